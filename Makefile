@@ -1,0 +1,52 @@
+# The list of commands. Each does its own set-up; the environment lives in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+CORES := $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: help demo test static format docs clients check bench clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+demo: .venv/demo-ready  ## train five small networks on noisy digits, then predict, score and report
+	$(BIN)/accord demo --out accord-demo
+
+test: .venv/dev-ready  ## every test, with doctests
+	$(BIN)/python -m pytest -n $(CORES) tests src/accord --doctest-modules
+
+static: .venv/dev-ready  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: .venv/dev-ready  ## put the code into its standard form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: .venv/dev-ready  ## run what README, docs and examples show; check every link
+	$(BIN)/python -m pytest -n $(CORES) docs/test_documents.py
+
+clients: .venv/dev-ready  ## the installed package, as a stranger would use it
+	$(BIN)/python -m pytest -n 0 clients
+
+check: static test docs  ## all of the above that needs no other package
+
+bench: .venv/dev-ready  ## time the kernels and the record against their peers
+	$(BIN)/accord bench
+
+clean:  ## remove the environment and everything that was built
+	rm -rf .venv build dist accord-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Accord needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another with: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+
+.venv/demo-ready: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable '.[train,report]'
+	@touch $@
+
+.venv/dev-ready: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ .venv/demo-ready

@@ -1,0 +1,54 @@
+"""Predict what an ensemble agreed on, over all its networks and all its epochs.
+
+>>> import accord, numpy as np
+>>> labels = np.array([[[0], [0], [1]], [[0], [0], [1]]])  # (network, epoch, sample)
+>>> accord.max_agreement(labels, classes=2)
+array([0])
+
+Names are loaded when first used: `import accord` itself loads nothing heavy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from accord._version import __version__
+from accord.errors import AccordError
+
+if TYPE_CHECKING:
+    from accord.api import Record, Recorder, agreement, max_agreement
+    from accord.api import open_record as open  # noqa: A004
+    from accord.rules import Prediction, Rule
+
+__all__ = [
+    "AccordError",
+    "Prediction",
+    "Record",
+    "Recorder",
+    "Rule",
+    "__version__",
+    "agreement",
+    "max_agreement",
+    "open",
+]
+
+_HOMES = {
+    "Prediction": ("accord.rules", "Prediction"),
+    "Record": ("accord.api", "Record"),
+    "Recorder": ("accord.api", "Recorder"),
+    "Rule": ("accord.rules", "Rule"),
+    "agreement": ("accord.api", "agreement"),
+    "max_agreement": ("accord.api", "max_agreement"),
+    "open": ("accord.api", "open_record"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'accord' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = globals()[name] = getattr(importlib.import_module(module), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

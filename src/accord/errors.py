@@ -1,0 +1,100 @@
+"""Every exception that Accord raises on purpose.
+
+Each descends from `AccordError` and from the built-in that a caller would guess::
+
+    AccordError
+    ├── ChoiceError          (ValueError)         an argument names something that is not there
+    ├── PredictionError      (ValueError)         labels, probabilities or logits are not usable
+    ├── TruthMissing         (ValueError)         a rule or a score needs true labels
+    ├── ProbabilitiesMissing (ValueError)         a rule needs probabilities that were not recorded
+    ├── ExtraMissing         (ImportError)        an optional dependency is not installed
+    ├── SourceError          (ValueError)         a file to import is not what it should be
+    ├── StorageError         (OSError)            the disk or the object store refused
+    └── RecordError          (ValueError)
+        ├── RecordMissing    (FileNotFoundError)  nothing there
+        ├── NotARecord                            something else is there, or half a record
+        ├── VersionError                          written in a format this Accord cannot read
+        ├── RecordMismatch                        samples, classes or truth differ from the record's
+        ├── RecordExists     (FileExistsError)    would overwrite
+        ├── RecordBusy       (BlockingIOError)    another writer holds the network
+        ├── RecordClosed                          the recorder was closed
+        ├── RowExists                             the row was written before
+        ├── RowDamaged                            a committed row cannot be read back
+        └── UnequalNetworks                       networks hold different numbers of epochs
+"""
+
+
+class AccordError(Exception):
+    """Anything that went wrong in a way Accord foresaw."""
+
+
+class ChoiceError(AccordError, ValueError):
+    """An argument names something that does not exist, or has the wrong form."""
+
+
+class PredictionError(AccordError, ValueError):
+    """Labels, probabilities or logits are of the wrong shape, type or range."""
+
+
+class TruthMissing(AccordError, ValueError):
+    """A rule or a score needs the true labels, and the record has none."""
+
+
+class ProbabilitiesMissing(AccordError, ValueError):
+    """A rule needs probabilities, and the record has labels alone."""
+
+
+class ExtraMissing(AccordError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""
+
+
+class SourceError(AccordError, ValueError):
+    """A file to import is missing an array, holds a wrong one, or is not readable."""
+
+
+class StorageError(AccordError, OSError):
+    """The disk or the object store refused to read or write."""
+
+
+class RecordError(AccordError, ValueError):
+    """A record cannot be used as asked."""
+
+
+class RecordMissing(RecordError, FileNotFoundError):
+    """There is nothing at the record's path."""
+
+
+class NotARecord(RecordError):
+    """What is at the path is not a record, or only half of one."""
+
+
+class VersionError(RecordError):
+    """The record is in a format that this version of Accord cannot read."""
+
+
+class RecordMismatch(RecordError):
+    """What the caller says of the record differs from what the record says."""
+
+
+class RecordExists(RecordError, FileExistsError):
+    """Writing here would overwrite something."""
+
+
+class RecordBusy(RecordError, BlockingIOError):
+    """Another writer is recording this network now."""
+
+
+class RecordClosed(RecordError):
+    """The recorder was closed and takes no more rows."""
+
+
+class RowExists(RecordError):
+    """The row was recorded before."""
+
+
+class RowDamaged(RecordError):
+    """A committed row is missing or does not match its checksum."""
+
+
+class UnequalNetworks(RecordError):
+    """The networks hold different numbers of epochs."""
