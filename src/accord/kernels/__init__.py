@@ -1,0 +1,37 @@
+"""Votes, agreement, winners, margins: arrays in, arrays out, on numpy alone.
+
+Labels come as integers in axis order (network, epoch, sample); where only the voters matter,
+every axis before the last is a voter axis. Equal votes always go to the smaller class. Large
+work is done by numba where it is installed; `ACCORD_KERNELS=numpy` or `numba` forces one.
+"""
+
+from accord.kernels.checks import check_labels
+from accord.kernels.consensus import error_consensus
+from accord.kernels.margin import final_margins, margins
+from accord.kernels.plurality import Winners, winners
+from accord.kernels.running import running_winners
+from accord.kernels.sweeps import (
+    equally_spaced,
+    subsets_of,
+    winners_by_prefix,
+    winners_by_spacing,
+    winners_by_subset,
+)
+from accord.kernels.votes import agreement, count_votes
+
+__all__ = [
+    "Winners",
+    "agreement",
+    "check_labels",
+    "count_votes",
+    "equally_spaced",
+    "error_consensus",
+    "final_margins",
+    "margins",
+    "running_winners",
+    "subsets_of",
+    "winners",
+    "winners_by_prefix",
+    "winners_by_spacing",
+    "winners_by_subset",
+]

@@ -1,0 +1,127 @@
+"""Winners are the classes with the most votes, whatever the guess was."""
+
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accord.kernels import winners
+from accord.testing.strategies import labels_and_classes
+
+
+def by_definition(labels):
+    """The most voted class of each sample, the smaller of two, with its votes."""
+    columns = labels.reshape(-1, labels.shape[-1]).T
+    return [min((-votes, label) for label, votes in Counter(c.tolist()).items()) for c in columns]
+
+
+def assert_won(labels, classes):
+    found = winners(labels, classes=classes)
+    assert (found.labels.dtype, found.votes.dtype) == (np.intp, np.intp)
+    expected = by_definition(labels)
+    assert found.labels.tolist() == [label for _, label in expected]
+    assert found.votes.tolist() == [-votes for votes, _ in expected]
+
+
+def votes_with_leader(share, *, voters, samples, classes, seed=0):
+    random = np.random.default_rng(seed)
+    leader = random.integers(0, classes, samples)
+    others = random.integers(0, classes, (voters, samples))
+    labels = np.where(random.random((voters, samples)) < share, leader, others)
+    return labels.astype(np.min_scalar_type(classes - 1))
+
+
+@pytest.mark.usefixtures("engine")
+@settings(deadline=None)
+@given(labels_and_classes())
+def test_winners_equal_the_definition(drawn):
+    assert_won(*drawn)
+
+
+@pytest.mark.usefixtures("engine")
+@settings(deadline=None, max_examples=20)
+@given(labels_and_classes(), st.randoms(use_true_random=False))
+def test_the_order_of_voters_changes_nothing(drawn, random):
+    labels, classes = drawn
+    networks, epochs = list(range(labels.shape[0])), list(range(labels.shape[1]))
+    random.shuffle(networks)
+    random.shuffle(epochs)
+    shuffled = winners(labels[networks][:, epochs], classes=classes)
+    np.testing.assert_array_equal(shuffled, winners(labels, classes=classes))
+
+
+@pytest.mark.usefixtures("engine")
+@settings(deadline=None, max_examples=20)
+@given(labels_and_classes())
+def test_seeing_every_epoch_twice_changes_no_winner(drawn):
+    labels, classes = drawn
+    once = winners(labels, classes=classes)
+    twice = winners(np.concatenate([labels, labels], axis=1), classes=classes)
+    np.testing.assert_array_equal(twice.labels, once.labels)
+    np.testing.assert_array_equal(twice.votes, 2 * once.votes)
+
+
+@pytest.mark.usefixtures("engine")
+def test_equal_votes_go_to_the_smaller_class():
+    labels = np.array([[3, 0, 2], [1, 2, 2], [3, 2, 0], [1, 0, 0]], np.uint8)
+    assert winners(labels, classes=4).labels.tolist() == [1, 0, 0]
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("classes", [2, 10, 100, 1000, 100_000])
+@pytest.mark.parametrize("share", [0.9, 0.6, 0.35, 0.1])
+def test_winners_hold_where_the_guess_does_not(share, classes):
+    assert_won(votes_with_leader(share, voters=40, samples=300, classes=classes), classes)
+
+
+@pytest.mark.usefixtures("loops")
+def test_easy_samples_stand_beside_hard_ones():
+    easy = votes_with_leader(0.9, voters=50, samples=200, classes=50)
+    hard = votes_with_leader(0.2, voters=50, samples=60, classes=50)
+    mixed = np.concatenate([easy, hard], axis=1)
+    assert_won(mixed[:, np.random.default_rng(1).permutation(260)], 50)
+
+
+@pytest.mark.usefixtures("loops")
+def test_a_leader_whom_no_guesser_heard_still_wins():
+    labels = np.zeros((1000, 1), np.uint8)
+    for guessers in (16, 31):
+        labels[np.arange(guessers) * 1000 // guessers] = 1
+    assert labels.mean() < 0.1
+    assert winners(labels, classes=2).labels == [0]
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("voters", [254, 255, 256, 300, 511, 70_000])
+def test_votes_do_not_overflow_a_byte_or_two(voters):
+    labels = np.full((voters, 2), 7, np.uint16)
+    labels[0] = 3
+    assert winners(labels, classes=1000).votes.tolist() == [voters - 1] * 2
+
+
+@pytest.mark.usefixtures("loops")
+def test_many_samples_fall_into_many_blocks():
+    assert_won(votes_with_leader(0.5, voters=5, samples=40_000, classes=5), 5)
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("classes", [20, 100_000])
+def test_no_table_of_all_samples_is_made(classes):
+    labels = votes_with_leader(0.3, voters=10, samples=20_000, classes=classes)
+    winners(labels[:, :20], classes=classes)
+    tracemalloc.start()
+    winners(labels, classes=classes)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 48 * 2**20  # of which 32 are asked for, never touched
+
+
+@pytest.mark.usefixtures("loops")
+def test_labels_are_left_as_they_came():
+    labels = votes_with_leader(0.4, voters=20, samples=30, classes=9)
+    before = labels.copy()
+    winners(labels, classes=9)
+    np.testing.assert_array_equal(labels, before)
