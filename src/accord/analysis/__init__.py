@@ -1,0 +1,37 @@
+"""What a record tells beyond its labels: scores, curves, histograms, persistence, changes."""
+
+from accord.analysis.accuracy import Accuracy, measure
+from accord.analysis.changes import Changes, changes, paired_changes
+from accord.analysis.curves import Curve, Sweep, by_epochs, by_networks, curve
+from accord.analysis.histograms import (
+    MarginHistogram,
+    error_consensus_histogram,
+    final_margin_histogram,
+    final_margin_of,
+    margin_of,
+)
+from accord.analysis.persistence import Persistence, persistence
+from accord.analysis.scores import RECOMMENDED, Score, score
+
+__all__ = [
+    "RECOMMENDED",
+    "Accuracy",
+    "Changes",
+    "Curve",
+    "MarginHistogram",
+    "Persistence",
+    "Score",
+    "Sweep",
+    "by_epochs",
+    "by_networks",
+    "changes",
+    "curve",
+    "error_consensus_histogram",
+    "final_margin_histogram",
+    "final_margin_of",
+    "margin_of",
+    "measure",
+    "paired_changes",
+    "persistence",
+    "score",
+]

@@ -1,0 +1,128 @@
+"""How a rule's accuracy depends on the epoch, the ensemble's size and the number of epochs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.analysis.accuracy import Accuracy, from_hits
+from accord.kernels import equally_spaced, subsets_of, winners_by_subset
+from accord.rules import find_rule
+from accord.store import Rows
+
+MOST_SUBSETS: Final = 256  # of one size; above, that many are drawn
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A rule's accuracy after each epoch, counting all epochs up to it."""
+
+    rule: str
+    progress: tuple[float, ...]  # the true epoch of each point
+    points: tuple[Accuracy, ...]
+
+    @property
+    def accuracy(self) -> NDArray[np.float64]:
+        """The accuracy after each epoch (epoch,)."""
+        return np.array([point.accuracy for point in self.points])
+
+    @property
+    def balanced_accuracy(self) -> NDArray[np.float64]:
+        """The balanced accuracy after each epoch (epoch,)."""
+        return np.array([point.balanced_accuracy for point in self.points])
+
+    @property
+    def recall(self) -> NDArray[np.float64]:
+        """Each class's recall after each epoch (epoch, class)."""
+        return np.array([point.recall for point in self.points])
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A rule's accuracy against some size: mean and spread over the choices of that size."""
+
+    rule: str
+    sizes: tuple[int, ...]
+    accuracies: tuple[tuple[float, ...], ...]  # for each size, one per choice
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean accuracy at each size."""
+        return np.array([np.mean(values) for values in self.accuracies])
+
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """The standard deviation over the choices at each size."""
+        return np.array([np.std(values) for values in self.accuracies])
+
+
+def curve(rows: Rows, rule: str) -> Curve:
+    """Score a rule after each epoch; `single` is the mean over the networks."""
+    hits = _hits_after_each_epoch(rows, rule)
+    sizes = np.bincount(rows.truth(), minlength=rows.classes)
+    voters = rows.networks if rule == "single" else 1
+    points = tuple(from_hits(counts, sizes * voters) for counts in hits)
+    return Curve(rule, rows.told()[0].progress, points)
+
+
+def _hits_after_each_epoch(rows: Rows, rule: str) -> NDArray[np.intp]:
+    views = [rows]
+    if rule == "single":
+        views = [rows.select(networks=[network]) for network in range(rows.networks)]
+    hits = np.zeros((rows.epochs, rows.classes), np.intp)
+    for view in views:
+        for block in find_rule(rule).after_each_epoch(view):
+            _add_hits(hits, block.values, rows.truth()[block.where])
+    return hits
+
+
+def _add_hits(hits: NDArray[np.intp], labels: NDArray[Any], truth: NDArray[Any]) -> None:
+    classes = hits.shape[1]
+    for epoch, predicted in enumerate(labels):
+        hits[epoch] += np.bincount(truth[predicted == truth], minlength=classes)
+
+
+def by_networks(rows: Rows, rule: str, *, most_subsets: int = MOST_SUBSETS, seed: int = 0) -> Sweep:
+    """Score a rule for every ensemble size, over all subsets of the networks of that size.
+
+    Above `most_subsets` subsets of one size, that many are drawn with `seed`.
+    """
+    sizes = tuple(range(1, rows.networks + 1))
+    choices = [subsets_of(rows.networks, size, limit=most_subsets, seed=seed) for size in sizes]
+    votes = {"max-agreement": rows, "majority": rows.last()}
+    if rule in votes:
+        accuracies = _vote_accuracies(votes[rule], [one for some in choices for one in some])
+    else:
+        accuracies = [
+            _accuracy(rows.select(networks=one), rule) for some in choices for one in some
+        ]
+    ends = np.cumsum([len(some) for some in choices])
+    groups = np.split(np.array(accuracies), ends[:-1])
+    return Sweep(rule, sizes, tuple(tuple(float(one) for one in group) for group in groups))
+
+
+def _vote_accuracies(rows: Rows, subsets: Sequence[tuple[int, ...]]) -> list[float]:
+    hits = np.zeros(len(subsets), np.intp)
+    truth = rows.truth()
+    for block in rows.blocks():
+        labels = winners_by_subset(block.values, subsets, classes=rows.classes)
+        hits += (labels == truth[block.where]).sum(axis=1)
+    return [float(share) for share in hits / rows.samples]
+
+
+def by_epochs(rows: Rows, rule: str, counts: Sequence[int] | None = None) -> Sweep:
+    """Score a rule on k equally spaced epochs, for each k in `counts`."""
+    sizes = tuple(counts) if counts is not None else _doubling(rows.epochs)
+    views = [rows.select(epochs=[int(e) for e in equally_spaced(rows.epochs, k)]) for k in sizes]
+    return Sweep(rule, sizes, tuple((_accuracy(view, rule),) for view in views))
+
+
+def _doubling(epochs: int) -> tuple[int, ...]:
+    """Return 1, 2, 4 … and the number of epochs itself."""
+    return (*(2**power for power in range(epochs.bit_length()) if 2**power < epochs), epochs)
+
+
+def _accuracy(rows: Rows, rule: str) -> float:
+    return float((find_rule(rule)(rows).labels == rows.truth()).mean())

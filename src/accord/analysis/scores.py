@@ -1,0 +1,92 @@
+"""Score the rules that a record allows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from accord.analysis.accuracy import Accuracy, measure
+from accord.errors import ProbabilitiesMissing
+from accord.rules import Rule, all_rules, find_rule
+from accord.rules.oracle_best_epoch import OracleBestEpoch
+from accord.rules.single import Single
+from accord.store import Rows
+
+RECOMMENDED: Final = "max-agreement"
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well one rule did."""
+
+    rule: str
+    accuracy: float
+    balanced_accuracy: float
+    oracle: bool = False
+    coverage: float = 1.0
+    selective_accuracy: float | None = None
+    per_network: tuple[float, ...] | None = None  # of the rule that reads one network
+    epoch: int | None = None  # of the rule that chooses one
+
+
+def score(rows: Rows, rules: Sequence[str] | None = None) -> list[Score]:
+    """Score the named rules, or every rule the record allows, weakest evidence first.
+
+    Raises:
+        TruthMissing: the record has no true labels.
+        ChoiceError: no such rule.
+        ProbabilitiesMissing: a rule named needs probabilities that were not recorded.
+    """
+    truth = rows.truth()
+    chosen = _chosen(rows, rules)
+    return [_score_one(rule, rows, truth) for rule in chosen]
+
+
+def _chosen(rows: Rows, names: Sequence[str] | None) -> list[Rule]:
+    if names is None:
+        allowed = [rule for rule in all_rules().values() if rule.allowed(rows)]
+        return sorted(
+            allowed, key=lambda rule: (rule.oracle, rule.reads == "all", rule.symmetric, rule.name)
+        )
+    chosen = [find_rule(name) for name in names]
+    for rule in chosen:
+        if not rule.allowed(rows):
+            raise ProbabilitiesMissing(
+                f"{rows.name}: {rule.name} needs probabilities, and only labels were recorded. "
+                "Record them with Recorder(…, probabilities=True)"
+            )
+    return chosen
+
+
+def _score_one(rule: Rule, rows: Rows, truth: Any) -> Score:
+    if isinstance(rule, Single):
+        return _score_single(rule, rows, truth)
+    if isinstance(rule, OracleBestEpoch):
+        epoch = rule.best_epoch(rows)
+        measured = measure(rule(rows).labels, truth, classes=rows.classes)
+        return _as_score(rule, measured, epoch=epoch)
+    return _as_score(rule, measure(rule(rows).labels, truth, classes=rows.classes))
+
+
+def _score_single(rule: Single, rows: Rows, truth: Any) -> Score:
+    measured = [
+        measure(rule(rows.select(networks=[network])).labels, truth, classes=rows.classes)
+        for network in range(rows.networks)
+    ]
+    return Score(
+        rule=rule.name,
+        accuracy=sum(one.accuracy for one in measured) / rows.networks,
+        balanced_accuracy=sum(one.balanced_accuracy for one in measured) / rows.networks,
+        per_network=tuple(one.accuracy for one in measured),
+    )
+
+
+def _as_score(rule: Rule, measured: Accuracy, *, epoch: int | None = None) -> Score:
+    return Score(
+        rule=rule.name,
+        accuracy=measured.accuracy,
+        balanced_accuracy=measured.balanced_accuracy,
+        oracle=rule.oracle,
+        coverage=measured.coverage,
+        selective_accuracy=measured.selective_accuracy if measured.coverage < 1 else None,
+        epoch=epoch,
+    )

@@ -1,0 +1,184 @@
+"""The record as its readers see it."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord import analysis, kernels
+from accord.api.saving import save_prediction
+from accord.api.stored import StoredArray
+from accord.kernels.checks import check_table
+from accord.rules import Prediction, Rule, find_rule
+from accord.store import Rows, open_rows
+from accord.store.layout import label_dtype
+
+
+class Record:
+    """Everything every network said at every epoch.
+
+    What `accord.open` returns. Nothing is read until it is asked for.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    @property
+    def path(self) -> str:
+        """Where the record lies."""
+        return self.rows.name
+
+    @property
+    def networks(self) -> int:
+        """How many networks there are."""
+        return self.rows.networks
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs each network holds."""
+        return self.rows.epochs
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return self.rows.samples
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.rows.classes
+
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """The true class of each sample, if it was recorded."""
+        return self.rows.facts.truth
+
+    @property
+    def given(self) -> NDArray[Any] | None:
+        """The class that the data assign to each sample, if it was recorded."""
+        return self.rows.facts.given
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """The samples' own numbers or names, if they were recorded."""
+        return self.rows.facts.ids
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The classes' names, if they were recorded."""
+        return self.rows.facts.class_names
+
+    @property
+    def split(self) -> str:
+        """Which part of the data the samples are."""
+        return self.rows.facts.split
+
+    @property
+    def progress(self) -> tuple[float, ...]:
+        """The true epoch of each recorded one, as the first network was told."""
+        return self.rows.told()[0].progress
+
+    @property
+    def labels(self) -> StoredArray:
+        """Predicted labels (network, epoch, sample), read when indexed."""
+        shape = self.networks, self.epochs, self.samples
+        return StoredArray(self.rows.read_labels, shape, label_dtype(self.classes))
+
+    @property
+    def probabilities(self) -> StoredArray:
+        """Probabilities (network, epoch, sample, class), read when indexed."""
+        self.rows.check_probabilities()
+        shape = self.networks, self.epochs, self.samples, self.classes
+        return StoredArray(self.rows.read_probabilities, shape, np.float16)
+
+    def select(
+        self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
+    ) -> "Record":
+        """Return a view of some networks, by their numbers, and some epochs, by position."""
+        chosen = None if networks is None else self.rows.numbered(networks)
+        return Record(self.rows.select(chosen, epochs))
+
+    def predict(self, rule: str | Rule = "max-agreement") -> Prediction:
+        """Combine all networks and epochs into one label per sample.
+
+        Args:
+            rule: a rule's name, or a rule of your own.
+
+        Raises:
+            ChoiceError: no rule has that name.
+            ProbabilitiesMissing, TruthMissing: the rule needs what was not recorded.
+        """
+        return (find_rule(rule) if isinstance(rule, str) else rule)(self.rows)
+
+    def save(self, prediction: Prediction, path: str | os.PathLike[str]) -> None:
+        """Write a prediction to a .npy, .csv or .parquet file, with ids and class names."""
+        save_prediction(prediction, path, facts=self.rows.facts)
+
+    def agreement(self) -> NDArray[np.float64]:
+        """Return the share of all votes that each class has (sample, class).
+
+        The table takes 8 bytes × samples × classes; `predict` and `margin` need none.
+        """
+        check_table(self.samples, self.classes)
+        table = np.empty((self.samples, self.classes))
+        for block in self.rows.blocks():
+            table[block.where] = kernels.agreement(block.values, classes=self.classes)
+        return table
+
+    def margin(self) -> NDArray[np.float64]:
+        """Return best minus second-best agreement (sample,): how sure max agreement is."""
+        return analysis.margin_of(self.rows)
+
+    def final_margin(self) -> NDArray[np.float64]:
+        """Return how far the last majority's class leads over all epochs; negative if it trails."""
+        return analysis.final_margin_of(self.rows)
+
+    def score(self, rules: Sequence[str] | None = None) -> list[analysis.Score]:
+        """Score the named rules, or all that the record allows, against the truth."""
+        return analysis.score(self.rows, rules)
+
+    def curve(self, rule: str = "max-agreement") -> analysis.Curve:
+        """Score a rule after each epoch, counting all epochs up to it."""
+        return analysis.curve(self.rows, rule)
+
+    def by_networks(self, rule: str = "max-agreement") -> analysis.Sweep:
+        """Score a rule for each ensemble size, over all subsets of the networks."""
+        return analysis.by_networks(self.rows, rule)
+
+    def by_epochs(
+        self, rule: str = "max-agreement", counts: Sequence[int] | None = None
+    ) -> analysis.Sweep:
+        """Score a rule on 1, 2, 4 … equally spaced epochs, or as many as `counts` says."""
+        return analysis.by_epochs(self.rows, rule, counts)
+
+    def changes(self, first: str, second: str, *, confidence: float = 0.95) -> analysis.Changes:
+        """Count what the second rule turns right and wrong against the first, with a test."""
+        return analysis.changes(self.rows, first, second, confidence=confidence)
+
+    def persistence(self) -> analysis.Persistence:
+        """Find when right and wrong predictions set in and how long they last."""
+        return analysis.persistence(self.rows)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Record {self.path}: {self.networks} networks, {self.epochs} epochs, "
+            f"{self.samples} samples, {self.classes} classes>"
+        )
+
+
+def open_record(path: str | os.PathLike[str], *, common: bool = False) -> Record:
+    """Open a record: a folder, a packed record, a zip file, or the URL of an object store.
+
+    It shows the record as it stands now; open it again to see rows recorded since.
+
+    Args:
+        path: what a recorder, `accord import` or `accord pack` wrote.
+        common: if networks hold different numbers of epochs, take those that all have.
+
+    Raises:
+        RecordMissing, NotARecord, VersionError: there is nothing to open.
+        UnequalNetworks: without `common`.
+    """
+    return Record(open_rows(path, common=common))

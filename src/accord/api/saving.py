@@ -1,0 +1,77 @@
+"""Write predictions to a file that other tools read."""
+
+import csv
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from accord.errors import ChoiceError, ExtraMissing
+from accord.rules import ABSTAINED, Prediction
+from accord.store import Facts
+from accord.store.places import Folder
+
+Columns = dict[str, Any]
+
+
+def save_prediction(
+    prediction: Prediction, path: str | os.PathLike[str], *, facts: Facts | None = None
+) -> None:
+    """Write one row per sample to a .npy, .csv or .parquet file, whole or not at all.
+
+    A .npy file holds the labels alone. The others also hold the score and, where `facts`
+    know them, the sample's id and the class's name.
+    """
+    target = Path(path)
+    if target.suffix not in _ENCODERS:
+        have = ", ".join(_ENCODERS)
+        raise ChoiceError(f"{target}: predictions are written as {have}; got {target.suffix!r}")
+    buffer = io.BytesIO()
+    _ENCODERS[target.suffix](buffer, _columns(prediction, facts))
+    Folder(target.absolute().parent).put(target.name, buffer.getvalue())
+
+
+def _columns(prediction: Prediction, facts: Facts | None) -> Columns:
+    columns: Columns = {"sample": np.arange(len(prediction))}
+    if facts is not None and facts.ids is not None:
+        columns["id"] = facts.ids
+    columns["label"] = prediction.labels
+    if facts is not None and facts.class_names is not None:
+        names = np.array([*facts.class_names, ""])  # an abstention has no name
+        columns["class"] = names[np.where(prediction.labels == ABSTAINED, -1, prediction.labels)]
+    columns["score"] = prediction.scores
+    return columns
+
+
+def _write_npy(file: BinaryIO, columns: Columns) -> None:
+    np.save(file, columns["label"], allow_pickle=False)
+
+
+def _write_csv(file: BinaryIO, columns: Columns) -> None:
+    text = io.TextIOWrapper(file, "utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    text.flush()
+    text.detach()
+
+
+def _write_parquet(file: BinaryIO, columns: Columns) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ExtraMissing(
+            ".parquet files need pyarrow: pip install 'accord[parquet]'; .csv needs nothing"
+        ) from error
+    pq.write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), file)
+
+
+_ENCODERS: dict[str, Callable[[BinaryIO, Columns], None]] = {
+    ".npy": _write_npy,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}

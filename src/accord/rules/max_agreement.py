@@ -1,0 +1,40 @@
+"""Max agreement: a vote among all networks at all epochs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from numpy.typing import NDArray
+
+from accord.kernels import running_winners, winners
+from accord.rules.rule import Definition, Prediction, Rule, Support, predict_blocks
+from accord.store import Block, Rows
+
+
+class MaxAgreement(Rule):
+    """Predict the class with the most votes over all networks and all epochs."""
+
+    name = "max-agreement"
+    reads = "all"
+
+    def __call__(self, rows: Rows) -> Prediction:
+        """Predict; the score is the agreement, the share of votes the class has."""
+
+        def predict(labels: NDArray[Any]) -> Support:
+            won = winners(labels, classes=rows.classes)
+            return won.labels, won.votes / (rows.networks * rows.epochs)
+
+        return predict_blocks(rows.blocks(), predict, samples=rows.samples)
+
+    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+        """Count on from epoch to epoch instead of anew for each."""
+        for block in rows.blocks():
+            running = running_winners(block.values, classes=rows.classes)
+            yield Block(block.start, block.stop, running)
+
+    @staticmethod
+    def by_definition(record: Definition) -> list[int]:
+        """Predict as the paper states it."""
+        return [
+            max(range(record.classes), key=lambda c: (record.labels[:, :, sample] == c).sum())
+            for sample in range(record.labels.shape[2])
+        ]

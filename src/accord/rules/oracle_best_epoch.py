@@ -1,0 +1,57 @@
+"""An oracle: the majority vote at the epoch where it is best, as the truth tells."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.rules.majority import Majority
+from accord.rules.rule import Definition, Prediction, Rule
+from accord.store import Block, Rows
+
+
+class OracleBestEpoch(Rule):
+    """Predict what the majority says at the epoch where it is most accurate.
+
+    No one can know that epoch without the true labels: it shows what perfect early stopping
+    would have given. Of equally good epochs, the first.
+    """
+
+    name = "oracle-best-epoch"
+    reads = "all"
+    needs = frozenset({"truth"})
+
+    def __call__(self, rows: Rows) -> Prediction:
+        """Predict with the majority vote at the best epoch."""
+        return Majority()(rows.select(epochs=[self.best_epoch(rows)]))
+
+    def best_epoch(self, rows: Rows) -> int:
+        """Return the epoch where the majority vote is most accurate."""
+        return int(self._hits(rows).argmax())
+
+    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+        """Predict with the best epoch so far."""
+        hits = self._hits(rows)
+        best = [int(hits[: epoch + 1].argmax()) for epoch in range(rows.epochs)]
+        for block in Majority().after_each_epoch(rows):
+            yield Block(block.start, block.stop, block.values[best])
+
+    def _hits(self, rows: Rows) -> NDArray[np.intp]:
+        truth = rows.truth()
+        hits = np.zeros(rows.epochs, np.intp)
+        for block in Majority().after_each_epoch(rows):
+            hits += (block.values == truth[block.where]).sum(axis=1)
+        return hits
+
+    @staticmethod
+    def by_definition(record: Definition) -> list[int]:
+        """Predict as the rule is defined."""
+        votes = [
+            Majority.by_definition(
+                Definition(
+                    record.labels[:, [epoch]], record.probabilities, record.truth, record.classes
+                )
+            )
+            for epoch in range(record.labels.shape[1])
+        ]
+        return max(votes, key=lambda labels: (np.array(labels) == record.truth).sum())

@@ -1,0 +1,37 @@
+"""The first network's last epoch: what training one network gives."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from accord.rules.rule import Definition, Prediction, Rule, predict_blocks
+from accord.store import Block, Rows
+
+
+class Single(Rule):
+    """Predict what the first network says at the last epoch.
+
+    Scored as the mean over the networks.
+    """
+
+    name = "single"
+    reads = "last"
+    symmetric = False
+
+    def __call__(self, rows: Rows) -> Prediction:
+        """Predict, reading one row."""
+        return predict_blocks(
+            rows.last().select(networks=[0]).blocks(),
+            lambda labels: (labels[0, 0], np.ones(labels.shape[2])),
+            samples=rows.samples,
+        )
+
+    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+        """Return the first network's labels."""
+        for block in rows.select(networks=[0]).blocks():
+            yield Block(block.start, block.stop, block.values[0])
+
+    @staticmethod
+    def by_definition(record: Definition) -> list[int]:
+        """Predict as the rule is defined."""
+        return [int(label) for label in record.labels[0, -1]]

@@ -1,0 +1,48 @@
+"""Max agreement with probabilities in place of votes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.rules.rule import Definition, Prediction, Rule, Support, most_supported, predict_blocks
+from accord.store import Block, Rows
+
+
+class SoftAgreement(Rule):
+    """Predict the class with the highest mean probability over all networks and epochs."""
+
+    name = "soft-agreement"
+    reads = "all"
+    needs = frozenset({"probabilities"})
+
+    def __call__(self, rows: Rows) -> Prediction:
+        """Predict; the score is the class's mean probability."""
+
+        def predict(probabilities: NDArray[Any]) -> Support:
+            support = probabilities.sum(axis=(0, 1), dtype=np.float64)
+            return most_supported(support, rows.networks * rows.epochs)
+
+        return predict_blocks(rows.probability_blocks(), predict, samples=rows.samples)
+
+    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+        """Add up from epoch to epoch instead of anew for each."""
+        for block in rows.probability_blocks():
+            support = np.zeros(block.values.shape[2:])
+            labels = np.empty(block.values.shape[1:3], np.intp)
+            for epoch in range(rows.epochs):
+                support += block.values[:, epoch].sum(axis=0, dtype=np.float64)
+                labels[epoch] = support.argmax(axis=-1)
+            yield Block(block.start, block.stop, labels)
+
+    @staticmethod
+    def by_definition(record: Definition) -> list[int]:
+        """Predict as the rule is defined."""
+        return [
+            max(
+                range(record.classes),
+                key=lambda c: sum(float(p) for p in record.probabilities[:, :, sample, c].flat),
+            )
+            for sample in range(record.labels.shape[2])
+        ]

@@ -1,0 +1,144 @@
+"""Look at every row of a record and say what is wrong with it."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import RowDamaged
+from accord.store import layout
+from accord.store.commits import committed_epochs, read_commit
+from accord.store.facts import read_facts, read_root
+from accord.store.places import Place, existing_place
+from accord.store.reader import PackedRows, network_numbers, read_row
+from accord.store.rows import Facts
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing worth knowing about a record; `damage` means that something is lost."""
+
+    text: str
+    damage: bool = False
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a check looked at and what it found."""
+
+    rows: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether every committed row can be read back."""
+        return not any(finding.damage for finding in self.findings)
+
+
+def check_record(location: str | os.PathLike[str]) -> CheckReport:
+    """Read every row and compare it with its checksum.
+
+    Leftovers of interrupted writers and networks of unequal length are told, not held
+    against the record: only damaged rows make it unsound.
+    """
+    place = existing_place(location)
+    root = read_root(place)
+    try:
+        facts = read_facts(place)
+    except RowDamaged as error:
+        return CheckReport(0, (Finding(str(error), damage=True),))
+    if root["layout"] == layout.PACKED:
+        return _check_packed(place)
+    lengths: dict[int, int] = {}
+    findings: list[Finding] = []
+    for number in network_numbers(place):
+        findings += _check_network(place, number, facts, lengths)
+    findings += _check_lengths(lengths)
+    return CheckReport(sum(lengths.values()), tuple(findings))
+
+
+def _check_network(
+    place: Place, number: int, facts: Facts, lengths: dict[int, int]
+) -> Iterator[Finding]:
+    try:
+        epochs = lengths[number] = committed_epochs(place, number)
+    except RowDamaged as error:
+        yield Finding(str(error), damage=True)
+        return
+    for epoch in range(epochs):
+        yield from _check_row(place, number, epoch, facts)
+    for array in (layout.LABELS, layout.PROBABILITIES):
+        yield from _check_leftovers(place, number, array, epochs)
+
+
+def _check_row(place: Place, number: int, epoch: int, facts: Facts) -> Iterator[Finding]:
+    where = f"network {number}, epoch {epoch}"
+    try:
+        commit = read_commit(place, number, epoch)
+        for array in commit["objects"]:
+            values = read_row(place, number, epoch, commit, array=array, facts=facts)
+            if array == layout.LABELS and _strays(values, facts.classes):
+                yield Finding(f"{where}: a label is outside the classes", damage=True)
+    except RowDamaged as error:
+        yield Finding(str(error).partition(". To see")[0], damage=True)
+
+
+def _check_leftovers(place: Place, number: int, array: str, epochs: int) -> Iterator[Finding]:
+    for name in place.children(f"{layout.network_folder(number)}/{array}"):
+        epoch = name.split(".")[1] if name.startswith("c.") else ""
+        if epoch.isdecimal() and int(epoch) >= epochs:
+            yield Finding(
+                f"network {number}, epoch {epoch}: {array} without a commit, left by a writer "
+                "that was stopped or is writing now; the next recorder overwrites it"
+            )
+
+
+def _check_lengths(lengths: dict[int, int]) -> Iterator[Finding]:
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"network {number}: {epochs}" for number, epochs in lengths.items())
+        yield Finding(f"the networks hold different numbers of epochs ({told})")
+    if not any(lengths.values()):
+        yield Finding("the record holds no epochs yet")
+
+
+def _check_packed(place: Place) -> CheckReport:
+    try:
+        rows = PackedRows(place)
+    except RowDamaged as error:
+        return CheckReport(0, (Finding(str(error), damage=True),))
+    findings = [*_check_chunks(rows, layout.LABELS)]
+    if rows.has_probabilities:
+        findings += _check_chunks(rows, layout.PROBABILITIES)
+    return CheckReport(rows.networks * rows.epochs, tuple(findings))
+
+
+def _check_chunks(rows: PackedRows, name: str) -> Iterator[Finding]:
+    read = rows.read_labels if name == layout.LABELS else rows.read_probabilities
+    _, epoch_step, sample_step, *_ = rows.chunks(name)
+    corners = itertools.product(
+        range(rows.networks),
+        range(0, rows.epochs, epoch_step),
+        range(0, rows.samples, sample_step),
+    )
+    for network, epoch, sample in corners:
+        epochs = range(epoch, min(epoch + epoch_step, rows.epochs))
+        samples = slice(sample, min(sample + sample_step, rows.samples))
+        where = (
+            f"network {rows.numbers[network]}, epochs {epochs.start}..{epochs.stop - 1}, "
+            f"samples {samples.start}..{samples.stop - 1}"
+        )
+        try:
+            values = read([network], epochs, samples)
+        except RowDamaged:
+            yield Finding(f"{where}: the {name} cannot be read back", damage=True)
+            continue
+        if name == layout.LABELS and _strays(values, rows.classes):
+            yield Finding(f"{where}: a label is outside the classes", damage=True)
+
+
+def _strays(labels: NDArray[Any], classes: int) -> bool:
+    return bool(np.any(labels >= classes))

@@ -1,0 +1,161 @@
+"""What a record says of its samples and classes: checked, written once, compared ever after."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import (
+    NotARecord,
+    PredictionError,
+    RecordMismatch,
+    RowDamaged,
+    VersionError,
+)
+from accord.store import layout
+from accord.store.intake import as_labels, to_numpy
+from accord.store.places import Place
+from accord.store.rows import Facts
+
+
+def make_facts(
+    *,
+    samples: int,
+    classes: int,
+    split: str = "test",
+    truth: object = None,
+    given: object = None,
+    ids: object = None,
+    class_names: object = None,
+) -> Facts:
+    """Check what a caller says of the samples and classes.
+
+    >>> make_facts(samples=2, classes=3, truth=[0, 2]).truth
+    array([0, 2], dtype=uint8)
+    """
+    if samples < 1 or classes < 1:
+        raise PredictionError(
+            f"a record needs at least one sample and one class; got {samples} and {classes}"
+        )
+
+    def labels(what: str, values: object) -> NDArray[Any] | None:
+        if values is None:
+            return None
+        return as_labels(to_numpy(values), samples=samples, classes=classes, what=what)
+
+    return Facts(
+        samples=samples,
+        classes=classes,
+        split=split,
+        truth=labels("truth", truth),
+        given=labels("given", given),
+        ids=None if ids is None else _as_ids(to_numpy(ids), samples),
+        class_names=None if class_names is None else _as_names(to_numpy(class_names), classes),
+    )
+
+
+def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:
+    if ids.dtype.kind not in "iu":
+        ids = ids.astype(np.str_)
+    if ids.shape != (samples,):
+        raise PredictionError(f"ids must have shape ({samples},); got {ids.shape}")
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < samples:
+        raise PredictionError(f"ids must differ; {values[counts.argmax()]} is there twice")
+    return ids
+
+
+def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
+    if names.shape != (classes,):
+        raise PredictionError(f"class_names must be {classes} names; got shape {names.shape}")
+    return tuple(str(name) for name in names.tolist())
+
+
+def read_root(place: Place) -> dict[str, Any]:
+    """Return what the top of a record says; an error if it is none or of another version."""
+    document = place.get(layout.ROOT)
+    if document is None:
+        raise NotARecord(
+            f"{place.name}: not a record: there is no {layout.ROOT} in it. "
+            "If a recorder was stopped in its first moments, start it again."
+        )
+    root = layout.facts_in(document)
+    if "format" not in root:
+        raise NotARecord(f"{place.name}: {layout.ROOT} is there but was not written by Accord")
+    if root["format"] != layout.FORMAT:
+        raise VersionError(
+            f"{place.name}: written in record format {root['format']}; this Accord reads format "
+            f"{layout.FORMAT}. A newer one may read it: pip install --upgrade accord"
+        )
+    missing = {"layout", "samples", "classes", "split"} - root.keys()
+    if missing:
+        raise NotARecord(f"{place.name}: {layout.ROOT} does not say {', '.join(sorted(missing))}")
+    return root
+
+
+def read_facts(place: Place) -> Facts:
+    """Return all a record says of its samples and classes."""
+    root = read_root(place)
+    names = _read_fact(place, "class_names")
+    return Facts(
+        samples=root["samples"],
+        classes=root["classes"],
+        split=root["split"],
+        truth=_read_fact(place, "truth"),
+        given=_read_fact(place, "given"),
+        ids=_read_fact(place, "ids"),
+        class_names=None if names is None else tuple(str(name) for name in names),
+    )
+
+
+def write_facts(place: Place, facts: Facts) -> None:
+    """Write the facts that are not there yet; refuse those that differ from what is there."""
+    for fact in layout.FACTS:
+        values = getattr(facts, fact)
+        if values is not None:
+            _write_fact(place, fact, np.asarray(values))
+
+
+def _write_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
+    document, data = encode_fact(values)
+    if place.get(f"{fact}/{layout.ROOT}") is None:
+        place.create(f"{fact}/c.0", data)
+        place.create(f"{fact}/{layout.ROOT}", document)
+    there = _read_fact(place, fact)
+    if there is None or not _same(there, values):
+        raise RecordMismatch(
+            f"{place.name}: the record's {fact} differ from this recorder's. "
+            "All networks of a record predict the same samples, in the same order."
+        )
+
+
+def _same(there: NDArray[Any], values: NDArray[Any]) -> bool:
+    if there.shape != values.shape:
+        return False
+    if values.dtype.kind in "iu" and there.dtype.kind in "iu":
+        return bool(np.array_equal(there, values))
+    return [str(one) for one in there.tolist()] == [str(one) for one in values.tolist()]
+
+
+def encode_fact(values: NDArray[Any]) -> tuple[bytes, bytes]:
+    """Return the Zarr metadata and the one chunk of a fact: whole numbers or text."""
+    dtype = values.dtype.name if values.dtype.kind in "iu" else layout.TEXT
+    data = layout.encode(values if dtype != layout.TEXT else values.astype(np.str_))
+    facts = {"blake2b": layout.checksum(data)}
+    return layout.array_document(values.shape, chunks=values.shape, dtype=dtype, facts=facts), data
+
+
+def _read_fact(place: Place, fact: str) -> NDArray[Any] | None:
+    document = place.get(f"{fact}/{layout.ROOT}")
+    if document is None:
+        return None
+    try:
+        said = json.loads(document)
+        facts = layout.facts_in(document)
+        data = place.get(f"{fact}/c.0") or b""
+        if layout.checksum(data) != facts["blake2b"]:
+            raise ValueError("it does not match its checksum")
+        return layout.decode(data, shape=said["shape"], dtype=said["data_type"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RowDamaged(f"{place.name}: {fact} is damaged: {error}") from error

@@ -1,0 +1,167 @@
+"""Rewrite a record as one small array over networks, epochs and samples."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from accord.errors import RecordExists, StorageError
+from accord.store import layout
+from accord.store.buckets import Bucket
+from accord.store.facts import write_facts
+from accord.store.places import Folder, open_place, storage_error
+from accord.store.reader import open_rows
+from accord.store.rows import Rows, Told
+from accord.store.versions import made_with, now
+
+EPOCHS_PER_CHUNK: Final = 128
+LABELS_PER_CHUNK: Final = 1 << 20
+ZSTD_LEVEL: Final = 9  # written once, read often: 0.2 s for 4 million labels
+Progress = Callable[[int, int], None]  # samples done, samples in all
+
+
+def pack_record(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    common: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write the record at `source` anew at `out`, smaller and faster to read.
+
+    The packed record appears whole or not at all; `out` may end in `.zip`, which makes it
+    one file. A packed record takes no more rows; the source is left as it is.
+    """
+    write_packed(open_rows(source, common=common), out, progress=progress)
+
+
+def write_packed(
+    rows: Rows, out: str | os.PathLike[str], *, progress: Progress | None = None
+) -> None:
+    """Write any rows as a packed record."""
+    target = open_place(out)
+    _check_free(out)
+    if isinstance(target, Bucket):
+        with tempfile.TemporaryDirectory() as scratch:
+            _build(rows, Path(scratch), progress)
+            target.upload(Path(scratch), last=layout.ROOT)
+        return
+    path = Path(target.name)
+    with _scratch_beside(path) as scratch:
+        _build(rows, scratch, progress)
+        if path.suffix == ".zip":
+            archive = scratch / "record.zip"
+            _zip(scratch, archive)
+            archive.replace(path)
+        else:
+            scratch.replace(path)
+
+
+def _check_free(out: str | os.PathLike[str]) -> None:
+    place = open_place(out)
+    taken = place.children() if not isinstance(place, Folder) else place.path.exists()
+    if taken:
+        raise RecordExists(f"{place.name}: already there; choose a new name or remove it first")
+
+
+@contextlib.contextmanager
+def _scratch_beside(path: Path) -> Iterator[Path]:
+    """Yield a folder on the same disk as `path`, gone afterwards unless it was renamed."""
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
+    try:
+        scratch.mkdir(parents=True)
+        yield scratch
+    except StorageError:
+        raise
+    except OSError as error:
+        raise storage_error(path, error, "write") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _build(rows: Rows, folder: Path, progress: Progress | None) -> None:
+    place = Folder(folder)
+    write_facts(place, rows.facts)
+    samples = min(rows.samples, LABELS_PER_CHUNK // min(rows.epochs, EPOCHS_PER_CHUNK))
+    labels = _create_array(folder, layout.LABELS, rows, samples=samples)
+    for block in rows.blocks():
+        labels[:, :, block.where] = block.values
+        if progress is not None:
+            progress(block.stop, rows.samples)
+    if rows.has_probabilities:
+        samples = min(rows.samples, max(1, LABELS_PER_CHUNK // (rows.classes * 8)))
+        probabilities = _create_array(folder, layout.PROBABILITIES, rows, samples=samples)
+        for block in rows.probability_blocks():
+            probabilities[:, :, block.where] = block.values
+    for file in folder.rglob("*"):
+        if file.is_file():
+            _flush(file)
+    place.put(layout.ROOT, layout.group_document(_root(rows)))
+
+
+def _create_array(folder: Path, array: str, rows: Rows, *, samples: int) -> Any:
+    import zarr
+    from zarr.codecs import Crc32cCodec, TransposeCodec, ZstdCodec
+
+    labels = array == layout.LABELS
+    # A sample's labels change little from epoch to epoch: side by side they take 0.8 MB where
+    # epoch after epoch takes 1.2 MB (5 networks, 75 epochs, 10,000 samples of CIFAR-10).
+    filters = [TransposeCodec(order=(0, 2, 1))] if labels else []
+    classes = () if labels else (rows.classes,)
+    epochs = min(rows.epochs, EPOCHS_PER_CHUNK if labels else 8)
+    return zarr.create_array(
+        folder,
+        name=array,
+        shape=(rows.networks, rows.epochs, rows.samples, *classes),
+        chunks=(1, epochs, samples, *classes),
+        dtype=layout.label_dtype(rows.classes) if labels else "float16",
+        filters=filters,
+        compressors=[ZstdCodec(level=ZSTD_LEVEL), Crc32cCodec()],
+        chunk_key_encoding={"name": "default", "separator": "."},
+        fill_value=0,
+        config={"write_empty_chunks": True},  # a chunk that is missing is damage, never zeros
+        zarr_format=3,
+    )
+
+
+def _root(rows: Rows) -> dict[str, Any]:
+    return {
+        "format": layout.FORMAT,
+        "layout": layout.PACKED,
+        "samples": rows.samples,
+        "classes": rows.classes,
+        "split": rows.facts.split,
+        "created": now(),
+        "made_with": made_with(),
+        "networks": [_network(told) for told in rows.told()],
+    }
+
+
+def _network(told: Told) -> dict[str, Any]:
+    return {
+        "network": told.network,
+        "about": told.about,
+        "made_with": told.made_with,
+        "progress": list(told.progress),
+        "told": list(told.told),
+        "times": list(told.times),
+    }
+
+
+def _zip(folder: Path, archive: Path) -> None:
+    """Pack a folder into a zip file without compressing again, the root last."""
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as packed:
+        for file in sorted(files, key=lambda file: file == folder / layout.ROOT):
+            packed.write(file, file.relative_to(folder).as_posix())
+    _flush(archive)
+
+
+def _flush(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())

@@ -1,0 +1,283 @@
+"""A place that keeps named bytes: a folder on this machine, or one file that packs it."""
+
+import contextlib
+import errno
+import os
+import uuid
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from accord.errors import RecordBusy, RecordMissing, StorageError
+
+PART: Final = ".part"
+EXAMPLE: Final = "example://"
+
+
+class Place(ABC):
+    """Named bytes, written whole or not at all."""
+
+    name: str
+
+    @abstractmethod
+    def get(self, key: str) -> bytes | None:
+        """Return the bytes under `key`, or None."""
+
+    @abstractmethod
+    def put(self, key: str, data: bytes, *, flush: bool = True) -> None:
+        """Write atomically, replacing what was there; durably unless `flush` is off."""
+
+    @abstractmethod
+    def create(self, key: str, data: bytes) -> bool:
+        """Write durably unless `key` exists; tell whether it was written."""
+
+    @abstractmethod
+    def children(self, prefix: str = "") -> list[str]:
+        """Return the names directly below `prefix`, sorted; none if there is nothing."""
+
+    @abstractmethod
+    def zarr_store(self) -> Any:
+        """Return a read-only Zarr store over this place."""
+
+    @contextlib.contextmanager
+    def hold(self, key: str) -> Iterator[None]:  # noqa: ARG002
+        """Keep other writers of `key` away while the context lives, where the place can."""
+        yield
+
+    def sweep(self, prefix: str) -> None:  # noqa: B027
+        """Remove what writers that died left half-written below `prefix`."""
+
+
+class Folder(Place):
+    """A folder on a local or shared file system."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+
+    def get(self, key: str) -> bytes | None:
+        """Return the bytes under `key`, or None."""
+        try:
+            return (self.path / key).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        except OSError as error:
+            raise storage_error(self.path / key, error, "read") from error
+
+    def put(self, key: str, data: bytes, *, flush: bool = True) -> None:
+        """Write to a temporary name, flush to the disk, rename, flush the folder."""
+        with self._part(key, data, flush=flush) as part:
+            part.replace(self.path / key)
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write as `put` does, but never over an existing file."""
+        with self._part(key, data) as part:
+            try:
+                os.link(part, self.path / key)
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without hard links
+                if (self.path / key).exists():
+                    return False
+                part.replace(self.path / key)
+        return True
+
+    @contextlib.contextmanager
+    def _part(self, key: str, data: bytes, *, flush: bool = True) -> Iterator[Path]:
+        target = self.path / key
+        part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}{PART}")
+        try:
+            _make_folder(target.parent)
+            with part.open("wb") as file:
+                file.write(data)
+                if flush:
+                    file.flush()
+                    os.fsync(file.fileno())
+            yield part
+            if flush:
+                _flush_folder(target.parent)
+        except OSError as error:
+            raise storage_error(target, error, "write") from error
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+
+    def children(self, prefix: str = "") -> list[str]:
+        """Return the names directly below `prefix`, half-written files left out."""
+        try:
+            names = os.listdir(self.path / prefix)  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise storage_error(self.path / prefix, error, "list") from error
+        return sorted(name for name in names if not name.endswith(PART))
+
+    def zarr_store(self) -> Any:
+        """Return a read-only Zarr store over this folder."""
+        from zarr.storage import LocalStore
+
+        return LocalStore(self.path, read_only=True)
+
+    @contextlib.contextmanager
+    def hold(self, key: str) -> Iterator[None]:
+        """Lock the file under `key`; the system drops the lock when the process dies."""
+        try:
+            import fcntl
+        except ImportError:  # Windows: one writer per network is the user's promise
+            yield
+            return
+        with (self.path / key).open("r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RecordBusy(
+                    f"{self.path / key}: another recorder holds this network. Two recorders need "
+                    "two network numbers; if the other one hangs, end its process."
+                ) from error
+            _held.add(file.fileno())
+            try:
+                yield
+            finally:
+                _held.discard(file.fileno())
+
+    def sweep(self, prefix: str) -> None:
+        """Remove half-written files below `prefix`."""
+        for part in (self.path / prefix).rglob(f".*{PART}"):
+            part.unlink(missing_ok=True)
+
+
+class Zip(Place):
+    """One zip file that holds a packed record; read-only."""
+
+    def __init__(self, path: Path, *, name: str | None = None) -> None:
+        self.path = path
+        self.name = name or str(path)
+        try:
+            with zipfile.ZipFile(path) as archive:
+                self._names = archive.namelist()
+        except (zipfile.BadZipFile, OSError) as error:
+            raise StorageError(f"{path}: not a readable zip file ({error})") from error
+
+    def get(self, key: str) -> bytes | None:
+        """Return the bytes under `key`, or None."""
+        if key not in self._names:
+            return None
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                return archive.read(key)
+        except (zipfile.BadZipFile, OSError) as error:
+            raise StorageError(f"{self.path}: {key} cannot be read ({error})") from error
+
+    def put(self, key: str, data: bytes, *, flush: bool = True) -> None:  # noqa: ARG002
+        """Refuse: a zip file is read-only."""
+        raise StorageError(f"{self.path}: a record in a zip file takes no more rows")
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Refuse: a zip file is read-only."""
+        self.put(key, data)
+        return False
+
+    def children(self, prefix: str = "") -> list[str]:
+        """Return the names directly below `prefix`."""
+        below = f"{prefix}/" if prefix else ""
+        rests = (name[len(below) :] for name in self._names if name.startswith(below))
+        return sorted({rest.partition("/")[0] for rest in rests} - {""})
+
+    def zarr_store(self) -> Any:
+        """Return a read-only Zarr store over the zip file."""
+        from zarr.storage import ZipStore
+
+        return ZipStore(self.path, mode="r")
+
+
+def open_place(location: str | os.PathLike[str]) -> Place:
+    """Return the place a path or URL names; nothing need be there yet.
+
+    `s3://…`, `gs://…`, `az://…` and `memory://…` need `pip install 'accord[cloud]'`;
+    `example://NAME` is a record that comes with Accord.
+    """
+    text = os.fspath(location)
+    if text.startswith(EXAMPLE):
+        return _example(text)
+    if text.startswith("file://"):
+        text = text.removeprefix("file://")
+    if "://" in text:
+        from accord.store.buckets import Bucket
+
+        return Bucket(text)
+    path = Path(text).expanduser()
+    return Zip(path) if path.suffix == ".zip" and path.is_file() else Folder(path)
+
+
+def _example(url: str) -> Zip:
+    folder = Path(__file__).with_name("examples")
+    found = {file.stem: file for file in sorted(folder.glob("*.zip"))}
+    name = url.removeprefix(EXAMPLE)
+    if name not in found:
+        have = ", ".join(f"{EXAMPLE}{stem}" for stem in found)
+        raise RecordMissing(f"{url}: no such example; there is {have}")
+    return Zip(found[name], name=url)
+
+
+def existing_place(location: str | os.PathLike[str]) -> Place:
+    """Return the place a path or URL names; an error if nothing is there."""
+    place = open_place(location)
+    if isinstance(place, Folder) and not place.path.exists():
+        raise RecordMissing(
+            f"{place.name}: no such file or folder. A record is the folder a recorder wrote; "
+            "to make one from arrays: accord import labels.npz RECORD"
+        )
+    return place
+
+
+_held: set[int] = set()  # file descriptors of held locks
+
+
+def _drop_inherited_locks() -> None:
+    # A forked child (a data loader's worker) shares its parent's locks and would keep them alive
+    # after the parent's death; closing its copies does not unlock the parent's.
+    for descriptor in _held:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drop_inherited_locks)
+
+
+def _make_folder(path: Path) -> None:
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir()
+    _flush_folder(path.parent)
+
+
+def _flush_folder(path: Path) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_CAUSES: Final = {
+    errno.ENOSPC: "the disk is full. Rows recorded before are safe; free some space and go on",
+    errno.EDQUOT: "your disk quota is used up. Rows recorded before are safe",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+}
+
+
+def storage_error(path: Path, error: OSError, verb: str) -> StorageError:
+    """Say which file could not be read or written, and why."""
+    cause = _CAUSES.get(error.errno or 0, error.strerror or str(error))
+    return StorageError(f"{path}: cannot {verb}: {cause}")

@@ -1,0 +1,256 @@
+"""Open a record for reading, while it is being written or after it was packed."""
+
+import functools
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import NotARecord, ProbabilitiesMissing, RowDamaged, UnequalNetworks
+from accord.store import layout
+from accord.store.commits import committed_epochs, read_commit
+from accord.store.facts import read_facts, read_root
+from accord.store.places import Place, existing_place
+from accord.store.rows import Facts, Rows, Told
+
+
+def open_rows(location: str | os.PathLike[str], *, common: bool = False) -> Rows:
+    """Open a record as it stands now; rows committed later are not seen.
+
+    With `common`, networks of unequal length are cut to the epochs that all of them have.
+    """
+    place = existing_place(location)
+    if read_root(place)["layout"] == layout.PACKED:
+        return PackedRows(place)
+    lengths = network_lengths(place)
+    _check_lengths(place, lengths, common=common)
+    return RecordedRows(place, tuple(lengths), min(lengths.values()))
+
+
+def network_lengths(place: Place) -> dict[int, int]:
+    """Return how many epochs each network of a record being written holds."""
+    return {network: committed_epochs(place, network) for network in network_numbers(place)}
+
+
+def network_numbers(place: Place) -> list[int]:
+    """Return the numbers of the networks of a record being written."""
+    return sorted(
+        network
+        for name in place.children()
+        if (network := layout.network_of(name)) is not None
+        and place.get(f"{name}/{layout.ROOT}") is not None
+    )
+
+
+def _check_lengths(place: Place, lengths: dict[int, int], *, common: bool) -> None:
+    if not lengths or not any(lengths.values()):
+        raise NotARecord(f"{place.name}: the record holds no epochs yet")
+    told = ", ".join(f"network {network}: {epochs}" for network, epochs in lengths.items())
+    if min(lengths.values()) == 0:
+        raise UnequalNetworks(f"{place.name}: a network holds no epochs yet ({told})")
+    if not common and len(set(lengths.values())) > 1:
+        raise UnequalNetworks(
+            f"{place.name}: the networks hold different numbers of epochs ({told}). "
+            "To take the epochs that all have: --common, or open(…, common=True)"
+        )
+
+
+class RecordedRows(Rows):
+    """A record in the form that recorders write: one object per row."""
+
+    def __init__(self, place: Place, numbers: tuple[int, ...], epochs: int) -> None:
+        self.place = place
+        self.name = place.name
+        self.facts = read_facts(place)
+        self.numbers = numbers
+        self.epochs = epochs
+        self._networks = [network_facts(place, number) for number in numbers]
+        self.has_probabilities = all(
+            layout.PROBABILITIES in network.get("arrays", ()) for network in self._networks
+        )
+        self._commits: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample); each row is checked against its commit."""
+        return self._read(layout.LABELS, networks, epochs, samples)
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        self.check_probabilities()
+        return self._read(layout.PROBABILITIES, networks, epochs, samples)
+
+    def _read(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        shape, dtype = row_form(array, samples=self.samples, classes=self.classes)
+        size = len(range(*samples.indices(self.samples)))
+        values = np.empty((len(networks), len(epochs), size, *shape[1:]), dtype)
+        for i, network in enumerate(networks):
+            for j, epoch in enumerate(epochs):
+                values[i, j] = self._row(array, network, epoch)[samples]
+        return values
+
+    def _row(self, array: str, network: int, epoch: int) -> NDArray[Any]:
+        number = self.numbers[network]
+        commit = self._commit(network, epoch)
+        return read_row(self.place, number, epoch, commit, array=array, facts=self.facts)
+
+    def _commit(self, network: int, epoch: int) -> dict[str, Any]:
+        key = network, epoch
+        if key not in self._commits:
+            self._commits[key] = read_commit(self.place, self.numbers[network], epoch)
+        return self._commits[key]
+
+    def told(self) -> tuple[Told, ...]:
+        """Return what the commits say of each epoch."""
+        return tuple(self._told(network) for network in range(self.networks))
+
+    def _told(self, network: int) -> Told:
+        commits = [self._commit(network, epoch) for epoch in range(self.epochs)]
+        return Told(
+            self.numbers[network],
+            tuple(float(commit["progress"]) for commit in commits),
+            tuple(commit.get("told", {}) for commit in commits),
+            tuple(commit.get("time", "") for commit in commits),
+            self._networks[network].get("about", {}),
+            self._networks[network].get("made_with", {}),
+        )
+
+
+def network_facts(place: Place, number: int) -> dict[str, Any]:
+    """Return what the writer of one network said of it."""
+    key = f"{layout.network_folder(number)}/{layout.ROOT}"
+    return layout.facts_in(place.get(key) or b"")
+
+
+def row_form(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...], str]:
+    """Return the shape and type of one stored row of an array."""
+    if array == layout.PROBABILITIES:
+        return (samples, classes), "float16"
+    return (samples,), layout.label_dtype(classes).name
+
+
+def read_row(
+    place: Place, network: int, epoch: int, commit: dict[str, Any], *, array: str, facts: Facts
+) -> NDArray[Any]:
+    """Return one row, or say that it is damaged and how."""
+    data = place.get(layout.row_key(network, array, epoch))
+    shape, dtype = row_form(array, samples=facts.samples, classes=facts.classes)
+    try:
+        if data is None:
+            raise ValueError(f"its {array} are missing")
+        if layout.checksum(data) != commit["objects"].get(array, {}).get("blake2b"):
+            raise ValueError(f"its {array} do not match the checksum in its commit")
+        return layout.decode(data, shape=shape, dtype=dtype)
+    except ValueError as error:
+        raise RowDamaged(
+            f"{place.name}: network {network}, epoch {epoch} is damaged: {error}. "
+            f"To see every damaged row: accord check {place.name}"
+        ) from error
+
+
+class PackedRows(Rows):
+    """A packed record: one array over networks, epochs and samples."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.name = place.name
+        self.facts = read_facts(place)
+        self._networks = read_root(place).get("networks", [])
+        self.numbers = tuple(network["network"] for network in self._networks)
+        self.epochs = self._labels.shape[1]
+        self.has_probabilities = place.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
+        _check_packed(self, layout.LABELS, self._labels)
+        if self.has_probabilities:
+            _check_packed(self, layout.PROBABILITIES, self._probabilities)
+
+    @functools.cached_property
+    def _labels(self) -> Any:
+        return _open_array(self.place, layout.LABELS)
+
+    @functools.cached_property
+    def _probabilities(self) -> Any:
+        return _open_array(self.place, layout.PROBABILITIES)
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._read(self._labels, networks, epochs, samples)
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        if not self.has_probabilities:
+            raise ProbabilitiesMissing(f"{self.name}: the record holds labels alone")
+        return self._read(self._probabilities, networks, epochs, samples)
+
+    def _read(
+        self, array: Any, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        chosen = _as_slice(networks), _as_slice(epochs), samples
+        try:
+            return np.asarray(array.oindex[chosen])
+        except (ValueError, RuntimeError, OSError) as error:
+            raise RowDamaged(
+                f"{self.name}: a chunk of the packed record is damaged ({error}). "
+                "Pack the original again, or restore this one from a copy."
+            ) from error
+
+    def chunks(self, name: str) -> tuple[int, ...]:
+        """Return the chunk shape of the labels or the probabilities."""
+        array = self._labels if name == layout.LABELS else self._probabilities
+        return tuple(array.chunks)
+
+    def told(self) -> tuple[Told, ...]:
+        """Return what the packed record kept of each epoch."""
+        return tuple(
+            Told(
+                network["network"],
+                tuple(network["progress"]),
+                tuple(network["told"]),
+                tuple(network.get("times", ())),
+                network.get("about", {}),
+                network.get("made_with", {}),
+            )
+            for network in self._networks
+        )
+
+
+def _check_packed(rows: PackedRows, name: str, array: Any) -> None:
+    promised: tuple[int, ...] = rows.networks, rows.epochs, rows.samples
+    if name == layout.PROBABILITIES:
+        promised = (*promised, rows.classes)
+    if array.shape != promised:
+        raise NotARecord(
+            f"{rows.name}: {name} have shape {array.shape}; the record promises {promised}"
+        )
+    chunks = math.prod(-(-size // step) for size, step in zip(promised, array.chunks, strict=True))
+    there = sum(child.startswith("c.") for child in rows.place.children(name))
+    if there < chunks:  # Zarr would read a missing chunk as zeros
+        raise RowDamaged(f"{rows.name}: {chunks - there} of {chunks} chunks of {name} are missing")
+
+
+def _open_array(place: Place, array: str) -> Any:
+    import zarr
+
+    try:
+        return zarr.open_array(place.zarr_store(), path=array, mode="r")
+    except (FileNotFoundError, ValueError, KeyError) as error:
+        raise NotARecord(f"{place.name}: half a packed record: no readable {array}") from error
+
+
+def _as_slice(positions: Sequence[int]) -> slice | list[int]:
+    """Return neighbouring positions as a slice, which Zarr reads without gathering."""
+    first, last = positions[0], positions[-1]
+    if list(positions) == list(range(first, last + 1)):
+        return slice(first, last + 1)
+    return list(positions)

@@ -1,0 +1,258 @@
+"""What a rule reads: labels, and perhaps probabilities, by network, epoch and block of samples."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing
+from accord.store.layout import label_dtype
+
+BLOCK_BYTES: Final = 256 << 20  # labels or probabilities held at once while streaming
+LEAST_BLOCK: Final = 1024  # samples, however many networks and epochs there are
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a record says of its samples and classes, apart from the predictions."""
+
+    samples: int
+    classes: int
+    split: str = "test"
+    truth: NDArray[Any] | None = None  # (sample,)
+    given: NDArray[Any] | None = None  # (sample,)
+    ids: NDArray[Any] | None = None  # (sample,) numbers or strings
+    class_names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """All chosen networks and epochs, for the samples from `start` to `stop`."""
+
+    start: int
+    stop: int
+    values: NDArray[Any]  # (network, epoch, sample) or (network, epoch, sample, class)
+
+    @property
+    def where(self) -> slice:
+        """The samples of the block, as a slice."""
+        return slice(self.start, self.stop)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the recorder was told of each epoch of one network."""
+
+    network: int
+    progress: tuple[float, ...]
+    told: tuple[dict[str, Any], ...]
+    times: tuple[str, ...] = ()
+    about: dict[str, Any] = field(default_factory=dict)
+    made_with: dict[str, str] = field(default_factory=dict)
+
+
+class Rows(ABC):
+    """Predictions by (network, epoch, sample), read in blocks of samples.
+
+    `numbers` are the networks' own numbers; every other method counts networks and
+    epochs by position, from 0.
+    """
+
+    name: str
+    facts: Facts
+    numbers: tuple[int, ...]
+    epochs: int
+    has_probabilities: bool
+
+    @abstractmethod
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+
+    @abstractmethod
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+
+    @abstractmethod
+    def told(self) -> tuple[Told, ...]:
+        """Return what was told of each network and its epochs."""
+
+    @property
+    def networks(self) -> int:
+        """How many networks there are."""
+        return len(self.numbers)
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return self.facts.samples
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.facts.classes
+
+    def truth(self) -> NDArray[Any]:
+        """Return the true labels; an error if the record has none."""
+        if self.facts.truth is None:
+            raise TruthMissing(
+                f"{self.name}: no true labels were recorded, so nothing can be scored. "
+                "Give them when recording: Recorder(…, truth=labels)"
+            )
+        return self.facts.truth
+
+    def blocks(self) -> Iterator[Block]:
+        """Read the labels of all networks and epochs, one block of samples after another."""
+        everything = range(self.networks), range(self.epochs)
+        for where in self._cuts(label_dtype(self.classes).itemsize):
+            yield Block(where.start, where.stop, self.read_labels(*everything, where))
+
+    def probability_blocks(self) -> Iterator[Block]:
+        """Read the probabilities of all networks and epochs, one block of samples at a time."""
+        self.check_probabilities()
+        everything = range(self.networks), range(self.epochs)
+        for where in self._cuts(self.classes * np.dtype(np.float16).itemsize):
+            yield Block(where.start, where.stop, self.read_probabilities(*everything, where))
+
+    def check_probabilities(self) -> None:
+        """Raise unless probabilities were recorded."""
+        if not self.has_probabilities:
+            raise ProbabilitiesMissing(
+                f"{self.name}: this rule needs probabilities, and only labels were recorded. "
+                "Record them with Recorder(…, probabilities=True)"
+            )
+
+    def select(
+        self, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
+    ) -> "Rows":
+        """Return a view of some networks (by position) and some epochs (by position)."""
+        chosen = range(self.networks) if networks is None else networks
+        if isinstance(epochs, slice) or epochs is None:
+            epochs = range(self.epochs)[epochs or slice(None)]
+        return ChosenRows(self, tuple(chosen), tuple(epochs))
+
+    def numbered(self, numbers: Sequence[int]) -> list[int]:
+        """Return the positions of networks given by their own numbers."""
+        strange = [number for number in numbers if number not in self.numbers]
+        if strange:
+            have = ", ".join(map(str, self.numbers))
+            raise ChoiceError(f"{self.name}: no network {strange[0]}; there are {have}")
+        return [self.numbers.index(number) for number in numbers]
+
+    def last(self) -> "Rows":
+        """Return a view of the last epoch alone."""
+        return self.select(epochs=[self.epochs - 1])
+
+    def _cuts(self, cell_bytes: int) -> Iterator[slice]:
+        column = max(1, self.networks * self.epochs * cell_bytes)
+        step = min(self.samples, max(LEAST_BLOCK, BLOCK_BYTES // column))
+        for start in range(0, self.samples, step):
+            yield slice(start, min(start + step, self.samples))
+
+
+class ArrayRows(Rows):
+    """Rows that lie in memory."""
+
+    def __init__(
+        self,
+        labels: NDArray[Any],
+        facts: Facts,
+        *,
+        probabilities: NDArray[Any] | None = None,
+        name: str = "labels",
+    ) -> None:
+        self.name = name
+        self.facts = facts
+        self.numbers = tuple(range(labels.shape[0]))
+        self.epochs = labels.shape[1]
+        self.has_probabilities = probabilities is not None
+        self._labels = labels
+        self._probabilities = probabilities
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._labels[:, :, samples][np.ix_(list(networks), list(epochs))]
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        self.check_probabilities()
+        assert self._probabilities is not None
+        return self._probabilities[:, :, samples][np.ix_(list(networks), list(epochs))]
+
+    def told(self) -> tuple[Told, ...]:
+        """Return one plain progress per epoch."""
+        progress = tuple(float(epoch + 1) for epoch in range(self.epochs))
+        nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
+        return tuple(Told(number, progress, nothing) for number in self.numbers)
+
+
+class ChosenRows(Rows):
+    """Some networks and epochs of other rows."""
+
+    def __init__(self, rows: Rows, networks: tuple[int, ...], epochs: tuple[int, ...]) -> None:
+        _check_choice(rows.name, "network", networks, rows.networks)
+        _check_choice(rows.name, "epoch", epochs, rows.epochs)
+        self.name = rows.name
+        self.facts = rows.facts
+        self.numbers = tuple(rows.numbers[network] for network in networks)
+        self.epochs = len(epochs)
+        self.has_probabilities = rows.has_probabilities
+        self._rows = rows
+        self._networks = networks
+        self._chosen_epochs = epochs
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._rows.read_labels(*self._positions(networks, epochs), samples)
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        return self._rows.read_probabilities(*self._positions(networks, epochs), samples)
+
+    def told(self) -> tuple[Told, ...]:
+        """Return what was told of the chosen networks and epochs."""
+        everything = self._rows.told()
+        return tuple(self._cut(everything[network]) for network in self._networks)
+
+    def _cut(self, told: Told) -> Told:
+        return Told(
+            told.network,
+            tuple(told.progress[epoch] for epoch in self._chosen_epochs),
+            tuple(told.told[epoch] for epoch in self._chosen_epochs),
+            tuple(told.times[epoch] for epoch in self._chosen_epochs) if told.times else (),
+            told.about,
+            told.made_with,
+        )
+
+    def _positions(
+        self, networks: Sequence[int], epochs: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        return (
+            [self._networks[network] for network in networks],
+            [self._chosen_epochs[epoch] for epoch in epochs],
+        )
+
+
+def _check_choice(name: str, what: str, chosen: tuple[int, ...], available: int) -> None:
+    if not chosen:
+        raise ChoiceError(f"{name}: that choice leaves no {what}; there are {available}")
+    if len(set(chosen)) < len(chosen):
+        raise ChoiceError(f"{name}: a {what} is chosen twice in {list(chosen)}")
+    if not all(0 <= one < available for one in chosen):
+        raise ChoiceError(
+            f"{name}: {what}s must lie in 0..{available - 1}; got {min(chosen)}..{max(chosen)}"
+        )

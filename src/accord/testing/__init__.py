@@ -1,0 +1,9 @@
+"""Contract tests that a new rule or place inherits, and strategies that draw records.
+
+Needs pytest and hypothesis: pip install 'accord[testing]'
+"""
+
+from accord.testing.places import PlaceContract
+from accord.testing.rules import RuleContract, small_records
+
+__all__ = ["PlaceContract", "RuleContract", "small_records"]

@@ -1,0 +1,240 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
+
+from accord import analysis
+from accord.errors import ChoiceError, PredictionError, ProbabilitiesMissing, TruthMissing
+from accord.rules import all_rules, find_rule
+from accord.store import ArrayRows, Facts
+from accord.testing import small_records
+from accord.testing.rules import rows_of
+
+quickly = settings(deadline=None, max_examples=40)
+
+
+@quickly
+@given(small_records())
+def test_accuracy_is_what_scikit_learn_says(record):
+    predicted, truth = record.labels[0, -1], record.truth
+    measured = analysis.measure(predicted, truth, classes=record.classes)
+    assert measured.accuracy == pytest.approx(accuracy_score(truth, predicted))
+    present = np.unique(truth)
+    expected = recall_score(truth, predicted, labels=present, average=None, zero_division=0)
+    assert measured.balanced_accuracy == pytest.approx(expected.mean())
+    np.testing.assert_allclose(np.array(measured.recall)[present], expected)
+    assert np.isnan(np.delete(measured.recall, present)).all()
+
+
+def test_balanced_accuracy_is_scikit_learns_where_every_class_occurs():
+    truth, predicted = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
+    measured = analysis.measure(predicted, truth, classes=2)
+    assert measured.balanced_accuracy == balanced_accuracy_score(truth, predicted)
+
+
+def test_an_abstention_counts_as_wrong_but_not_among_the_labelled():
+    measured = analysis.measure(np.array([0, -1, 1, -1]), np.array([0, 0, 0, 1]), classes=2)
+    assert (measured.accuracy, measured.coverage, measured.selective_accuracy) == (0.25, 0.5, 0.5)
+    nothing = analysis.measure(np.array([-1]), np.array([0]), classes=2)
+    assert np.isnan(nothing.selective_accuracy)
+
+
+@quickly
+@given(small_records())
+def test_scores_are_an_independent_count(record):
+    rows = rows_of(record)
+    scores = {one.rule: one for one in analysis.score(rows)}
+    assert scores.keys() == all_rules().keys()
+    for name, rule in all_rules().items():
+        if name != "single":
+            expected = np.mean(np.array(rule.by_definition(record)) == record.truth)
+            assert scores[name].accuracy == pytest.approx(expected)
+    per_network = (record.labels[:, -1] == record.truth).mean(axis=1)
+    np.testing.assert_allclose(scores["single"].per_network, per_network)
+    assert scores["single"].accuracy == pytest.approx(per_network.mean())
+
+
+def test_only_rules_that_the_record_allows_are_scored_unless_named():
+    rows = ArrayRows(np.zeros((1, 1, 2), np.uint8), Facts(2, 2, truth=np.array([0, 1])))
+    rules = [one.rule for one in analysis.score(rows)]
+    assert rules == ["single", "majority", "max-agreement", "oracle-best-epoch"]
+    with pytest.raises(ProbabilitiesMissing, match="soft-agreement needs probabilities"):
+        analysis.score(rows, ["soft-agreement"])
+    with pytest.raises(ChoiceError, match="Did you mean 'majority'"):
+        analysis.score(rows, ["majorities"])
+
+
+def test_without_truth_nothing_is_scored():
+    rows = ArrayRows(np.zeros((1, 1, 2), np.uint8), Facts(2, 2))
+    for ask in (analysis.score, analysis.persistence, analysis.error_consensus_histogram):
+        with pytest.raises(TruthMissing, match="no true labels were recorded"):
+            ask(rows)
+
+
+@quickly
+@given(small_records())
+def test_a_curve_is_the_score_of_every_prefix(record):
+    rows = rows_of(record)
+    for name in all_rules():
+        drawn = analysis.curve(rows, name)
+        for epoch in range(rows.epochs):
+            prefix = rows.select(epochs=range(epoch + 1))
+            (expected,) = analysis.score(prefix, [name])
+            assert drawn.accuracy[epoch] == pytest.approx(expected.accuracy)
+            if name != "single":
+                assert drawn.balanced_accuracy[epoch] == pytest.approx(expected.balanced_accuracy)
+        assert drawn.recall.shape == (rows.epochs, rows.classes)
+        assert drawn.progress == rows.told()[0].progress
+
+
+@quickly
+@given(small_records())
+def test_by_networks_scores_every_subset(record):
+    rows = rows_of(record)
+    for name in ("majority", "max-agreement", "soft-agreement", "single"):
+        sweep = analysis.by_networks(rows, name)
+        assert [len(some) for some in sweep.accuracies] == [
+            len(list(_subsets(rows.networks, size))) for size in sweep.sizes
+        ]
+        for size, some in zip(sweep.sizes, sweep.accuracies, strict=True):
+            expected = [
+                (find_rule(name)(rows.select(networks=subset)).labels == record.truth).mean()
+                for subset in _subsets(rows.networks, size)
+            ]
+            np.testing.assert_allclose(sorted(some), sorted(expected))
+        np.testing.assert_allclose(sweep.mean[-1], np.mean(sweep.accuracies[-1]))
+
+
+def _subsets(networks, size):
+    import itertools
+
+    return itertools.combinations(range(networks), size)
+
+
+def test_of_too_many_subsets_some_are_drawn():
+    labels = np.random.default_rng(0).integers(0, 3, (8, 2, 20)).astype(np.uint8)
+    rows = ArrayRows(labels, Facts(20, 3, truth=labels[0, 0]))
+    sweep = analysis.by_networks(rows, "majority", most_subsets=5)
+    assert [len(some) for some in sweep.accuracies] == [5, 5, 5, 5, 5, 5, 5, 1]
+    assert sweep == analysis.by_networks(rows, "majority", most_subsets=5)
+
+
+@quickly
+@given(small_records())
+def test_by_epochs_scores_equally_spaced_epochs(record):
+    rows = rows_of(record)
+    sweep = analysis.by_epochs(rows, "max-agreement")
+    assert sweep.sizes[0] == 1
+    assert sweep.sizes[-1] == rows.epochs
+    for size, (accuracy,) in zip(sweep.sizes, sweep.accuracies, strict=True):
+        chosen = np.round(np.linspace(0, rows.epochs - 1, size)).astype(int)
+        expected = find_rule("max-agreement")(rows.select(epochs=chosen.tolist())).labels
+        assert accuracy == pytest.approx((expected == record.truth).mean())
+
+
+def test_by_epochs_refuses_more_epochs_than_there_are():
+    rows = ArrayRows(np.zeros((1, 3, 2), np.uint8), Facts(2, 2, truth=np.array([0, 1])))
+    with pytest.raises(ValueError, match=r"1\.\.3"):
+        analysis.by_epochs(rows, "majority", [4])
+
+
+@quickly
+@given(small_records())
+def test_margins_follow_their_definitions(record):
+    rows = rows_of(record)
+    votes = record.labels.shape[0] * record.labels.shape[1]
+    last = np.array(find_rule("majority").by_definition(record))
+    for sample in range(rows.samples):
+        flat = record.labels[:, :, sample].ravel()
+        counts = np.bincount(flat, minlength=max(record.classes, 2))
+        best, second = np.sort(counts)[::-1][:2]
+        assert analysis.margin_of(rows)[sample] == pytest.approx((best - second) / votes)
+        others = np.delete(counts, last[sample]).max()
+        final = (counts[last[sample]] - others) / votes
+        assert analysis.final_margin_of(rows)[sample] == pytest.approx(final)
+
+
+@quickly
+@given(small_records())
+def test_histograms_count_every_sample_and_every_error_once(record):
+    rows = rows_of(record)
+    margins = analysis.final_margin_histogram(rows, bins=10)
+    right = np.array(find_rule("majority").by_definition(record)) == record.truth
+    assert margins.right.sum() == right.sum()
+    assert margins.wrong.sum() == (~right).sum()
+    wrong_pairs = (record.labels[:, -1] != record.truth).sum()
+    assert analysis.error_consensus_histogram(rows).sum() == wrong_pairs
+
+
+def runs_by_definition(record):
+    """Every run as (right, onset, length), walked epoch by epoch."""
+    networks, epochs, samples = record.labels.shape
+    for network in range(networks):
+        for sample in range(samples):
+            onset = 0
+            for epoch in range(1, epochs + 1):
+                here = record.labels[network, :, sample]
+                if epoch == epochs or here[epoch] != here[onset]:
+                    yield here[onset] == record.truth[sample], onset, epoch - onset
+                    onset = epoch
+
+
+@quickly
+@given(small_records())
+def test_persistence_finds_every_run(record):
+    found = analysis.persistence(rows_of(record))
+    epochs = record.labels.shape[1]
+    expected = np.zeros((2, 2, epochs), int)
+    for right, onset, length in runs_by_definition(record):
+        expected[int(right), 0, onset] += 1
+        expected[int(right), 1, length - 1] += 1
+    np.testing.assert_array_equal(found.wrong_onsets, expected[0, 0])
+    np.testing.assert_array_equal(found.wrong_lengths, expected[0, 1])
+    np.testing.assert_array_equal(found.right_onsets, expected[1, 0])
+    np.testing.assert_array_equal(found.right_lengths, expected[1, 1])
+    lengths = [length for right, _, length in runs_by_definition(record) if right]
+    if lengths:
+        assert found.mean_right_length == pytest.approx(np.mean(lengths))
+    else:
+        assert np.isnan(found.mean_right_length)
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_the_paired_test_is_scipys(gained, lost):
+    truth = np.zeros(1000, int)
+    first, second = truth.copy(), truth.copy()
+    first[:gained] = 1
+    second[gained : gained + lost] = 1
+    found = analysis.paired_changes(first, second, truth)
+    assert (found.turned_right, found.turned_wrong) == (gained, lost)
+    expected = binomtest(gained, gained + lost).pvalue if gained + lost else 1.0
+    assert found.p_value == pytest.approx(expected, rel=1e-6)
+    assert found.low <= found.difference <= found.high
+
+
+def test_the_interval_covers_the_true_difference_as_often_as_it_says():
+    """Of 2,000 simulated comparisons with a known difference, about 95 % must cover it."""
+    generator = np.random.default_rng(0)
+    samples, gain, loss = 300, 0.06, 0.02
+    covered = 0
+    for _ in range(2000):
+        kinds = generator.choice(3, size=samples, p=[gain, loss, 1 - gain - loss])
+        found = analysis.paired_changes(
+            (kinds == 0).astype(int), (kinds == 1).astype(int), np.zeros(samples, int)
+        )
+        covered += found.low <= gain - loss <= found.high
+    assert 0.935 < covered / 2000 < 0.97
+
+
+def test_an_impossible_confidence_is_refused():
+    with pytest.raises(PredictionError, match="between 0 and 1; got 95"):
+        analysis.paired_changes(np.zeros(1), np.zeros(1), np.zeros(1), confidence=95)
+
+
+def test_changes_compare_two_rules_on_one_record():
+    labels = np.array([[[0, 0], [0, 1], [1, 1]]], np.uint8)
+    rows = ArrayRows(labels, Facts(2, 2, truth=np.array([0, 1])))
+    found = analysis.changes(rows, "majority", "max-agreement")
+    assert (found.turned_right, found.turned_wrong, found.difference) == (1, 0, 0.5)

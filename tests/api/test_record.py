@@ -1,0 +1,178 @@
+import csv
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from recorded import CLASSES, SAMPLES, labels_of, write_record
+
+import accord
+from accord.errors import ChoiceError, ExtraMissing, PredictionError, StorageError, TruthMissing
+
+NAMES = ["ant", "bee", "cat", "dog", "eel"]
+
+
+@pytest.fixture
+def record(tmp_path):
+    path = write_record(
+        tmp_path / "record",
+        networks=3,
+        epochs=4,
+        truth=labels_of(9, 9),
+        class_names=NAMES,
+        ids=[f"image-{sample}" for sample in range(SAMPLES)],
+    )
+    return accord.open(path)
+
+
+@pytest.fixture
+def labels():
+    return np.array([[labels_of(n, e) for e in range(4)] for n in range(3)])
+
+
+def test_sizes_and_facts(record):
+    assert (record.networks, record.epochs, record.samples, record.classes) == (3, 4, 40, 5)
+    assert record.class_names == tuple(NAMES)
+    assert record.progress == (1.0, 2.0, 3.0, 4.0)
+    assert record.given is None
+    assert record.ids[3] == "image-3"
+    assert record.split == "test"
+    assert "3 networks, 4 epochs, 40 samples, 5 classes" in repr(record)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        slice(None),
+        0,
+        -1,
+        (slice(None), -1),
+        (1, 2, 3),
+        (..., 5),
+        (slice(None), slice(1, 3), slice(4, 9)),
+        (slice(None), slice(None), slice(None, None, 3)),
+        ([2, 0],),
+        (slice(None), [3, 1], 7),
+        (0, slice(None), [1, 5, 2]),
+        (np.array([True, False, True]),),
+        (slice(None), slice(None, None, -1)),
+    ],
+)
+def test_stored_labels_are_indexed_as_an_array_is(record, labels, key):
+    np.testing.assert_array_equal(record.labels[key], labels[key])
+
+
+def test_stored_labels_become_an_array(record, labels):
+    np.testing.assert_array_equal(np.asarray(record.labels), labels)
+    assert np.asarray(record.labels, dtype=np.int64).dtype == np.int64
+    assert record.labels.shape == labels.shape
+    assert (len(record.labels), record.labels.ndim) == (3, 3)
+    assert "shape (3, 4, 40), uint8" in repr(record.labels)
+    with pytest.raises(IndexError):
+        record.labels[5]
+    with pytest.raises(IndexError, match="3 axes, 4 indices"):
+        record.labels[0, 0, 0, 0]
+    with pytest.raises(ChoiceError, match="not both; index twice"):
+        record.labels[[0, 1], [0, 1]]
+    with pytest.raises(ValueError, match="always makes a copy"):
+        np.array(record.labels, copy=False)
+
+
+def test_predictions_from_record_and_from_arrays_are_the_same(record, labels):
+    predicted = record.predict()
+    np.testing.assert_array_equal(predicted.labels, accord.max_agreement(labels, classes=CLASSES))
+    agreement = accord.agreement(labels, classes=CLASSES)
+    np.testing.assert_array_equal(record.agreement(), agreement)
+    np.testing.assert_array_equal(predicted.scores, agreement.max(axis=1))
+    top = np.sort(agreement, axis=1)
+    np.testing.assert_allclose(record.margin(), top[:, -1] - top[:, -2])
+
+
+def test_a_rule_of_ones_own_is_taken(record):
+    class First(accord.Rule):
+        name = "first"
+        reads = "all"
+
+        def __call__(self, rows):
+            return accord.Prediction(np.zeros(rows.samples, int), np.ones(rows.samples))
+
+        @staticmethod
+        def by_definition(record):
+            return [0] * len(record.truth)
+
+    assert record.predict(First()).labels.sum() == 0
+
+
+def test_a_selection_is_by_network_number_and_epoch(record, labels):
+    chosen = record.select(networks=[2, 0], epochs=slice(1, None))
+    np.testing.assert_array_equal(chosen.labels[:], labels[[2, 0], 1:])
+    with pytest.raises(ChoiceError, match="no network 7"):
+        record.select(networks=[7])
+
+
+def test_the_analysis_is_at_hand(record):
+    assert {one.rule for one in record.score()} >= {"single", "majority", "max-agreement"}
+    assert len(record.curve().accuracy) == 4
+    assert record.by_networks("majority").sizes == (1, 2, 3)
+    assert record.by_epochs(counts=[2, 4]).sizes == (2, 4)
+    assert record.changes("majority", "max-agreement").samples == SAMPLES
+    assert record.persistence().right_onsets.shape == (4,)
+    assert record.final_margin().shape == (SAMPLES,)
+
+
+def test_probabilities_that_were_not_kept_are_asked_for_in_vain(record):
+    with pytest.raises(ValueError, match="only labels were recorded"):
+        _ = record.probabilities
+
+
+def test_arrays_without_three_axes_are_refused():
+    with pytest.raises(PredictionError, match=r"axes \(network, epoch, sample\).*labels\[None\]"):
+        accord.max_agreement(np.zeros((2, 3), int), classes=2)
+
+
+def test_an_agreement_table_that_does_not_fit_is_refused(tmp_path):
+    path = tmp_path / "wide"
+    with accord.Recorder(path, network=0, samples=600_000, classes=100_000) as recorder:
+        recorder.record(np.zeros(600_000, int))
+    with pytest.raises(PredictionError, match="the largest is 4 GiB"):
+        accord.open(path).agreement()
+
+
+def test_predictions_are_saved_for_other_tools(record, tmp_path):
+    predicted = record.predict()
+    record.save(predicted, tmp_path / "labels.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), predicted.labels)
+    record.save(predicted, tmp_path / "labels.csv")
+    with (tmp_path / "labels.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [int(line["label"]) for line in lines] == predicted.labels.tolist()
+    assert lines[3]["id"] == "image-3"
+    assert lines[3]["class"] == NAMES[predicted.labels[3]]
+    assert float(lines[3]["score"]) == predicted.scores[3]
+    record.save(predicted, tmp_path / "labels.parquet")
+    table = pq.read_table(tmp_path / "labels.parquet")
+    assert table.column_names == ["sample", "id", "label", "class", "score"]
+    assert table["label"].to_pylist() == predicted.labels.tolist()
+
+
+def test_an_abstention_has_no_class_name(record, tmp_path):
+    unsure = accord.Prediction(np.full(SAMPLES, -1), np.zeros(SAMPLES))
+    record.save(unsure, tmp_path / "labels.csv")
+    assert (tmp_path / "labels.csv").read_text().splitlines()[1] == "0,image-0,-1,,0.0"
+
+
+def test_a_file_that_cannot_be_written_is_refused(record, tmp_path, monkeypatch):
+    with pytest.raises(ChoiceError, match=r"written as \.npy, \.csv, \.parquet; got '\.xls'"):
+        record.save(record.predict(), tmp_path / "labels.xls")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write"):
+        record.save(record.predict(), tmp_path / "file" / "labels.csv")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ExtraMissing, match=r"accord\[parquet\]"):
+        record.save(record.predict(), tmp_path / "labels.parquet")
+
+
+def test_scores_need_truth(tmp_path):
+    record = accord.open(write_record(tmp_path / "record"))
+    assert record.truth is None
+    with pytest.raises(TruthMissing, match="no true labels"):
+        record.score()

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing
+from accord.rules import Rule, all_rules, find_rule
+from accord.store import ArrayRows, Facts
+from accord.testing import RuleContract
+
+for _name, _rule in all_rules().items():
+    _class = f"Test{_name.title().replace('-', '')}"
+    globals()[_class] = type(_class, (RuleContract,), {"rule": _rule})
+
+LABELS = np.array([[[0, 2], [0, 2], [1, 0]], [[0, 1], [1, 2], [1, 1]]], np.uint8)
+
+
+def rows(**facts):
+    return ArrayRows(LABELS, Facts(samples=2, classes=3, **facts))
+
+
+def test_the_rules_of_the_design_are_all_found():
+    assert {
+        "single",
+        "majority",
+        "probability-average",
+        "max-agreement",
+        "soft-agreement",
+        "oracle-best-epoch",
+    } <= all_rules().keys()
+
+
+def test_every_rule_is_named_as_its_file():
+    for name, rule in all_rules().items():
+        assert type(rule).__module__ == f"accord.rules.{name.replace('-', '_')}"
+
+
+def test_max_agreement_remembers_what_the_networks_forgot():
+    predicted = find_rule("max-agreement")(rows())
+    np.testing.assert_array_equal(predicted.labels, [0, 2])
+    np.testing.assert_array_equal(predicted.scores, [0.5, 0.5])
+    np.testing.assert_array_equal(find_rule("majority")(rows()).labels, [1, 0])
+
+
+def test_the_oracle_takes_the_first_of_equally_good_epochs():
+    oracle = find_rule("oracle-best-epoch")
+    assert oracle.best_epoch(rows(truth=np.array([0, 2]))) == 1
+    assert oracle.best_epoch(rows(truth=np.array([2, 2]))) == 1
+    assert oracle.best_epoch(rows(truth=np.array([0, 0]))) == 0
+
+
+def test_an_unknown_rule_gets_the_nearest_offered():
+    with pytest.raises(ChoiceError, match=r"'max-agrement'\. Did you mean 'max-agreement'"):
+        find_rule("max-agrement")
+    with pytest.raises(ChoiceError, match=r"There are: majority, max-agreement.*single"):
+        find_rule("zzz")
+
+
+def test_a_rule_that_needs_what_is_not_there_says_so():
+    with pytest.raises(TruthMissing, match="no true labels were recorded"):
+        find_rule("oracle-best-epoch")(rows())
+    for name in ("probability-average", "soft-agreement"):
+        with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
+            find_rule(name)(rows())
+
+
+class Contrary(Rule):
+    """A rule that breaks its contract: it says what the first network said first."""
+
+    name = "contrary"
+    reads = "last"
+
+    def __call__(self, rows):
+        return find_rule("single")(rows.select(epochs=[0]))
+
+    @staticmethod
+    def by_definition(record):
+        return record.labels[-1, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        "test_equals_its_definition",
+        "test_the_order_of_networks_is_without_effect",
+        "test_the_order_of_epochs_matters_only_as_the_rule_says",
+    ],
+)
+def test_the_contract_can_fail(law):
+    contract = type("Contract", (RuleContract,), {"rule": Contrary()})()
+    with pytest.raises(AssertionError, match="not equal"):
+        getattr(contract, law)()

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+from recorded import labels_of, write_record
+
+from accord.errors import RowDamaged
+from accord.store import check_record, open_rows, pack_record
+
+
+def texts(report):
+    return [finding.text for finding in report.findings]
+
+
+def test_a_sound_record(record):
+    report = check_record(record)
+    assert (report.rows, report.findings, report.sound) == (6, (), True)
+
+
+def test_leftovers_and_unequal_lengths_are_told_and_do_no_harm(record):
+    write_record(record, networks=1, epochs=4)
+    (record / "network-001/labels/c.3.0").write_bytes(b"torn")
+    report = check_record(record)
+    assert report.sound
+    assert "network 1, epoch 3: labels without a commit" in texts(report)[0]
+    assert "different numbers of epochs (network 0: 4, network 1: 3)" in texts(report)[1]
+
+
+def test_an_empty_record_is_told(record):
+    for network in (0, 1):
+        for commit in (record / f"network-00{network}/commits").glob("c.*"):
+            commit.unlink()
+    assert "the record holds no epochs yet" in texts(check_record(record))
+
+
+def test_every_damaged_row_is_named(record):
+    (record / "network-000/labels/c.1.0").write_bytes(b"")
+    (record / "network-001/labels/c.0.0").unlink()
+    (record / "network-001/commits/c.2").write_text("no json")
+    report = check_record(record)
+    assert not report.sound
+    first, second, third = texts(report)
+    assert "network 0, epoch 1 is damaged" in first
+    assert "network 1, epoch 0 is damaged: its labels are missing" in second
+    assert "network 1, epoch 2: its commit cannot be read" in third
+
+
+def test_a_missing_commit_between_others_is_damage(record):
+    (record / "network-000/commits/c.1").unlink()
+    report = check_record(record)
+    assert not report.sound
+    assert "network 0, epoch 1 is missing though later ones are there" in texts(report)[0]
+
+
+def test_a_damaged_truth_is_damage(record):
+    (record / "truth/c.0").write_bytes(b"x")
+    assert not check_record(record).sound
+
+
+@pytest.fixture
+def packed(record, tmp_path):
+    pack_record(record, tmp_path / "packed")
+    return tmp_path / "packed"
+
+
+def test_a_sound_packed_record(packed):
+    report = check_record(packed)
+    assert (report.rows, report.findings) == (6, ())
+
+
+def test_a_damaged_chunk_of_a_packed_record_is_named(packed):
+    chunk = packed / "labels/c.1.0.0"
+    data = bytearray(chunk.read_bytes())
+    data[-6] ^= 0xFF
+    chunk.write_bytes(data)
+    report = check_record(packed)
+    assert not report.sound
+    assert texts(report) == [
+        "network 1, epochs 0..2, samples 0..39: the labels cannot be read back"
+    ]
+    with pytest.raises(RowDamaged, match="a chunk of the packed record is damaged"):
+        list(open_rows(packed).blocks())
+
+
+def test_a_missing_chunk_is_never_read_as_zeros(packed):
+    (packed / "labels/c.1.0.0").unlink()
+    assert "1 of 2 chunks of labels are missing" in texts(check_record(packed))[0]
+    with pytest.raises(RowDamaged, match="1 of 2 chunks of labels are missing"):
+        open_rows(packed)
+
+
+def test_a_label_outside_the_classes_is_damage(packed):
+    import zarr
+
+    labels = zarr.open_array(packed / "labels", mode="r+")
+    labels[0, 0, 0] = 200
+    assert "a label is outside the classes" in texts(check_record(packed))[0]
+
+
+def test_rows_are_as_they_were_after_a_check(record):
+    check_record(record)
+    labels = open_rows(record).read_labels([0], [0], slice(None))
+    np.testing.assert_array_equal(labels[0, 0], labels_of(0, 0))

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+
+from accord.errors import ChoiceError, RecordExists, SourceError
+from accord.store import import_record, open_rows
+
+LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
+LABELS[0, 0, 0] = 3
+
+
+def save(tmp_path, **arrays):
+    np.savez(tmp_path / "logs.npz", **arrays)
+    return tmp_path / "logs.npz"
+
+
+def imported(tmp_path, *, classes=None, **arrays):
+    import_record(save(tmp_path, **arrays), tmp_path / "record", classes=classes)
+    return open_rows(tmp_path / "record")
+
+
+def test_everything_in_the_file_is_imported(tmp_path):
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(4), (2, 3, 10))
+    rows = imported(
+        tmp_path,
+        labels=LABELS,
+        truth=LABELS[0, 0],
+        given=LABELS[0, 1],
+        ids=np.arange(10),
+        class_names=np.array(["a", "b", "c", "d"]),
+        probabilities=probabilities,
+    )
+    whole = range(2), range(3), slice(None)
+    np.testing.assert_array_equal(rows.read_labels(*whole), LABELS)
+    np.testing.assert_array_equal(rows.read_probabilities(*whole), probabilities.astype(np.float16))
+    np.testing.assert_array_equal(rows.facts.truth, LABELS[0, 0])
+    np.testing.assert_array_equal(rows.facts.given, LABELS[0, 1])
+    assert rows.facts.class_names == ("a", "b", "c", "d")
+    assert rows.told()[1].progress == (1.0, 2.0, 3.0)
+
+
+def test_classes_are_told_or_counted(tmp_path):
+    path = save(tmp_path, labels=LABELS)
+    for name, classes, expected in (("a", None, 4), ("b", 7, 7)):
+        import_record(path, tmp_path / name, classes=classes)
+        assert open_rows(tmp_path / name).classes == expected
+
+
+def test_class_names_count_before_the_largest_label(tmp_path):
+    assert imported(tmp_path, labels=LABELS, class_names=np.array(list("abcdef"))).classes == 6
+
+
+def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
+    assert imported(tmp_path, labels=LABELS, truth=np.full(10, 8)).classes == 9
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"votes": LABELS}, "no array named 'labels'; it holds votes"),
+        ({"labels": LABELS[0]}, r"axes \(network, epoch, sample\).*got shape \(3, 10\)"),
+        ({"labels": LABELS[:0]}, r"none empty; got shape \(0, 3, 10\)"),
+        ({"labels": LABELS + 0.5}, r"labels must be whole numbers; got 3\.5"),
+        ({"labels": LABELS - 1}, r"labels must lie in 0\.\.2 for 3 classes; got -1\.\.2"),
+        (
+            {"labels": LABELS, "truth": LABELS[0, 0, :9]},
+            r"truth must have shape \(10,\).*got \(9,\)",
+        ),
+        (
+            {"labels": LABELS, "class_names": np.array(["a", "b"])},
+            r"0\.\.1 for 2 classes; got 0\.\.3",
+        ),
+        (
+            {"labels": LABELS, "probabilities": np.ones((2, 3, 9, 4))},
+            r"probabilities must have shape \(2, 3, 10, 4\)",
+        ),
+        (
+            {"labels": LABELS, "probabilities": np.ones((2, 3, 10, 4))},
+            "add up to 1 for every sample",
+        ),
+    ],
+)
+def test_bad_arrays_are_refused_with_the_file_named(tmp_path, arrays, words):
+    with pytest.raises(SourceError, match=rf"logs\.npz: .*{words}"):
+        imported(tmp_path, **arrays)
+    assert not (tmp_path / "record").exists()
+
+
+def test_pickled_objects_are_refused(tmp_path):
+    with pytest.raises(SourceError, match="pickled objects, which are never loaded"):
+        imported(tmp_path, labels=np.array([{"a": 1}], dtype=object))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 broken"])
+def test_what_is_no_npz_is_refused(tmp_path, content):
+    (tmp_path / "logs.npz").write_bytes(content)
+    with pytest.raises(SourceError, match="cannot be read as npz"):
+        import_record(tmp_path / "logs.npz", tmp_path / "record")
+
+
+def test_a_missing_source_and_an_unknown_format_are_refused(tmp_path):
+    with pytest.raises(SourceError, match="no such file"):
+        import_record(tmp_path / "nothing.npz", tmp_path / "record")
+    with pytest.raises(ChoiceError, match=r"no importer for 'mat'; name one with --format: npz"):
+        import_record(tmp_path / "logs.mat", tmp_path / "record")
+
+
+def test_an_existing_record_is_not_overwritten(tmp_path):
+    (tmp_path / "record").mkdir()
+    with pytest.raises(RecordExists, match="already there"):
+        imported(tmp_path, labels=LABELS)

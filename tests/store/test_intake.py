@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+
+from accord.errors import ChoiceError, PredictionError
+from accord.store.intake import (
+    as_labels,
+    plain,
+    row_from_logits,
+    row_from_predictions,
+    to_numpy,
+)
+
+SIZE = {"samples": 2, "classes": 3}
+
+
+def row(predicted, *, probabilities=False):
+    return row_from_predictions(predicted, **SIZE, probabilities=probabilities)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "words"),
+    [
+        ([0, 3], r"0\.\.2 for 3 classes; got 0\.\.3.*counted from 1"),
+        ([-1, 0], r"0\.\.2 for 3 classes; got -1\.\.0"),
+        ([0.5, 1], r"whole numbers; got 0\.5"),
+        ([np.nan, 1], r"whole numbers; got nan"),
+        (["a", "b"], r"whole numbers; got <U1"),
+        ([0, 1, 2], r"shape \(2,\), one class per sample; got \(3,\).*drop the last batch"),
+        ([[0.5, 0.5, 0.0]], r"shape \(2, 3\).*got \(1, 3\)"),
+        ([[0.5, 0.5, np.nan]] * 2, r"finite; sample 0 holds NaN.*diverged"),
+        ([[0.5, 0.4, 0.4], [1, 0, 0]], r"add up to 1.*sample 0 adds up to 1\.3.*logits="),
+        ([[2.0, -1.0, 0.0]] * 2, r"lie in 0\.\.1.*got -1\.\.2"),
+    ],
+)
+def test_bad_predictions_are_refused_with_the_likely_cause(predicted, words):
+    with pytest.raises(PredictionError, match=words):
+        row(predicted)
+
+
+def test_whole_numbers_stored_as_floats_are_labels():
+    np.testing.assert_array_equal(row(np.array([2.0, 0.0])).labels, [2, 0])
+
+
+def test_labels_are_taken_before_rounding():
+    close = np.array([[0.33333, 0.33334, 0.33333], [0.2, 0.2, 0.6]])
+    kept = row(close, probabilities=True)
+    assert kept.probabilities.argmax(axis=1)[0] == 0  # half precision cannot tell them apart
+    np.testing.assert_array_equal(kept.labels, [1, 2])
+
+
+def test_equal_probabilities_go_to_the_smaller_class():
+    np.testing.assert_array_equal(row([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]).labels, [1, 0])
+
+
+def test_labels_alone_are_refused_where_probabilities_are_kept():
+    with pytest.raises(PredictionError, match=r"keeps probabilities, of shape \(2, 3\)"):
+        row([0, 1], probabilities=True)
+
+
+def test_large_logits_become_probabilities_without_overflow():
+    kept = row_from_logits([[1e4, 0, 0], [0, 1, 0]], **SIZE, keep=True)
+    np.testing.assert_array_equal(kept.labels, [0, 1])
+    np.testing.assert_allclose(kept.probabilities.sum(axis=1), 1, atol=1e-3)
+    assert kept.probabilities[1, 1] == np.float16(np.e / (np.e + 2))
+
+
+def test_infinite_logits_are_refused():
+    with pytest.raises(PredictionError, match="logits must be finite; sample 1"):
+        row_from_logits([[0, 0, 0], [np.inf, 0, 0]], **SIZE, keep=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_tensors_of_any_type_are_taken(dtype):
+    tensor = torch.tensor([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]], dtype=dtype, requires_grad=True)
+    np.testing.assert_array_equal(row(tensor).labels, [1, 0])
+    assert to_numpy(torch.tensor([1, 2])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("classes", "dtype"), [(256, "uint8"), (257, "uint16"), (70_000, "uint32")]
+)
+def test_labels_take_the_smallest_type_that_holds_every_class(classes, dtype):
+    assert as_labels(np.array([classes - 1]), samples=1, classes=classes).dtype == dtype
+
+
+def test_told_values_become_plain_json():
+    told = {"loss": np.float32(0.5), "rates": (1, 2), "bad": float("inf"), "deep": {"x": None}}
+    assert plain(told) == {"loss": 0.5, "rates": [1, 2], "bad": "inf", "deep": {"x": None}}
+    assert plain({"loss": torch.tensor(0.25)}) == {"loss": 0.25}
+
+
+def test_what_is_not_json_is_refused_by_name():
+    with pytest.raises(ChoiceError, match="hook cannot be kept with the record: function"):
+        plain({"hook": lambda: None})

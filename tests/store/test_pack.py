@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+import zarr
+from recorded import CLASSES, SAMPLES, write_record
+
+from accord.api import Recorder
+from accord.errors import NotARecord, RecordExists, RecordMissing, StorageError, UnequalNetworks
+from accord.store import open_rows, pack_record
+from accord.store.rows import Rows
+
+WHOLE = slice(None)
+
+
+def everything(rows: Rows):
+    chosen = range(rows.networks), range(rows.epochs), WHOLE
+    values = [rows.read_labels(*chosen)]
+    if rows.has_probabilities:
+        values.append(rows.read_probabilities(*chosen))
+    return values
+
+
+@pytest.fixture
+def full(path):
+    tables = np.random.default_rng(0).dirichlet(np.ones(CLASSES), (2, 3, SAMPLES))
+    for network in (4, 7):
+        with Recorder(
+            path,
+            network=network,
+            samples=SAMPLES,
+            classes=CLASSES,
+            truth=[0] * SAMPLES,
+            given=[1] * SAMPLES,
+            ids=np.arange(SAMPLES) * 10,
+            class_names=list("abcde"),
+            split="train",
+            probabilities=True,
+            about={"seed": network},
+        ) as recorder:
+            for epoch, table in enumerate(tables[network // 7]):
+                recorder.record(table, progress=(epoch + 1) / 10, loss=0.5)
+    return path
+
+
+@pytest.mark.parametrize("name", ["packed", "packed.zip"])
+def test_packing_keeps_everything(full, tmp_path, name):
+    pack_record(full, tmp_path / name)
+    before, after = open_rows(full), open_rows(tmp_path / name)
+    for old, new in zip(everything(before), everything(after), strict=True):
+        np.testing.assert_array_equal(old, new)
+        assert old.dtype == new.dtype
+    assert after.numbers == (4, 7)
+    assert after.told() == before.told()
+    for fact in ("truth", "given", "ids"):
+        np.testing.assert_array_equal(getattr(before.facts, fact), getattr(after.facts, fact))
+    assert after.facts.class_names == ("a", "b", "c", "d", "e")
+    assert after.facts.split == "train"
+
+
+def test_single_rows_and_scattered_ones_are_read_from_a_packed_record(full, tmp_path):
+    pack_record(full, tmp_path / "packed")
+    before, after = open_rows(full), open_rows(tmp_path / "packed")
+    for chosen in (([1], [2], slice(3, 9)), ([1, 0], [2, 0], slice(0, 1))):
+        np.testing.assert_array_equal(after.read_labels(*chosen), before.read_labels(*chosen))
+
+
+def test_large_records_are_cut_into_chunks(path, tmp_path, monkeypatch):
+    monkeypatch.setattr("accord.store.pack.LABELS_PER_CHUNK", 64)
+    monkeypatch.setattr("accord.store.pack.EPOCHS_PER_CHUNK", 4)
+    write_record(path, epochs=10)
+    pack_record(path, tmp_path / "packed")
+    assert zarr.open_array(tmp_path / "packed/labels", mode="r").chunks == (1, 4, 16)
+    np.testing.assert_array_equal(
+        everything(open_rows(tmp_path / "packed"))[0], everything(open_rows(path))[0]
+    )
+
+
+def test_progress_reaches_the_end(record, tmp_path):
+    seen = []
+    pack_record(
+        record, tmp_path / "packed", progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen[-1] == (SAMPLES, SAMPLES)
+
+
+def test_nothing_is_overwritten(record, tmp_path):
+    (tmp_path / "here").mkdir()
+    with pytest.raises(RecordExists, match="already there; choose a new name"):
+        pack_record(record, tmp_path / "here")
+    pack_record(record, "memory://taken")
+    with pytest.raises(RecordExists, match="memory://taken: already there"):
+        pack_record(record, "memory://taken")
+
+
+def test_unequal_networks_are_packed_only_as_far_as_all_reach(record, tmp_path):
+    write_record(record, networks=1, epochs=5)
+    with pytest.raises(UnequalNetworks, match="--common"):
+        pack_record(record, tmp_path / "packed")
+    pack_record(record, tmp_path / "packed", common=True)
+    assert open_rows(tmp_path / "packed").epochs == 3
+
+
+def test_a_failed_packing_leaves_nothing_behind(record, tmp_path):
+    (record / "network-001/labels/c.2.0").unlink()
+    with pytest.raises(ValueError, match="its labels are missing"):
+        pack_record(record, tmp_path / "out" / "packed.zip")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(record, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write"):
+        pack_record(record, tmp_path / "file" / "packed")
+
+
+def test_what_is_missing_or_half_there_is_not_packed(tmp_path, record):
+    with pytest.raises(RecordMissing, match="no such file or folder"):
+        pack_record(tmp_path / "nowhere", tmp_path / "packed")
+    pack_record(record, tmp_path / "packed")
+    (tmp_path / "packed/labels/zarr.json").unlink()
+    with pytest.raises(NotARecord, match="half a packed record: no readable labels"):
+        open_rows(tmp_path / "packed")

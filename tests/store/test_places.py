@@ -1,0 +1,161 @@
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+import boto3
+import numpy as np
+import pytest
+from moto.server import ThreadedMotoServer
+from recorded import CLASSES, SAMPLES, labels_of, write_record
+
+from accord.errors import ExtraMissing, RowExists, StorageError
+from accord.store import check_record, describe, open_rows, pack_record
+from accord.store.buckets import Bucket
+from accord.store.facts import make_facts
+from accord.store.intake import Row
+from accord.store.places import Folder, open_place
+from accord.store.writer import Writer
+from accord.testing import PlaceContract
+
+
+class TestFolder(PlaceContract):
+    @pytest.fixture(autouse=True)
+    def _fresh(self, tmp_path):
+        self.path = tmp_path
+
+    def make_place(self):
+        return Folder(self.path / "place")
+
+
+class TestMemory(PlaceContract):
+    def make_place(self):
+        return Bucket(f"memory://{uuid.uuid4()}")
+
+
+@pytest.fixture(scope="session")
+def s3():
+    """A real S3 interface on this machine: moto's server."""
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    settings = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="records")
+        yield "s3://records"
+    server.stop()
+
+
+class TestS3(PlaceContract):
+    @pytest.fixture(autouse=True)
+    def _server(self, s3):
+        self.url = s3
+
+    def make_place(self):
+        return Bucket(f"{self.url}/{uuid.uuid4()}")
+
+
+def test_a_record_lives_in_an_object_store(s3, tmp_path):
+    url = f"{s3}/run/one"
+    write_record(url, truth=labels_of(9, 9))
+    write_record(url, epochs=4)
+    rows = open_rows(url)
+    assert (rows.networks, rows.epochs) == (2, 4)
+    np.testing.assert_array_equal(rows.read_labels([1], [3], slice(None))[0, 0], labels_of(1, 3))
+    assert check_record(url).sound
+    pack_record(url, f"{s3}/run/packed")
+    packed = open_rows(f"{s3}/run/packed")
+    whole = range(2), range(4), slice(None)
+    np.testing.assert_array_equal(packed.read_labels(*whole), rows.read_labels(*whole))
+    assert describe(f"{s3}/run/packed").size is None
+
+
+def test_a_second_writer_in_an_object_store_is_refused_at_its_first_row():
+    url = f"memory://{uuid.uuid4()}"
+    facts = make_facts(samples=SAMPLES, classes=CLASSES)
+    first, second = (Writer(url, facts, network=0) for _ in range(2))
+    first.write(Row(labels_of(0, 0).astype("u1")))
+    with pytest.raises(RowExists, match="recorded by another writer since this one opened"):
+        second.write(Row(labels_of(0, 7).astype("u1")))
+    third = Writer(url, facts, network=0)
+    third.write(Row(labels_of(0, 1).astype("u1")))
+    with pytest.raises(RowExists, match="epoch 1 was recorded by another writer"):
+        first.write(Row(labels_of(0, 8).astype("u1")))
+    labels = open_rows(url).read_labels([0], [0, 1], slice(None))[0]
+    np.testing.assert_array_equal(labels, [labels_of(0, 0), labels_of(0, 1)])
+
+
+def test_a_url_without_the_extra_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(ExtraMissing, match=r"pip install 'accord\[cloud\]'"):
+        open_place("s3://bucket/record")
+
+
+def test_a_url_of_an_unknown_kind_is_refused():
+    with pytest.raises(StorageError, match="not an object store that can be opened"):
+        open_place("gopher://hole/record")
+
+
+def test_a_file_url_is_a_folder(tmp_path):
+    assert open_place(f"file://{tmp_path}").name == str(tmp_path)
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
+    place = Folder(tmp_path)
+    place.put("a", b"old")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space")))
+    with pytest.raises(
+        StorageError, match=r"cannot write: the disk is full\. Rows recorded before"
+    ):
+        place.put("a", b"new")
+    assert place.get("a") == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+def test_where_hard_links_fail_create_still_does_not_overwrite(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "no")))
+    place = Folder(tmp_path)
+    assert place.create("a", b"first")
+    assert not place.create("a", b"second")
+    assert place.get("a") == b"first"
+
+
+@pytest.fixture
+def readable_folder():
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to others
+        Path(folder).chmod(0o755)
+        yield folder
+
+
+def test_an_unwritable_folder_is_refused(readable_folder):
+    """Root may write anywhere, so the writer steps down first."""
+    script = f"""
+import os
+from accord.api import Recorder
+size = dict(samples=1, classes=2)
+Recorder({readable_folder + "/first"!r}, network=0, **size).close()  # loads all it needs
+if os.geteuid() == 0:
+    os.setuid(65534)
+else:
+    os.chmod({readable_folder!r}, 0o500)
+try:
+    Recorder({readable_folder + "/record"!r}, network=0, **size)
+except OSError as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert "StorageError" in done.stdout, done.stderr
+    assert "cannot write: permission denied" in done.stdout

@@ -1,0 +1,40 @@
+"""Every record format that was ever released keeps opening: a tiny record of each is kept."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorded import labels_of, write_record
+
+from accord.store import check_record, layout, open_rows
+
+FORMATS = sorted(Path(__file__).parents[1].glob("data/format-*"))
+
+
+@pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("form", ["rows", "packed.zip"])
+def test_a_record_of_every_format_opens(folder, form):
+    rows = open_rows(folder / form)
+    expected = [[labels_of(network, epoch) for epoch in range(2)] for network in range(2)]
+    np.testing.assert_array_equal(rows.read_labels([0, 1], [0, 1], slice(None)), expected)
+    np.testing.assert_array_equal(rows.truth(), labels_of(9, 9))
+    assert rows.facts.class_names == ("a", "b", "c", "d", "e")
+    assert rows.told()[1].told == ({"loss": 1.0}, {"loss": 0.5})
+    assert check_record(folder / form).findings == ()
+
+
+def test_the_newest_format_has_such_a_record():
+    assert FORMATS[-1].name == f"format-{layout.FORMAT}"
+
+
+def test_what_is_written_today_has_the_same_files(tmp_path):
+    write_record(tmp_path / "rows", epochs=2, truth=labels_of(9, 9), class_names=list("abcde"))
+    kept = FORMATS[-1] / "rows"
+    names = [
+        sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+        for root in (kept, tmp_path / "rows")
+    ]
+    assert names[0] == names[1]
+    for name in names[0]:
+        if name.endswith("zarr.json") and "/" in name and "network" not in name.split("/")[-2]:
+            assert (kept / name).read_bytes() == (tmp_path / "rows" / name).read_bytes()

@@ -1,0 +1,216 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from recorded import CLASSES, SAMPLES, labels_of, write_record
+
+from accord.api import Recorder
+from accord.errors import (
+    ChoiceError,
+    NotARecord,
+    PredictionError,
+    RecordBusy,
+    RecordClosed,
+    RecordError,
+    RecordMismatch,
+    RowDamaged,
+    RowExists,
+    StorageError,
+)
+from accord.store import open_rows, pack_record
+
+SIZE = {"samples": SAMPLES, "classes": CLASSES}
+
+
+def all_labels(path, **options):
+    rows = open_rows(path, **options)
+    return rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
+
+
+def test_what_was_recorded_is_read_back(record):
+    expected = [[labels_of(network, epoch) for epoch in range(3)] for network in range(2)]
+    np.testing.assert_array_equal(all_labels(record), expected)
+
+
+def test_probabilities_are_kept_in_half_precision(path):
+    tables = np.random.default_rng(0).dirichlet(np.ones(CLASSES), (3, SAMPLES))
+    with Recorder(path, network=0, **SIZE, probabilities=True) as recorder:
+        for table in tables:
+            recorder.record(table)
+    kept = open_rows(path).read_probabilities([0], range(3), slice(None))[0]
+    np.testing.assert_array_equal(kept, tables.astype(np.float16))
+
+
+def test_reopening_appends_after_the_last_row(record):
+    write_record(record, epochs=5)
+    expected = [labels_of(1, epoch) for epoch in range(5)]
+    np.testing.assert_array_equal(all_labels(record)[1], expected)
+
+
+def test_what_was_told_is_kept_with_each_row(path):
+    with Recorder(path, network=0, **SIZE, about={"seed": 7}) as recorder:
+        recorder.record(labels_of(0, 0), progress=0.1, loss=np.float64(0.5))
+        recorder.record(labels_of(0, 1), progress=0.2, loss=float("nan"))
+    (told,) = open_rows(path).told()
+    assert told.progress == (0.1, 0.2)
+    assert told.told == ({"loss": 0.5}, {"loss": "nan"})
+    assert told.about == {"seed": 7}
+
+
+def test_truth_may_be_told_by_a_later_recorder(path):
+    write_record(path, networks=1)
+    write_record(path, truth=labels_of(9, 9))
+    np.testing.assert_array_equal(open_rows(path).truth(), labels_of(9, 9))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"samples": SAMPLES + 1}, "record has samples 40; this recorder says 41"),
+        ({"classes": CLASSES + 1}, "record has classes 5; this recorder says 6"),
+        ({"split": "train"}, "record has split test; this recorder says train"),
+        ({"truth": labels_of(1, 1)}, "record's truth differ from this recorder's"),
+        ({"about": {"seed": 3}}, r"network 0 was recorded with about \{\}.*another network number"),
+        ({"probabilities": True}, r"recorded with arrays \['labels'\]"),
+    ],
+)
+def test_other_data_are_refused_on_reopening(record, changed, words):
+    with pytest.raises(RecordMismatch, match=words):
+        Recorder(record, network=0, **{**SIZE, **changed})
+
+
+def test_class_names_and_ids_must_fit(path):
+    with pytest.raises(PredictionError, match="class_names must be 5 names"):
+        Recorder(path, network=0, **SIZE, class_names=["a"])
+    with pytest.raises(PredictionError, match="ids must differ; 7 is there twice"):
+        Recorder(path, network=0, **SIZE, ids=[7, *range(SAMPLES - 1)])
+    with pytest.raises(PredictionError, match="at least one sample and one class; got 0 and 5"):
+        Recorder(path, network=0, samples=0, classes=5)
+
+
+def test_text_is_kept_as_it_is(path):
+    ids = [f"bild-ü{i}.png" for i in range(SAMPLES)]
+    write_record(path, ids=ids, class_names=["née", "b", "c", "d", "e"])
+    facts = open_rows(path).facts
+    assert facts.ids.tolist() == ids
+    assert facts.class_names == ("née", "b", "c", "d", "e")
+
+
+def test_a_row_written_twice_is_refused(path):
+    with Recorder(path, network=0, **SIZE) as recorder:
+        recorder.record(labels_of(0, 0), epoch=0)
+        with pytest.raises(
+            RowExists, match=r"holds 1 epochs; epoch 0 was.*begin at recorder\.epochs"
+        ):
+            recorder.record(labels_of(0, 0), epoch=0)
+        with pytest.raises(RowExists, match=r"last at progress 1; got 0\.5"):
+            recorder.record(labels_of(0, 0), progress=0.5)
+        with pytest.raises(RecordError, match="the next is 1; got epoch 5"):
+            recorder.record(labels_of(0, 0), epoch=5)
+        with pytest.raises(RecordError, match="finite number, got nan"):
+            recorder.record(labels_of(0, 0), progress=float("nan"))
+        recorder.record(labels_of(0, 1), epoch=1)
+    assert open_rows(path).epochs == 2
+
+
+def test_refused_predictions_leave_no_row(path):
+    with Recorder(path, network=0, **SIZE) as recorder:
+        recorder.record(labels_of(0, 0))
+        with pytest.raises(PredictionError, match="either predictions or logits"):
+            recorder.record()
+        with pytest.raises(PredictionError, match=r"got \(39,\)"):
+            recorder.record(labels_of(0, 0)[:-1])
+        with pytest.raises(ChoiceError, match="note cannot be kept"):
+            recorder.record(labels_of(0, 0), note=object())
+        assert recorder.epochs == 1
+        recorder.record(labels_of(0, 1))
+    np.testing.assert_array_equal(all_labels(path)[0], [labels_of(0, 0), labels_of(0, 1)])
+
+
+def test_a_second_recorder_of_the_same_network_is_refused_while_the_first_lives(path):
+    with Recorder(path, network=0, **SIZE):
+        with pytest.raises(RecordBusy, match="another recorder holds this network"):
+            Recorder(path, network=0, **SIZE)
+        Recorder(path, network=1, **SIZE).close()
+    Recorder(path, network=0, **SIZE).close()
+
+
+def test_a_failed_opening_lets_the_network_go(record):
+    (record / "network-000/commits/c.0").unlink()
+    with pytest.raises(RowDamaged, match="network 0, epoch 0 is missing though later ones"):
+        Recorder(record, network=0, **SIZE)
+    (record / "network-000/commits/c.0").write_text("{}")
+    Recorder(record, network=0, **SIZE).close()
+
+
+def test_a_lock_dies_with_its_process_even_if_a_forked_child_lives_on(path):
+    script = f"""
+import os, sys, time
+from accord.api import Recorder
+recorder = Recorder({str(path)!r}, network=0, samples={SAMPLES}, classes={CLASSES})
+if os.fork() == 0:
+    try:
+        recorder.record([0] * {SAMPLES})
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+    os.close(1)
+    time.sleep(30)
+os.kill(os.getpid(), 9)
+"""
+    writer = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=20, check=False
+    )
+    assert "RecordClosed" in writer.stdout
+    assert "a forked process must open its own" in writer.stdout
+    Recorder(path, network=0, **SIZE).close()
+
+
+def test_a_closed_recorder_takes_no_more_rows(path):
+    recorder = Recorder(path, network=0, **SIZE)
+    recorder.close()
+    recorder.close()
+    with pytest.raises(RecordClosed, match="recorder of network 0 is closed"):
+        recorder.record(labels_of(0, 0))
+
+
+def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("…")
+    with pytest.raises(NotARecord, match=r"holds 'thesis\.tex' and no record"):
+        Recorder(tmp_path, network=0, **SIZE)
+
+
+def test_a_packed_record_takes_no_more_rows(record, tmp_path):
+    pack_record(record, tmp_path / "packed")
+    with pytest.raises(RecordMismatch, match="is packed and takes no more rows"):
+        Recorder(tmp_path / "packed", network=0, **SIZE)
+
+
+def test_a_negative_network_is_refused(path):
+    with pytest.raises(ChoiceError, match="network must be a number from 0; got -1"):
+        Recorder(path, network=-1, **SIZE)
+
+
+def test_leftovers_of_a_dead_writer_are_overwritten_and_swept(record):
+    (record / "network-000/labels/c.3.0").write_bytes(b"torn")
+    part = record / "network-000/labels/.c.3.0.abc.part"
+    part.write_bytes(b"half")
+    write_record(record, epochs=4)
+    assert not part.exists()
+    np.testing.assert_array_equal(all_labels(record)[0][3], labels_of(0, 3))
+
+
+def test_a_path_through_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="a part of the path is a file"):
+        Recorder(tmp_path / "file" / "record", network=0, **SIZE)
+
+
+def test_every_commit_carries_its_facts(record):
+    facts = json.loads((record / "network-001/commits/c.2").read_bytes()[8:])
+    assert facts["epoch"] == 2
+    assert facts["progress"] == 3.0
+    assert set(facts["objects"]["labels"]) == {"bytes", "blake2b"}
+    assert facts["writer"]
+    assert facts["time"].endswith("+00:00")

@@ -1,0 +1,22 @@
+"""Small records for tests, the same wherever they are written."""
+
+import numpy as np
+
+from accord.api import Recorder
+
+SAMPLES, CLASSES = 40, 5
+
+
+def labels_of(network, epoch, *, samples=SAMPLES, classes=CLASSES):
+    """What a network says at an epoch: the same wherever it is asked."""
+    return np.random.default_rng([network, epoch]).integers(0, classes, samples)
+
+
+def write_record(path, *, networks=2, epochs=3, **options):
+    for network in range(networks):
+        with Recorder(
+            path, network=network, samples=SAMPLES, classes=CLASSES, **options
+        ) as recorder:
+            for epoch in range(recorder.epochs, epochs):
+                recorder.record(labels_of(network, epoch), loss=1 / (epoch + 1))
+    return path
