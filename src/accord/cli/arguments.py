@@ -1,0 +1,59 @@
+"""What several commands share: their arguments, and how text becomes values."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accord.errors import ChoiceError
+
+RecordPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECORD",
+        help="folder a recorder wrote, packed record or URL; `accord show RECORD` describes it",
+        show_default=False,
+    ),
+]
+Common = Annotated[
+    bool,
+    typer.Option(
+        "--common", help="networks of unequal length: take the epochs that all of them have"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
+OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", show_default=False)]
+
+
+def parse_slice(text: str | None) -> slice | None:
+    """Read `A:B:STEP` as Python does.
+
+    >>> parse_slice(":120"), parse_slice("::2"), parse_slice("-1")
+    (slice(None, 120, None), slice(None, None, 2), slice(-1, None, None))
+    """
+    if text is None:
+        return None
+    try:
+        parts = [int(part) if part else None for part in text.split(":")]
+    except ValueError:
+        parts = []
+    if not 1 <= len(parts) <= 3 or parts == [None] or (len(parts) == 3 and parts[2] == 0):
+        raise ChoiceError(f"--epochs takes A:B or A:B:STEP, as a Python slice; got {text!r}")
+    if len(parts) == 1:
+        one = parts[0]
+        return slice(one, None if one == -1 else (one or 0) + 1)
+    return slice(*parts)
+
+
+def parse_numbers(text: str | None) -> list[int] | None:
+    """Read `0,2,3`.
+
+    >>> parse_numbers("0,2")
+    [0, 2]
+    """
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ChoiceError(f"--networks takes numbers like 0,2; got {text!r}") from None

@@ -1,0 +1,128 @@
+"""Commands that make something: demo, import, pack, bench."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accord.cli.arguments import Common, Json, RecordPath
+from accord.cli.progress import Bar
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for name, function, example, status in (
+        (
+            "demo",
+            demo,
+            "accord demo --out accord-demo",
+            "0 done; 1 nothing could be written, or a dependency is missing; 130 interrupted.",
+        ),
+        (
+            "import",
+            import_,
+            "accord import logs.npz runs/mine --classes 10",
+            "0 written; 1 the source is at fault, or the disk; 2 an argument is wrong.",
+        ),
+        (
+            "pack",
+            pack,
+            "accord pack runs/mine mine.zip",
+            "0 written; 1 the record is missing, incomplete or damaged; 2 an argument is wrong.",
+        ),
+        ("bench", bench, "accord bench --json", "0 done."),
+    ):
+        epilog = f"\b\nExample:\n  {example}\n\nExit status: {status}"
+        app.command(name=name, epilog=epilog)(function)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="where to write; may exist")] = Path(
+        "accord-demo"
+    ),
+) -> None:
+    """Train five small networks on digits with 40 % wrong labels; predict, score and report.
+
+    Writes DIR/record, DIR/predictions.csv and DIR/report.html. Needs no data and no GPU, and
+    takes under a minute. Stopped and started again, it goes on.
+    """
+    from accord.experiments.demo import run_demo, write_demo_pages
+    from accord.report.tables import demo_text
+
+    try:
+        with Bar("training") as bar:
+            run_demo(out, progress=bar.epoch)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"accord: stopped; what was recorded is safe. To go on: accord demo --out {out}",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    pages = write_demo_pages(out)
+    typer.echo(demo_text(pages.record, pages.scores, out))
+
+
+def import_(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="the file to read", show_default=False)
+    ],
+    record: Annotated[
+        str, typer.Argument(metavar="RECORD", help="the record to write", show_default=False)
+    ],
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="npz", show_default="by the file's ending"),
+    ] = None,
+    classes: Annotated[
+        int | None,
+        typer.Option(metavar="C", min=1, help="how many classes", show_default="as the file tells"),
+    ] = None,
+) -> None:
+    """Make RECORD from arrays that something else wrote.
+
+    An npz holds `labels` (network, epoch, sample) and may hold `truth`, `given`,
+    `probabilities`, `class_names` and `ids`. Classes: the number of class names, else the
+    largest label + 1.
+    """
+    from accord.store import import_record
+
+    with Bar("importing") as bar:
+        import_record(source, record, format=format, classes=classes, progress=bar.samples)
+    typer.echo(f"{record}: written. Next: accord score {record}", err=True)
+
+
+def pack(
+    record: RecordPath,
+    out: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT", help="the packed record; .zip makes one file", show_default=False
+        ),
+    ],
+    common: Common = False,
+) -> None:
+    """Rewrite RECORD as OUT: several times smaller, faster to read, no more rows.
+
+    RECORD is left as it is.
+    """
+    from accord.store import pack_record
+
+    with Bar("packing") as bar:
+        pack_record(record, out, common=common, progress=bar.samples)
+    typer.echo(f"{out}: written", err=True)
+
+
+def bench(
+    as_json: Json = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="the large shapes too: 2 GB of memory, some minutes")
+    ] = False,
+) -> None:
+    """Time counting votes and recording rows on this machine, against their peers."""
+    import json
+
+    from accord.experiments.bench import bench_text, run_bench
+
+    with Bar("timing") as bar:
+        results = run_bench(full=full, progress=bar.samples)
+    typer.echo(json.dumps(results) if as_json else bench_text(results))

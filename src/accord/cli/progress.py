@@ -1,0 +1,62 @@
+"""Progress on standard error: a bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Final, Self
+
+SECONDS_BETWEEN_LINES: Final = 10.0
+
+
+class Bar:
+    """A progress bar; a context manager."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bar: Any = None
+        self._task: Any = None
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f} %"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self._what, total=None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def epoch(self, network: int, epoch: int, networks: int, epochs: int, loss: float) -> None:
+        """Show that one epoch of one network is done."""
+        text = f"{self._what} network {network + 1} of {networks}, loss {loss:.2f}"
+        last = epoch + 1 == epochs
+        self._show(text, network * epochs + epoch + 1, networks * epochs, line=last)
+
+    def samples(self, done: int, total: int) -> None:
+        """Show that some of the work is done."""
+        self._show(self._what, done, total, line=False)
+
+    def _show(self, text: str, done: int, total: int, *, line: bool) -> None:
+        if self._bar is not None:
+            self._bar.update(self._task, description=text, completed=done, total=total)
+        elif line or time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            sys.stderr.write(f"{text}: {done} of {total}\n")
+            sys.stderr.flush()

@@ -1,0 +1,145 @@
+"""Commands that read a record: show, predict, score, report, check."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from accord.cli.arguments import Common, Json, RecordPath, parse_numbers, parse_slice
+from accord.errors import ChoiceError
+
+RULE_HELP = "how to combine; `accord score` compares them"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    faults = "1 the record is missing, incomplete or damaged; 2 an argument is wrong."
+    for function, example, done in (
+        (show, "accord show runs/mine", "shown"),
+        (
+            predict,
+            "accord predict runs/mine --epochs :120 --out labels.csv",
+            "written",
+        ),
+        (score, "accord score runs/mine --rule majority --rule max-agreement", "scored"),
+        (report, "accord report runs/mine --out report.html", "written"),
+        (check, "accord check runs/mine", "every committed row can be read back"),
+    ):
+        epilog = f"\b\nExample:\n  {example}\n\nExit status: 0 {done}; {faults}"
+        app.command(epilog=epilog)(function)
+
+
+def show(record: RecordPath, as_json: Json = False) -> None:
+    """Describe RECORD: its networks, epochs, samples and classes, and how it was made."""
+    from accord.report.tables import description_text
+    from accord.store import describe
+
+    description = describe(record)
+    if as_json:
+        _print_json(dataclasses.asdict(description))
+    else:
+        typer.echo(description_text(description))
+
+
+def predict(
+    record: RecordPath,
+    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=RULE_HELP)] = "max-agreement",
+    networks: Annotated[
+        str | None, typer.Option(metavar="0,2", help="only these networks", show_default="all")
+    ] = None,
+    epochs: Annotated[
+        str | None,
+        typer.Option(metavar="A:B:STEP", help="only these, as a Python slice", show_default="all"),
+    ] = None,
+    common: Common = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help=".npy, .csv or .parquet", show_default="one class per line"
+        ),
+    ] = None,
+) -> None:
+    """Combine every epoch in RECORD into one predicted class per sample.
+
+    Reads the record only: no network is loaded and no GPU is used.
+    """
+    from accord.api import open_record
+    from accord.rules import find_rule
+
+    chosen = find_rule(rule)
+    numbers, span = parse_numbers(networks), parse_slice(epochs)
+    opened = open_record(record, common=common).select(networks=numbers, epochs=span)
+    prediction = opened.predict(chosen)
+    if out is None:
+        sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
+    else:
+        opened.save(prediction, out)
+        typer.echo(f"{out}: {len(prediction)} labels by {rule}", err=True)
+
+
+def score(
+    record: RecordPath,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule", metavar="NAME", help="only this rule; may be repeated", show_default="all"
+        ),
+    ] = None,
+    common: Common = False,
+    as_json: Json = False,
+) -> None:
+    """Score every rule that RECORD allows against its true labels."""
+    from accord.api import open_record
+    from accord.report.tables import score_json, score_text
+    from accord.rules import find_rule
+
+    for name in rule or ():
+        find_rule(name)
+    opened = open_record(record, common=common)
+    scores = opened.score(rule or None)
+    if as_json:
+        _print_json(score_json(opened, scores))
+    else:
+        typer.echo(score_text(opened, scores))
+
+
+def report(
+    record: RecordPath,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="the page to write")] = Path(
+        "report.html"
+    ),
+    common: Common = False,
+) -> None:
+    """Write one self-contained HTML page: the rules compared, curves and histograms."""
+    if out.suffix not in {".html", ".htm"}:
+        raise ChoiceError(f"{out}: a report is an .html file")
+    from accord.api import open_record
+    from accord.report.html import write_report
+
+    write_report(open_record(record, common=common), out)
+    typer.echo(f"{out}: written", err=True)
+
+
+def check(record: RecordPath) -> None:
+    """Read every row of RECORD back and compare it with its checksum.
+
+    Leftovers of interrupted writers and networks of unequal length are told and do no harm;
+    a damaged row is named.
+    """
+    from accord.store import check_record
+
+    result = check_record(record)
+    for finding in result.findings:
+        typer.echo(f"{'damaged' if finding.damage else 'note'}: {finding.text}")
+    damaged = sum(finding.damage for finding in result.findings)
+    verdict = f"{damaged} damaged" if damaged else "all can be read back"
+    typer.echo(f"{record}: {result.rows} rows, {verdict}")
+    if not result.sound:
+        raise typer.Exit(1)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    typer.echo(json.dumps(document))

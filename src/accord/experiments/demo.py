@@ -1,0 +1,187 @@
+"""The demo: small networks on digits whose training labels are partly wrong."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.analysis import Score
+from accord.api import Record, Recorder, open_record
+from accord.data.digits import Digits, load_digits, split_digits
+from accord.data.noise import symmetric_noise
+from accord.errors import ExtraMissing, RecordMismatch
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    raise ExtraMissing(
+        "the demo trains its networks with torch, which is not installed. "
+        "To install it: pip install 'accord[train]'"
+    ) from error
+
+from accord.report.html import write_report
+from accord.training.loop import Recipe, predict_probabilities, train
+from accord.training.networks import build_small_cnn
+
+CLASSES = 10
+NOISE_RATE = 0.4
+WIDTH = 16
+
+
+class Progress(Protocol):
+    """What `run_demo` calls after each epoch of training."""
+
+    def __call__(self, network: int, epoch: int, networks: int, epochs: int, loss: float) -> None:
+        """Show that `network` has finished `epoch`, both counted from 0."""
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """Where the demo's record lies, and how much is in it."""
+
+    record: Path
+    networks: int
+    epochs: int
+    samples: int  # to test on, with clean labels
+    training_samples: int  # 40 % of them with a wrong label
+    classes: int
+
+
+@dataclass(frozen=True)
+class DemoPages:
+    """What the demo writes once its record is complete."""
+
+    record: Record
+    scores: list[Score]
+    predictions: Path
+    report: Path
+
+
+def write_demo_pages(out: Path) -> DemoPages:
+    """Predict and score from the record in `out`; write `predictions.csv` and `report.html`."""
+    record = open_record(out / "record")
+    record.save(record.predict(), out / "predictions.csv")
+    write_report(record, out / "report.html")
+    return DemoPages(record, record.score(), out / "predictions.csv", out / "report.html")
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    images: NDArray[np.float32]  # to train on, (sample, channel, row, column)
+    given: NDArray[np.integer]  # their labels, (sample,), partly wrong
+    test_images: NDArray[np.float32]
+    truth: NDArray[np.integer]  # the test images' labels, (sample,)
+
+
+def run_demo(
+    out: Path, *, progress: Progress, seed: int = 0, networks: int = 5, epochs: int = 40
+) -> DemoResult:
+    """Train small networks on noisy digits and record every epoch in `out/record`.
+
+    On one machine the same arguments give the same record, bit by bit. Started
+    again after an interruption, it adds what is missing.
+
+    Args:
+        out: a folder, made if need be.
+        progress: called after each epoch of training.
+        seed: split, noise, first weights and training all follow from it.
+        networks: how many to train; the first ones are the same however many follow.
+        epochs: how many epochs to train each for.
+
+    Returns:
+        Where the record is, and its sizes.
+
+    Raises:
+        RecordMismatch: `out` holds the record of a demo with another seed or other epochs.
+    """
+    recipe = Recipe(epochs=epochs)
+    draws = np.random.SeedSequence(seed).generate_state(2 + networks).tolist()
+    task = _make_task(split_seed=draws[0], noise_seed=draws[1])
+    about = _describe_run(recipe, seed)
+    with _one_thread():
+        for network, network_seed in enumerate(draws[2:]):
+            with _open_recorder(out / "record", network, task, about) as recorder:
+                for epoch, loss in _record_missing(recorder, task, recipe, network_seed):
+                    progress(network, epoch, networks, epochs, loss)
+    return DemoResult(
+        record=out / "record",
+        networks=networks,
+        epochs=epochs,
+        samples=len(task.truth),
+        training_samples=len(task.given),
+        classes=CLASSES,
+    )
+
+
+def _open_recorder(path: Path, network: int, task: _Task, about: dict[str, object]) -> Recorder:
+    try:
+        return Recorder(
+            path,
+            network=network,
+            samples=len(task.truth),
+            classes=CLASSES,
+            truth=task.truth,
+            class_names=[str(digit) for digit in range(CLASSES)],
+            split="test",
+            probabilities=True,
+            about=about,
+        )
+    except RecordMismatch as error:
+        raise RecordMismatch(
+            f"{path}: holds another record than this demo would write ({error}) "
+            "Was the demo run here with another seed or number of epochs? "
+            "Give another folder, or delete this one."
+        ) from error
+
+
+def _record_missing(
+    recorder: Recorder, task: _Task, recipe: Recipe, seed: int
+) -> Iterator[tuple[int, float]]:
+    if recorder.epochs >= recipe.epochs:
+        return
+    # No checkpoints here: a network that was cut off is trained again from its start, through
+    # the same bits, and only the epochs that the record does not hold yet are recorded.
+    network = build_small_cnn(classes=CLASSES, width=WIDTH, seed=seed)
+    for report in train(network, task.images, task.given, recipe=recipe, seed=seed):
+        if report.epoch >= recorder.epochs:
+            probabilities = predict_probabilities(network, task.test_images)
+            recorder.record(probabilities, loss=report.loss, lr=report.lr)
+        yield report.epoch, report.loss
+
+
+def _make_task(*, split_seed: int, noise_seed: int) -> _Task:
+    training, test = split_digits(load_digits(), seed=split_seed)
+    given = symmetric_noise(training.labels, rate=NOISE_RATE, classes=CLASSES, seed=noise_seed)
+    return _Task(_scale_images(training), given, _scale_images(test), test.labels)
+
+
+def _scale_images(digits: Digits) -> NDArray[np.float32]:
+    # Paper stays 0, as the zeros that a shift brings in.
+    return digits.images[:, np.newaxis].astype(np.float32) / np.float32(16)
+
+
+def _describe_run(recipe: Recipe, seed: int) -> dict[str, object]:
+    return {
+        "data": "digits",
+        "noise": {"kind": "symmetric", "rate": NOISE_RATE},
+        "network": {"kind": "small-cnn", "width": WIDTH},
+        "recipe": asdict(recipe),
+        "seed": seed,
+    }
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    # Measured on two cores: two threads gain a quarter while little else runs, and take two to
+    # ten times as long beside other busy processes. One thread also keeps the bits the same
+    # however many cores there are.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,144 @@
+"""The sentences under the figures: what each shows, how to read it, what it says here."""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from accord.analysis.curves import MOST_SUBSETS
+from accord.report.measured import FIRST, SECOND, Measured
+
+
+def accuracy_caption(measured: Measured) -> str:
+    """Say how the curves are counted, where the majority vote peaks and where both end."""
+    first, second = (measured.curves[rule].accuracy for rule in (FIRST, SECOND))
+    best = measured.best_epoch
+    return (
+        "At each epoch, single is the mean of the networks and majority their vote; max-agreement "
+        "counts all votes up to that epoch. The majority vote is best, "
+        f"{_percent(first[best])}, {_epoch(measured, best)} (the diamond; only the truth tells) "
+        f"and ends at {_percent(first[-1])}; max agreement ends at {_percent(second[-1])}."
+    )
+
+
+def networks_caption(measured: Measured) -> str:
+    """Say what the band is, and what one network does with all its epochs."""
+    first, second = (measured.by_networks[rule] for rule in (FIRST, SECOND))
+    largest = max(len(values) for values in first.accuracies)
+    subsets = "all subsets" if largest < MOST_SUBSETS else f"up to {MOST_SUBSETS} subsets"
+    return (
+        f"The line is the mean over {subsets} of that many networks, the band one standard "
+        "deviation to each side; equal votes go to the smaller class. Max agreement over the "
+        f"epochs of one network alone gives {_percent(second.mean[0])}; the majority vote of all "
+        f"{first.sizes[-1]} gives {_percent(first.mean[-1])}."
+    )
+
+
+def epochs_caption(measured: Measured) -> str:
+    """Say which epochs are taken, and how few come within a point of all."""
+    sweep = measured.by_epochs
+    enough = sweep.sizes[int(np.argmax(sweep.mean >= sweep.mean[-1] - 0.01))]
+    return (
+        "Max agreement on only so many epochs at equal distances, the first and the last among "
+        f"them (a single one is the first). With {enough} of {sweep.sizes[-1]} it loses at most "
+        "one point against all."
+    )
+
+
+def final_margin_caption(measured: Measured) -> str:
+    """Say what a negative margin means, and how often it occurs on each side."""
+    histogram = measured.final_margins
+    below = histogram.edges[1:] <= 0
+    right, wrong = (
+        f"{_percent(side[below].sum() / side.sum())} of the {name}" if side.sum() else None
+        for name, side in (("right", histogram.right), ("wrong", histogram.wrong))
+    )
+    found = " and ".join(part for part in (wrong, right) if part)
+    return (
+        "How far the class of the last majority vote leads over all epochs. Below 0 it trails "
+        f"another class, which max agreement prefers: {found} ones. Upward: samples where that "
+        "vote is right; downward: wrong; each as a share of its group."
+    )
+
+
+def margin_caption(measured: Measured) -> str:
+    """Say what the ends of the axis mean."""
+    few = measured.margins[: len(measured.margins) // 10].sum() / measured.record.samples
+    return (
+        "Best minus second-best agreement of each sample: near 1, one class has almost all votes; "
+        f"near 0, two share them. {_percent(few)} lie below 0.1: look at those first."
+    )
+
+
+def error_consensus_caption(measured: Measured) -> str:
+    """Say how many wrong predictions a network makes alone."""
+    counts = measured.error_consensus
+    if not counts.sum():
+        return "At the last epoch no network predicts a wrong class: there is nothing to share."
+    return (
+        f"Of all {counts.sum():,} wrong predictions at the last epoch, the share whose class so "
+        f"many of the {len(counts)} networks give. {_percent(counts[0] / counts.sum())} are one "
+        f"network's own, which others may outvote; those of all {len(counts)} no vote at that "
+        "epoch can undo."
+    )
+
+
+def persistence_caption(measured: Measured) -> str:
+    """Say what a run is and how long right and wrong ones last."""
+    persistence = measured.persistence
+    told = [
+        f"{name} ones last {mean:.1f} epochs on average"
+        for name, mean in (
+            ("right", persistence.mean_right_length),
+            ("wrong", persistence.mean_wrong_length),
+        )
+        if not np.isnan(mean)
+    ]
+    return (
+        "A run is a stretch of epochs in which a network keeps predicting one class for a sample. "
+        "Left: the share of predictions that begin one; the first epoch, where all do, is left "
+        f"out. Beside it: the share of runs that last so long or longer; {', '.join(told)}."
+    )
+
+
+def agreement_caption(measured: Measured) -> str:
+    """Say where the networks agree most; true labels play no part in it."""
+    values = measured.agreement
+    best = int(values.argmax())
+    return (
+        "How often two networks predict the same class, over all pairs and samples; no true label "
+        f"is needed. It is highest, {_percent(values[best])}, {_epoch(measured, best)} and ends "
+        f"at {_percent(values[-1])}; where it falls, the networks may be overfitting."
+    )
+
+
+TITLES: Final = {
+    "accuracy": "Accuracy over training",
+    "overfit": "Accuracy over training: one network, the majority vote, max agreement",
+    "networks": "Accuracy by number of networks",
+    "epochs": "Accuracy by number of epochs",
+    "final-margin": "Final margin of right and wrong votes",
+    "margin": "Margin of the samples",
+    "error-consensus": "Error consensus",
+    "persistence": "Onset and length of right and wrong runs",
+    "agreement": "Agreement between networks",
+}
+CAPTIONS: Final[dict[str, Callable[[Measured], str]]] = {
+    "accuracy": accuracy_caption,
+    "networks": networks_caption,
+    "epochs": epochs_caption,
+    "final-margin": final_margin_caption,
+    "margin": margin_caption,
+    "error-consensus": error_consensus_caption,
+    "persistence": persistence_caption,
+    "agreement": agreement_caption,
+}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def _epoch(measured: Measured, epoch: int) -> str:
+    progress = measured.progress[epoch]
+    return f"after {progress:g} epoch{'' if progress == 1 else 's'} of training"

@@ -1,0 +1,152 @@
+"""Tables and sentences about a record, as text and as JSON."""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from accord.analysis import RECOMMENDED, Score
+from accord.api import Record
+from accord.store import Description
+
+
+def description_text(description: Description) -> str:
+    """Describe a record in a few lines."""
+    lengths = description.epochs
+    counts = sorted(set(lengths.values()))
+    epochs = f"{counts[0]} epochs" if len(counts) == 1 else _unequal(lengths)
+    made_with = ", ".join(f"{name} {version}" for name, version in description.made_with.items())
+    lines = [
+        description.path,
+        f"  {len(lengths)} networks, {epochs if lengths else 'no epochs yet'}",
+        f"  {description.samples} samples of the {description.split} split, "
+        f"{description.classes} classes",
+        f"  holds: labels{''.join(f', {what}' for what in description.has)}",
+        f"  form: {'packed' if description.packed else 'one object per row'}, "
+        f"format {description.format}{_size(description.size)}",
+        f"  made: {description.created or 'unknown'} with {made_with or 'unknown'}",
+    ]
+    if description.class_names and len(description.class_names) <= 20:
+        lines.append(f"  classes: {', '.join(description.class_names)}")
+    first = next((about for about in description.about.values() if about), None)
+    if first:
+        lines.append(f"  about: {', '.join(f'{key} {value}' for key, value in first.items())}")
+    return "\n".join(lines)
+
+
+def _unequal(lengths: dict[int, int]) -> str:
+    told = ", ".join(f"network {number}: {epochs}" for number, epochs in lengths.items())
+    return f"unequal numbers of epochs ({told})"
+
+
+def _size(size: int | None) -> str:
+    if size is None:
+        return ""
+    for unit in ("bytes", "KB", "MB"):
+        if size < 1000:
+            return f", {size:.0f} {unit}"
+        size = round(size / 1000)
+    return f", {size} GB"
+
+
+def score_json(record: Record, scores: Sequence[Score]) -> dict[str, Any]:
+    """Return scores in the form that `accord score --json` prints."""
+    return {
+        "record": record.path,
+        "networks": record.networks,
+        "epochs": record.epochs,
+        "samples": record.samples,
+        "classes": record.classes,
+        "recommended": RECOMMENDED,
+        "rules": {one.rule: _score_fields(one) for one in scores},
+    }
+
+
+def _score_fields(one: Score) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "accuracy": one.accuracy,
+        "balanced_accuracy": one.balanced_accuracy,
+        "oracle": one.oracle,
+    }
+    if one.selective_accuracy is not None:
+        fields |= {"coverage": one.coverage, "selective_accuracy": one.selective_accuracy}
+    if one.per_network is not None:
+        fields["per_network"] = list(one.per_network)
+    if one.epoch is not None:
+        fields["epoch"] = one.epoch
+    return fields
+
+
+def score_text(record: Record, scores: Sequence[Score]) -> str:
+    """Return scores as a table for people, in percent."""
+    head = (
+        f"{record.path}: {record.networks} networks, {record.epochs} epochs, "
+        f"{record.samples} samples, {record.classes} classes"
+    )
+    return "\n".join([head, "", *rule_table(scores)])
+
+
+def rule_table(scores: Sequence[Score]) -> list[str]:
+    """Return one line per rule: its accuracy, its balanced accuracy and a note."""
+    width = max(len(one.rule) for one in scores)
+    lines = [f"{'rule':{width}}  accuracy  balanced"]
+    for one in scores:
+        values = f"{100 * one.accuracy:8.2f}  {100 * one.balanced_accuracy:8.2f}"
+        lines.append(f"{one.rule:{width}}  {values}  {score_note(one)}".rstrip())
+    return lines
+
+
+def score_note(one: Score) -> str:
+    """Say in a few words what a reader should know of a score."""
+    if one.per_network is not None:
+        low, high = 100 * min(one.per_network), 100 * max(one.per_network)
+        return f"mean of the networks, {low:.2f} to {high:.2f}"
+    if one.epoch is not None:
+        return f"an oracle: epoch {one.epoch} was chosen by the truth"
+    if one.selective_accuracy is not None:
+        return f"{100 * one.coverage:.1f} % labelled, {100 * one.selective_accuracy:.2f} of those"
+    return "recommended" if one.rule == RECOMMENDED else ""
+
+
+def gain_sentence(scores: Sequence[Score]) -> str:
+    """Say in one sentence what max agreement did against the majority vote."""
+    found = {one.rule: one.accuracy for one in scores}
+    agreed, voted = found[RECOMMENDED], found["majority"]
+    gain = 100 * (agreed - voted)
+    best = found.get("oracle-best-epoch")
+    if gain > 0:
+        wrong = 100 * gain / (100 - 100 * voted)
+        sentence = (
+            f"At the last epoch the majority vote is right on {100 * voted:.1f} % of the samples; "
+            f"over all epochs the networks agree on the right class for {100 * agreed:.1f} %: "
+            f"{gain:.1f} points more, {wrong:.0f} % of the errors gone"
+        )
+    else:
+        sentence = (
+            f"Here max agreement, right on {100 * agreed:.1f} % of the samples, does not beat the "
+            f"majority vote of the last epoch, {100 * voted:.1f} %: the networks did not overfit"
+        )
+    if best is not None:
+        sentence += f" (the best single epoch, which no one can know: {100 * best:.1f} %)"
+    return sentence + "."
+
+
+def demo_text(record: Record, scores: Sequence[Score], out: Path) -> str:
+    """Say what the demo showed and what to try next."""
+    lines = [
+        f"{record.networks} small networks, {record.epochs} epochs, trained on digits of which "
+        "40 % had a wrong label;",
+        f"tested on {record.samples} digits with the right ones. Accuracy in percent:",
+        "",
+        *rule_table(scores),
+        "",
+        *textwrap.wrap(gain_sentence(scores), 88),
+        "",
+        f"Written: {out}/record, {out}/predictions.csv, {out}/report.html",
+        "",
+        "Try next:",
+        f"  accord show {out}/record",
+        f"  accord predict {out}/record --epochs :20 --out labels.csv",
+        f"  accord score {out}/record --json",
+    ]
+    return "\n".join(lines)

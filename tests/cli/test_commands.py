@@ -1,0 +1,218 @@
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from recorded import CLASSES, SAMPLES, labels_of, write_record
+
+from accord.cli.app import app, run
+
+COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
+
+
+@pytest.fixture
+def record(tmp_path):
+    return str(write_record(tmp_path / "record", networks=3, epochs=4, truth=labels_of(9, 9)))
+
+
+@pytest.fixture
+def accord(capsys):
+    """Run one command; return its exit status, what it printed and what it said."""
+
+    def call(*arguments):
+        status = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return call
+
+
+def votes_of(networks, epochs):
+    return np.array([[labels_of(n, e) for e in epochs] for n in networks])
+
+
+def winners_by_definition(labels):
+    flat = labels.reshape(-1, labels.shape[-1])
+    return [max(range(CLASSES), key=lambda c: (flat[:, s] == c).sum()) for s in range(SAMPLES)]
+
+
+def test_the_commands_of_the_contract_are_all_there():
+    assert set(COMMANDS) >= {
+        "demo", "import", "show", "predict", "score", "check", "pack", "report", "bench",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_an_example_and_the_exit_statuses(accord, command):
+    status, out, _ = accord(command, "--help")
+    assert status == 0
+    assert re.search(rf"Example:\n +accord {command}", out)
+    assert "Exit status: 0" in out
+
+
+def test_show(accord, record):
+    status, out, _ = accord("show", record)
+    assert status == 0
+    assert "3 networks, 4 epochs" in out
+    assert "40 samples of the test split, 5 classes" in out
+    told = json.loads(accord("show", record, "--json")[1])
+    assert told["epochs"] == {"0": 4, "1": 4, "2": 4}
+
+
+def test_predict_prints_one_class_per_line(accord, record):
+    status, out, _ = accord("predict", record)
+    assert status == 0
+    assert [int(line) for line in out.splitlines()] == winners_by_definition(
+        votes_of(range(3), range(4))
+    )
+
+
+def test_predict_takes_a_rule_networks_and_epochs(accord, record):
+    _, out, _ = accord("predict", record, "--networks", "2,0", "--epochs", "1:3")
+    expected = winners_by_definition(votes_of([2, 0], [1, 2]))
+    assert [int(line) for line in out.splitlines()] == expected
+    _, out, _ = accord("predict", record, "--rule", "majority", "--epochs", "2")
+    assert [int(line) for line in out.splitlines()] == winners_by_definition(
+        votes_of(range(3), [2])
+    )
+
+
+@pytest.mark.parametrize("suffix", ["npy", "csv", "parquet"])
+def test_predict_writes_files(accord, record, tmp_path, suffix):
+    out = tmp_path / f"labels.{suffix}"
+    status, printed, said = accord("predict", record, "--out", out)
+    assert (status, printed) == (0, "")
+    assert "40 labels by max-agreement" in said
+    assert out.stat().st_size > 40
+
+
+def test_score_json_is_an_independent_count(accord, record):
+    status, out, _ = accord("score", record, "--json")
+    scored = json.loads(out)
+    assert status == 0
+    assert [scored[key] for key in ("networks", "epochs", "samples", "classes")] == [3, 4, 40, 5]
+    assert scored["recommended"] == "max-agreement"
+    labels, truth = votes_of(range(3), range(4)), labels_of(9, 9)
+    rules = scored["rules"]
+    assert rules["max-agreement"]["accuracy"] == np.mean(winners_by_definition(labels) == truth)
+    assert rules["majority"]["accuracy"] == np.mean(winners_by_definition(labels[:, -1:]) == truth)
+    per_network = (labels[:, -1] == truth).mean(axis=1).tolist()
+    assert rules["single"]["per_network"] == per_network
+    assert rules["single"]["accuracy"] == pytest.approx(np.mean(per_network), abs=1e-15)
+    by_epoch = [np.mean(winners_by_definition(labels[:, [e]]) == truth) for e in range(4)]
+    assert rules["oracle-best-epoch"] | {"balanced_accuracy": 0} == {
+        "accuracy": max(by_epoch),
+        "epoch": int(np.argmax(by_epoch)),
+        "oracle": True,
+        "balanced_accuracy": 0,
+    }
+    assert "probability-average" not in rules
+
+
+def test_score_prints_a_table(accord, record):
+    status, out, _ = accord("score", record, "--rule", "majority", "--rule", "max-agreement")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0].endswith("3 networks, 4 epochs, 40 samples, 5 classes")
+    assert lines[2].split() == ["rule", "accuracy", "balanced"]
+    assert [line.split()[0] for line in lines[3:]] == ["majority", "max-agreement"]
+
+
+def test_import_then_score(accord, tmp_path):
+    np.savez(tmp_path / "logs.npz", labels=votes_of(range(3), range(4)), truth=labels_of(9, 9))
+    status, out, said = accord("import", tmp_path / "logs.npz", tmp_path / "made")
+    assert (status, out) == (0, "")
+    assert "Next: accord score" in said
+    scored = json.loads(accord("score", tmp_path / "made", "--json")[1])
+    assert scored["rules"]["max-agreement"]["accuracy"] == np.mean(
+        winners_by_definition(votes_of(range(3), range(4))) == labels_of(9, 9)
+    )
+
+
+def test_pack_and_check(accord, record, tmp_path):
+    assert accord("pack", record, tmp_path / "packed.zip")[0] == 0
+    status, out, _ = accord("check", tmp_path / "packed.zip")
+    assert (status, out.strip()) == (0, f"{tmp_path}/packed.zip: 12 rows, all can be read back")
+
+
+def test_check_names_a_damaged_row(accord, record, tmp_path):
+    (tmp_path / "record/network-001/labels/c.2.0").write_bytes(b"")
+    status, out, _ = accord("check", record)
+    assert status == 1
+    assert "damaged: " in out
+    assert "network 1, epoch 2" in out
+    assert out.splitlines()[-1].endswith("12 rows, 1 damaged")
+
+
+def test_unequal_networks(accord, record):
+    write_record(record, networks=1, epochs=6, truth=labels_of(9, 9))
+    for command in ("score", "predict"):
+        status, out, said = accord(command, record)
+        assert (status, out) == (1, "")
+        assert "To take the epochs that all have: --common" in said
+        assert accord(command, record, "--common")[0] == 0
+    status, out, _ = accord("check", record)
+    assert status == 0
+    assert "note: the networks hold different numbers of epochs" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["score", "nowhere"], 1, "nowhere: no such file or folder"),
+        (["score", "RECORD", "--rule", "majorty"], 2, "Did you mean 'majority'?"),
+        (["predict", "RECORD", "--rule", "soft-agreement"], 1, "only labels were recorded"),
+        (["predict", "RECORD", "--epochs", "a:b"], 2, "--epochs takes A:B or A:B:STEP"),
+        (["predict", "RECORD", "--epochs", "::0"], 2, "--epochs takes A:B or A:B:STEP"),
+        (["predict", "RECORD", "--epochs", "9:"], 2, "leaves no epoch; there are 4"),
+        (["predict", "RECORD", "--networks", "5"], 2, "no network 5; there are 0, 1, 2"),
+        (["predict", "RECORD", "--networks", "x"], 2, "--networks takes numbers like 0,2"),
+        (["predict", "RECORD", "--out", "labels.xls"], 2, "written as .npy, .csv, .parquet"),
+        (["report", "RECORD", "--out", "report.pdf"], 2, "a report is an .html file"),
+        (["import", "nothing.npz", "x"], 1, "nothing.npz: no such file"),
+        (["import", "nothing.mat", "x"], 2, "no importer for 'mat'"),
+        (["pack", "RECORD", "RECORD"], 1, "already there"),
+        (["predict"], 2, "Missing argument"),
+        (["prdict"], 2, "No such command"),
+        (["score", "RECORD", "--tale"], 2, "No such option"),
+    ],
+)
+def test_mistakes_are_named_on_standard_error(accord, record, arguments, status, words):
+    given = [record if argument == "RECORD" else argument for argument in arguments]
+    found, out, said = accord(*given)
+    assert (found, out) == (status, "")
+    assert words in said
+
+
+def test_the_version_is_told(accord):
+    import accord as package
+
+    assert accord("--version")[:2] == (0, f"accord {package.__version__}\n")
+
+
+def test_the_installed_command_and_the_module_are_the_same(record):
+    for command in (["-m", "accord"], ["-c", "from accord.cli import main; main()"]):
+        done = subprocess.run(
+            [sys.executable, *command, "score", record, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert json.loads(done.stdout)["networks"] == 3
+        assert done.stderr == ""
+
+
+def test_a_closed_pipe_is_no_error(record):
+    done = subprocess.run(
+        f"{sys.executable} -m accord predict {record} | head -n 1; exit ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

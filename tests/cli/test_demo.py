@@ -1,0 +1,78 @@
+import csv
+import functools
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from accord.cli.app import run
+from accord.experiments import demo
+from accord.store import check_record, describe
+
+
+@pytest.fixture
+def small_demo(monkeypatch):
+    monkeypatch.setattr(demo, "run_demo", functools.partial(demo.run_demo, networks=2, epochs=3))
+
+
+def test_the_demo_writes_all_it_promises_and_says_what_to_try_next(small_demo, tmp_path, capsys):
+    out = tmp_path / "demo"
+    assert run(["demo", "--out", str(out)]) == 0
+    printed = capsys.readouterr()
+    assert "2 small networks, 3 epochs" in printed.out
+    for rule in ("single", "majority", "probability-average", "max-agreement", "soft-agreement"):
+        assert f"\n{rule} " in printed.out
+    assert "training network 2 of 2" in printed.err
+    with (out / "predictions.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 719
+    assert (out / "report.html").read_text().lower().startswith("<!doctype html>")
+    commands = printed.out.partition("Try next:\n")[2].splitlines()
+    assert len(commands) == 3
+    for command in commands:
+        name, *arguments = command.replace("labels.csv", str(tmp_path / "labels.csv")).split()
+        assert name == "accord"
+        if "--epochs" in arguments:
+            assert run(arguments) == 0
+            assert (tmp_path / "labels.csv").is_file()
+        else:
+            assert run(arguments) == 0
+
+
+def test_a_second_demo_in_the_same_folder_trains_nothing_anew(small_demo, tmp_path, capsys):
+    assert run(["demo", "--out", str(tmp_path)]) == 0
+    first = capsys.readouterr()
+    assert run(["demo", "--out", str(tmp_path)]) == 0
+    second = capsys.readouterr()
+    assert second.out == first.out
+    assert "training" not in second.err
+
+
+@pytest.mark.slow
+def test_an_interrupted_demo_keeps_what_it_recorded_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "demo"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "accord", "demo", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.glob("record/network-000/commits/c.*")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert f"what was recorded is safe. To go on: accord demo --out {out}" in said
+    assert "Traceback" not in said
+    assert describe(out / "record").epochs[0] >= 1
+    assert check_record(out / "record").sound
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert run(["demo", "--out", str(tmp_path / "file")]) == 1
+    assert "a part of the path is a file" in capsys.readouterr().err
