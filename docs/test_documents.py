@@ -1,0 +1,147 @@
+"""Run what README, docs and examples show, and follow every link.
+
+In a document, blocks are run from top to bottom in one empty folder and one namespace:
+
+- `python` with `>>>` is a doctest; without, it is run and must not fail.
+- `console`: each line after `$ ` is run by bash, and the lines below it are what it must print;
+  `...` stands for anything. Without such lines, it must only succeed.
+
+`<!-- not run: REASON -->` in the line before a block exempts it.
+"""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+FENCE = re.compile(
+    r"(?P<exempt><!-- not run: .+? -->\n\s*)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S
+)
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)|(?:src|href)=\"(?P<source>[^\"]+)\"")
+ELLIPSIS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass
+class Block:
+    kind: str
+    text: str
+    line: int
+
+
+def blocks_of(document):
+    content = document.read_text()
+    for found in FENCE.finditer(content):
+        if not found["exempt"]:
+            line = content.count("\n", 0, found.start("text")) + 1
+            yield Block(found["kind"], found["text"], line)
+
+
+def run_python(block, names, name):
+    if ">>>" not in block.text:
+        exec(compile("\n" * (block.line - 1) + block.text, name, "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(block.text, names, name, name, block.line - 1)
+    said = []
+    runner = doctest.DocTestRunner(optionflags=ELLIPSIS)
+    runner.run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert runner.failures == 0, "".join(said)
+
+
+def commands_of(text):
+    """Split a console block into (command, what it must print)."""
+    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+        lines = part.splitlines()
+        size = 1
+        while lines[size - 1].endswith("\\"):
+            size += 1
+        yield "\n".join(lines[:size]), "\n".join(lines[size:])
+
+
+def run_console(block, folder, name):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "COLUMNS": "80", "TERM": "dumb"}
+    for command, expected in commands_of(block.text):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        where = f"{name}:{block.line}: $ {command}\n{done.stdout}"
+        assert expected or done.returncode == 0, where
+        matches = doctest.OutputChecker().check_output(f"{expected}\n", done.stdout, ELLIPSIS)
+        assert not expected or matches, f"{where}\nexpected:\n{expected}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_the_document_shows_runs(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "Makefile").symlink_to(ROOT / "Makefile")
+    names = {"__name__": "__main__"}
+    for block in blocks_of(document):
+        if block.kind == "python":
+            run_python(block, names, document.name)
+        elif block.kind == "console":
+            run_console(block, tmp_path, document.name)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(document):
+    content = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.M | re.S)
+    for found in LINK.finditer(content):
+        target = (found["target"] or found["source"]).partition("#")[0]
+        if target and "://" not in target and not target.startswith("mailto:"):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def write_small_cifar10(folder):
+    """Noise in the published binary layout."""
+    folder.mkdir()
+    generator = np.random.default_rng(0)
+    for name, samples in (("data_batch_1.bin", 64), ("test_batch.bin", 32)):
+        rows = generator.integers(0, 256, (samples, 3073)).astype(np.uint8)
+        rows[:, 0] %= 10
+        rows.tofile(folder / name)
+
+
+ARGUMENTS = {"cifar10.py": ["small-cifar10", "record", "--epochs", "2", "--width", "4"]}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_the_example_runs(example, tmp_path):
+    write_small_cifar10(tmp_path / "small-cifar10")
+    done = subprocess.run(
+        [sys.executable, example, *ARGUMENTS.get(example.name, [])],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_wrong_output_is_noticed(tmp_path):
+    """The checks above can fail."""
+    names: dict[str, object] = {}
+    with pytest.raises(AssertionError, match="Expected"):
+        run_python(Block("python", ">>> 1 + 1\n3\n", 1), names, "x.md")
+    with pytest.raises(AssertionError, match=r"expected:\s+four"):
+        run_console(Block("console", "$ echo five\nfour\n", 1), tmp_path, "x.md")
+    with pytest.raises(AssertionError, match="false"):
+        run_console(Block("console", "$ false\n", 1), tmp_path, "x.md")
