@@ -124,7 +124,7 @@ def gain_sentence(scores: Sequence[Score]) -> str:
     else:
         sentence = (
             f"Here max agreement, right on {100 * agreed:.1f} % of the samples, does not beat the "
-            f"majority vote of the last epoch, {100 * voted:.1f} %: the networks did not overfit"
+            f"majority vote of the last epoch, right on {100 * voted:.1f} %"
         )
     if best is not None:
         sentence += f" (the best single epoch, which no one can know: {100 * best:.1f} %)"
