@@ -16,7 +16,7 @@ VARIABLE = "ACCORD_KERNELS"
 # no class holds half of the votes), 2 ns on tables, 4-5 ns on running winners (2 cores).
 WINNERS_PAY_FROM = 2**30
 TABLES_PAY_FROM = 2**29
-RUNNING_PAYS_FROM = 2**28
+RUNNING_PAYS_FROM = 2**27  # a streaming block holds twice as many
 
 
 class Kernels(Protocol):

@@ -33,7 +33,7 @@ def winners(labels: Labels, *, classes: int) -> Winners:
     """Find the class with the most votes for each sample.
 
     Equal votes go to the smaller class. Works in blocks of samples: besides the labels it
-    needs a few megabytes, however many samples and classes there are.
+    needs some tens of megabytes, however many samples and classes there are.
 
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
