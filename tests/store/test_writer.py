@@ -20,6 +20,7 @@ from accord.errors import (
     StorageError,
 )
 from accord.store import open_rows, pack_record
+from accord.store.places import Folder
 
 SIZE = {"samples": SAMPLES, "classes": CLASSES}
 
@@ -199,6 +200,24 @@ def test_leftovers_of_a_dead_writer_are_overwritten_and_swept(record):
     write_record(record, epochs=4)
     assert not part.exists()
     np.testing.assert_array_equal(all_labels(record)[0][3], labels_of(0, 3))
+
+
+def test_a_row_whose_commit_failed_can_be_tried_again(path, monkeypatch):
+    create = Folder.create
+
+    def fail_at_commits(self, key, data):
+        if "commits" in key:
+            raise StorageError("full")
+        return create(self, key, data)
+
+    with Recorder(path, network=0, **SIZE) as recorder:
+        recorder.record(labels_of(0, 0))
+        monkeypatch.setattr(Folder, "create", fail_at_commits)
+        with pytest.raises(StorageError, match="full"):
+            recorder.record(labels_of(0, 7))
+        monkeypatch.undo()
+        recorder.record(labels_of(0, 1))
+    np.testing.assert_array_equal(all_labels(path)[0], [labels_of(0, 0), labels_of(0, 1)])
 
 
 def test_a_path_through_a_file_is_refused(tmp_path):

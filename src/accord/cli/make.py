@@ -1,5 +1,8 @@
 """Commands that make something: demo, import, pack, bench."""
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -54,12 +57,20 @@ def demo(
             run_demo(out, progress=bar.epoch)
     except KeyboardInterrupt:
         typer.echo(
-            f"accord: stopped; what was recorded is safe. To go on: accord demo --out {out}",
+            f"accord: stopped; what was recorded is safe. To go on: {_program()} demo --out {out}",
             err=True,
         )
         raise typer.Exit(130) from None
     pages = write_demo_pages(out)
-    typer.echo(demo_text(pages.record, pages.scores, out))
+    typer.echo(demo_text(pages.record, pages.scores, out, program=_program()))
+
+
+def _program() -> str:
+    """Return how to call this command again: by its name, or by its path if that is not on PATH."""
+    called = Path(sys.argv[0])
+    if shutil.which("accord") or called.name != "accord":
+        return "accord"
+    return os.path.relpath(called)
 
 
 def import_(

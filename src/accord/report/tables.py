@@ -131,8 +131,10 @@ def gain_sentence(scores: Sequence[Score]) -> str:
     return sentence + "."
 
 
-def demo_text(record: Record, scores: Sequence[Score], out: Path) -> str:
-    """Say what the demo showed and what to try next."""
+def demo_text(
+    record: Record, scores: Sequence[Score], out: Path, *, program: str = "accord"
+) -> str:
+    """Say what the demo showed and what to try next with the program as it was called."""
     lines = [
         f"{record.networks} small networks, {record.epochs} epochs, trained on digits of which "
         "40 % had a wrong label;",
@@ -145,8 +147,8 @@ def demo_text(record: Record, scores: Sequence[Score], out: Path) -> str:
         f"Written: {out}/record, {out}/predictions.csv, {out}/report.html",
         "",
         "Try next:",
-        f"  accord show {out}/record",
-        f"  accord predict {out}/record --epochs :20 --out labels.csv",
-        f"  accord score {out}/record --json",
+        f"  {program} show {out}/record",
+        f"  {program} predict {out}/record --epochs :20 --out labels.csv",
+        f"  {program} score {out}/record --json",
     ]
     return "\n".join(lines)
