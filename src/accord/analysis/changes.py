@@ -66,13 +66,12 @@ def mcnemar(gained: int, lost: int) -> float:
     >>> mcnemar(6, 0)
     0.03125
     """
-    pairs, fewer = gained + lost, min(gained, lost)
-    tail = [_log_choose(pairs, k) - pairs * math.log(2) for k in range(fewer + 1)]
-    return min(1.0, 2 * math.fsum(math.exp(term) for term in tail))
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    pairs = gained + lost
+    ways = tail = 1  # to choose none of the pairs; whole numbers, so that nothing is rounded
+    for chosen in range(min(gained, lost)):
+        ways = ways * (pairs - chosen) // (chosen + 1)
+        tail += ways
+    return min(1.0, 2 * tail / (1 << pairs))
 
 
 def _interval(gained: int, lost: int, samples: int, confidence: float) -> tuple[float, float]:
