@@ -220,6 +220,22 @@ def test_a_row_whose_commit_failed_can_be_tried_again(path, monkeypatch):
     np.testing.assert_array_equal(all_labels(path)[0], [labels_of(0, 0), labels_of(0, 1)])
 
 
+def test_a_row_is_recorded_even_if_the_shapes_cannot_be_updated(path, monkeypatch):
+    put = Folder.put
+
+    def fail_at_shapes(self, key, data, **options):
+        if key.endswith("labels/zarr.json"):
+            raise StorageError("full")
+        return put(self, key, data, **options)
+
+    with Recorder(path, network=0, **SIZE) as recorder:
+        monkeypatch.setattr("accord.store.writer.RESIZE_SECONDS", -1)
+        monkeypatch.setattr(Folder, "put", fail_at_shapes)
+        recorder.record(labels_of(0, 0))
+        recorder.record(labels_of(0, 1))
+    assert open_rows(path).epochs == 2
+
+
 def test_a_path_through_a_file_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="a part of the path is a file"):

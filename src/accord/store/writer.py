@@ -100,7 +100,8 @@ class Writer:
         self.epochs += 1
         self._progress = progress
         if time.monotonic() - self._resized > RESIZE_SECONDS:
-            self._resize(self.epochs)
+            with contextlib.suppress(StorageError):  # the row is safe; the next one may succeed
+                self._resize(self.epochs)
 
     def _write_objects(self, row: Row) -> dict[str, Any]:
         objects = {}
