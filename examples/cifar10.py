@@ -108,7 +108,9 @@ def main() -> None:
                 loss.backward()
                 optimizer.step()
                 total += loss.detach() * len(chosen)
-            recorder.record(predict(network, test_images), loss=total.item() / len(images))
+            # No checkpoints here: started again, it trains anew and records what is missing.
+            if epoch >= recorder.epochs:
+                recorder.record(predict(network, test_images), loss=total.item() / len(images))
 
 
 if __name__ == "__main__":

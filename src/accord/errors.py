@@ -4,12 +4,14 @@ Each descends from `AccordError` and from the built-in that a caller would guess
 
     AccordError
     ├── ChoiceError          (ValueError)         an argument names something that is not there
+    │   └── SpecError                             a spec asks for something that cannot be
     ├── PredictionError      (ValueError)         labels, probabilities or logits are not usable
     ├── TruthMissing         (ValueError)         a rule or a score needs true labels
     ├── ProbabilitiesMissing (ValueError)         a rule needs probabilities that were not recorded
     ├── ExtraMissing         (ImportError)        an optional dependency is not installed
     ├── SourceError          (ValueError)         a file to import is not what it should be
     ├── StorageError         (OSError)            the disk or the object store refused
+    ├── TrainingError        (RuntimeError)       a network cannot be trained on
     └── RecordError          (ValueError)
         ├── RecordMissing    (FileNotFoundError)  nothing there
         ├── NotARecord                            something else is there, or half a record
@@ -30,6 +32,10 @@ class AccordError(Exception):
 
 class ChoiceError(AccordError, ValueError):
     """An argument names something that does not exist, or has the wrong form."""
+
+
+class SpecError(ChoiceError):
+    """A spec has an unknown key, an impossible value, or differs from the run's own."""
 
 
 class PredictionError(AccordError, ValueError):
@@ -54,6 +60,10 @@ class SourceError(AccordError, ValueError):
 
 class StorageError(AccordError, OSError):
     """The disk or the object store refused to read or write."""
+
+
+class TrainingError(AccordError, RuntimeError):
+    """Training cannot go on: no network is left, or the device ran out of memory."""
 
 
 class RecordError(AccordError, ValueError):

@@ -36,6 +36,7 @@ def test_sizes_and_facts(record):
     assert record.given is None
     assert record.ids[3] == "image-3"
     assert record.split == "test"
+    assert record.told[1].told[0] == {"loss": 1.0}
     assert "3 networks, 4 epochs, 40 samples, 5 classes" in repr(record)
 
 
@@ -100,6 +101,14 @@ def test_a_rule_of_ones_own_is_taken(record):
             return [0] * len(record.truth)
 
     assert record.predict(First()).labels.sum() == 0
+    expected = (record.truth == 0).mean()
+    assert record.score([First()])[0].accuracy == expected
+    assert record.curve(First()).accuracy[-1] == expected
+    assert record.by_networks(First()).rule == "first"
+    assert record.by_epochs(First()).mean[-1] == expected
+    assert record.changes(First(), First()).difference == 0
+    with pytest.raises(ChoiceError, match="no rule is called 3"):
+        record.predict(3)
 
 
 def test_a_selection_is_by_network_number_and_epoch(record, labels):

@@ -111,6 +111,15 @@ def test_score_json_is_an_independent_count(accord, record):
     assert "probability-average" not in rules
 
 
+def test_score_takes_networks_and_epochs(accord, record):
+    chosen = ["score", record, "--json", "--networks", "2,0", "--epochs", ":2"]
+    scored = json.loads(accord(*chosen)[1])
+    assert (scored["networks"], scored["epochs"]) == (2, 2)
+    labels = votes_of([2, 0], range(2))
+    expected = np.mean(winners_by_definition(labels) == labels_of(9, 9))
+    assert scored["rules"]["max-agreement"]["accuracy"] == expected
+
+
 def test_score_prints_a_table(accord, record):
     status, out, _ = accord("score", record, "--rule", "majority", "--rule", "max-agreement")
     assert status == 0

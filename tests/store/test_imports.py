@@ -60,6 +60,11 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
         ({"labels": LABELS[0]}, r"axes \(network, epoch, sample\).*got shape \(3, 10\)"),
         ({"labels": LABELS[:0]}, r"none empty; got shape \(0, 3, 10\)"),
         ({"labels": LABELS + 0.5}, r"labels must be whole numbers; got 3\.5"),
+        ({"labels": LABELS.astype(str)}, "labels must be whole numbers; got <U"),
+        ({"labels": np.full((1, 1, 2), np.nan)}, "labels must be whole numbers; got nan"),
+        ({"labels": LABELS, "truth": np.array(["a"] * 10)}, "truth must be whole numbers; got <U1"),
+        ({"labels": LABELS, "class_names": np.array("a")}, r"class_names must be 1 names"),
+        ({"labels": LABELS, "probabilities": np.array(1.0)}, "probabilities must have shape"),
         ({"labels": LABELS - 1}, r"labels must lie in 0\.\.2 for 3 classes; got -1\.\.2"),
         (
             {"labels": LABELS, "truth": LABELS[0, 0, :9]},

@@ -96,6 +96,26 @@ def test_a_second_writer_in_an_object_store_is_refused_at_its_first_row():
     np.testing.assert_array_equal(labels, [labels_of(0, 0), labels_of(0, 1)])
 
 
+def test_a_second_writer_never_damages_a_row_of_the_first():
+    """Both open before either writes; the second looks before the first commits."""
+    url = f"memory://{uuid.uuid4()}"
+    facts = make_facts(samples=SAMPLES, classes=CLASSES)
+    first, second = (Writer(url, facts, network=0) for _ in range(2))
+    look = second.place.get
+
+    def look_then_lose(key):
+        found = look(key)
+        if first.epochs == 0:
+            first.write(Row(labels_of(0, 0).astype("u1")))
+        return found
+
+    second.place.get = look_then_lose
+    with pytest.raises(RowExists, match="recorded by another writer"):
+        second.write(Row(labels_of(0, 7).astype("u1")))
+    labels = open_rows(url).read_labels([0], [0], slice(None))[0, 0]
+    np.testing.assert_array_equal(labels, labels_of(0, 0))
+
+
 def test_a_url_without_the_extra_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(ExtraMissing, match=r"pip install 'accord\[cloud\]'"):

@@ -74,6 +74,22 @@ def test_a_network_without_epochs_is_named_even_with_common(record):
         open_rows(record, common=True)
 
 
+def test_networks_that_are_not_asked_for_need_not_be_readable(record):
+    Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close()
+    with pytest.raises(UnequalNetworks, match=r"To leave it out: --networks 0,1, or open\("):
+        open_rows(record)
+    assert open_rows(record, networks=[1, 0]).numbers == (1, 0)
+    with pytest.raises(ChoiceError, match="no network 7; there are 0, 1, 2"):
+        open_rows(record, networks=[7])
+    with pytest.raises(ChoiceError, match="a network is chosen twice"):
+        open_rows(record, networks=[1, 1])
+
+
+def test_epochs_are_counted_from_the_end_too(record):
+    labels = open_rows(record).select(epochs=[-1, 0]).read_labels([0], [0, 1], slice(None))[0]
+    np.testing.assert_array_equal(labels, [labels_of(0, 2), labels_of(0, 0)])
+
+
 def test_a_reader_sees_the_record_as_it_was_when_opened(record):
     rows = open_rows(record)
     write_record(record, epochs=4)

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError
-from accord.rules import find_rule
+from accord.rules import Rule, find_rule
 from accord.store import Rows
 
 
@@ -30,8 +30,10 @@ class Changes:
         return (self.turned_right - self.turned_wrong) / self.samples
 
 
-def changes(rows: Rows, first: str, second: str, *, confidence: float = 0.95) -> Changes:
-    """Compare two rules on one record, sample by sample."""
+def changes(
+    rows: Rows, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
+) -> Changes:
+    """Compare two rules on one record, sample by sample; `single` is the first network."""
     before, after = (find_rule(rule)(rows).labels for rule in (first, second))
     return paired_changes(before, after, rows.truth(), confidence=confidence)
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from accord.analysis.accuracy import Accuracy, from_hits
 from accord.kernels import equally_spaced, subsets_of, winners_by_subset
-from accord.rules import find_rule
+from accord.rules import Rule, find_rule
+from accord.rules.single import Single
 from accord.store import Rows
 
 MOST_SUBSETS: Final = 256  # of one size; above, that many are drawn
@@ -58,22 +59,23 @@ class Sweep:
         return np.array([np.std(values) for values in self.accuracies])
 
 
-def curve(rows: Rows, rule: str) -> Curve:
+def curve(rows: Rows, rule: str | Rule) -> Curve:
     """Score a rule after each epoch; `single` is the mean over the networks."""
+    rule = find_rule(rule)
     hits = _hits_after_each_epoch(rows, rule)
     sizes = np.bincount(rows.truth(), minlength=rows.classes)
-    voters = rows.networks if rule == "single" else 1
+    voters = rows.networks if isinstance(rule, Single) else 1
     points = tuple(from_hits(counts, sizes * voters) for counts in hits)
-    return Curve(rule, rows.told()[0].progress, points)
+    return Curve(rule.name, rows.told()[0].progress, points)
 
 
-def _hits_after_each_epoch(rows: Rows, rule: str) -> NDArray[np.intp]:
+def _hits_after_each_epoch(rows: Rows, rule: Rule) -> NDArray[np.intp]:
     views = [rows]
-    if rule == "single":
+    if isinstance(rule, Single):
         views = [rows.select(networks=[network]) for network in range(rows.networks)]
     hits = np.zeros((rows.epochs, rows.classes), np.intp)
     for view in views:
-        for block in find_rule(rule).after_each_epoch(view):
+        for block in rule.after_each_epoch(view):
             _add_hits(hits, block.values, rows.truth()[block.where])
     return hits
 
@@ -84,23 +86,26 @@ def _add_hits(hits: NDArray[np.intp], labels: NDArray[Any], truth: NDArray[Any])
         hits[epoch] += np.bincount(truth[predicted == truth], minlength=classes)
 
 
-def by_networks(rows: Rows, rule: str, *, most_subsets: int = MOST_SUBSETS, seed: int = 0) -> Sweep:
+def by_networks(
+    rows: Rows, rule: str | Rule, *, most_subsets: int = MOST_SUBSETS, seed: int = 0
+) -> Sweep:
     """Score a rule for every ensemble size, over all subsets of the networks of that size.
 
     Above `most_subsets` subsets of one size, that many are drawn with `seed`.
     """
     sizes = tuple(range(1, rows.networks + 1))
     choices = [subsets_of(rows.networks, size, limit=most_subsets, seed=seed) for size in sizes]
+    rule = find_rule(rule)
     votes = {"max-agreement": rows, "majority": rows.last()}
-    if rule in votes:
-        accuracies = _vote_accuracies(votes[rule], [one for some in choices for one in some])
+    if rule.name in votes:
+        accuracies = _vote_accuracies(votes[rule.name], [one for some in choices for one in some])
     else:
         accuracies = [
             _accuracy(rows.select(networks=one), rule) for some in choices for one in some
         ]
     ends = np.cumsum([len(some) for some in choices])
     groups = np.split(np.array(accuracies), ends[:-1])
-    return Sweep(rule, sizes, tuple(tuple(float(one) for one in group) for group in groups))
+    return Sweep(rule.name, sizes, tuple(tuple(float(one) for one in group) for group in groups))
 
 
 def _vote_accuracies(rows: Rows, subsets: Sequence[tuple[int, ...]]) -> list[float]:
@@ -112,11 +117,12 @@ def _vote_accuracies(rows: Rows, subsets: Sequence[tuple[int, ...]]) -> list[flo
     return [float(share) for share in hits / rows.samples]
 
 
-def by_epochs(rows: Rows, rule: str, counts: Sequence[int] | None = None) -> Sweep:
+def by_epochs(rows: Rows, rule: str | Rule, counts: Sequence[int] | None = None) -> Sweep:
     """Score a rule on k equally spaced epochs, for each k in `counts`."""
     sizes = tuple(counts) if counts is not None else _doubling(rows.epochs)
     views = [rows.select(epochs=[int(e) for e in equally_spaced(rows.epochs, k)]) for k in sizes]
-    return Sweep(rule, sizes, tuple((_accuracy(view, rule),) for view in views))
+    rule = find_rule(rule)
+    return Sweep(rule.name, sizes, tuple((_accuracy(view, rule),) for view in views))
 
 
 def _doubling(epochs: int) -> tuple[int, ...]:
@@ -124,5 +130,5 @@ def _doubling(epochs: int) -> tuple[int, ...]:
     return (*(2**power for power in range(epochs.bit_length()) if 2**power < epochs), epochs)
 
 
-def _accuracy(rows: Rows, rule: str) -> float:
-    return float((find_rule(rule)(rows).labels == rows.truth()).mean())
+def _accuracy(rows: Rows, rule: Rule) -> float:
+    return float((rule(rows).labels == rows.truth()).mean())

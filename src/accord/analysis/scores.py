@@ -28,7 +28,7 @@ class Score:
     epoch: int | None = None  # of the rule that chooses one
 
 
-def score(rows: Rows, rules: Sequence[str] | None = None) -> list[Score]:
+def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     """Score the named rules, or every rule the record allows, weakest evidence first.
 
     Raises:
@@ -41,7 +41,7 @@ def score(rows: Rows, rules: Sequence[str] | None = None) -> list[Score]:
     return [_score_one(rule, rows, truth) for rule in chosen]
 
 
-def _chosen(rows: Rows, names: Sequence[str] | None) -> list[Rule]:
+def _chosen(rows: Rows, names: Sequence[str | Rule] | None) -> list[Rule]:
     if names is None:
         allowed = [rule for rule in all_rules().values() if rule.allowed(rows)]
         return sorted(

@@ -12,7 +12,7 @@ from accord.api.saving import save_prediction
 from accord.api.stored import StoredArray
 from accord.kernels.checks import check_table
 from accord.rules import Prediction, Rule, find_rule
-from accord.store import Rows, open_rows
+from accord.store import Rows, Told, open_rows
 from accord.store.layout import label_dtype
 
 
@@ -81,6 +81,11 @@ class Record:
         return self.rows.told()[0].progress
 
     @property
+    def told(self) -> tuple[Told, ...]:
+        """What the recorder of each network was told: of the network, and at every epoch."""
+        return self.rows.told()
+
+    @property
     def labels(self) -> StoredArray:
         """Predicted labels (network, epoch, sample), read when indexed."""
         shape = self.networks, self.epochs, self.samples
@@ -96,7 +101,7 @@ class Record:
     def select(
         self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Record":
-        """Return a view of some networks, by their numbers, and some epochs, by position."""
+        """Return a view of some networks, by number, and epochs, by position or from the end."""
         chosen = None if networks is None else self.rows.numbered(networks)
         return Record(self.rows.select(chosen, epochs))
 
@@ -110,7 +115,7 @@ class Record:
             ChoiceError: no rule has that name.
             ProbabilitiesMissing, TruthMissing: the rule needs what was not recorded.
         """
-        return (find_rule(rule) if isinstance(rule, str) else rule)(self.rows)
+        return find_rule(rule)(self.rows)
 
     def save(self, prediction: Prediction, path: str | os.PathLike[str]) -> None:
         """Write a prediction to a .npy, .csv or .parquet file, with ids and class names."""
@@ -135,25 +140,27 @@ class Record:
         """Return how far the last majority's class leads over all epochs; negative if it trails."""
         return analysis.final_margin_of(self.rows)
 
-    def score(self, rules: Sequence[str] | None = None) -> list[analysis.Score]:
+    def score(self, rules: Sequence[str | Rule] | None = None) -> list[analysis.Score]:
         """Score the named rules, or all that the record allows, against the truth."""
         return analysis.score(self.rows, rules)
 
-    def curve(self, rule: str = "max-agreement") -> analysis.Curve:
+    def curve(self, rule: str | Rule = "max-agreement") -> analysis.Curve:
         """Score a rule after each epoch, counting all epochs up to it."""
         return analysis.curve(self.rows, rule)
 
-    def by_networks(self, rule: str = "max-agreement") -> analysis.Sweep:
+    def by_networks(self, rule: str | Rule = "max-agreement") -> analysis.Sweep:
         """Score a rule for each ensemble size, over all subsets of the networks."""
         return analysis.by_networks(self.rows, rule)
 
     def by_epochs(
-        self, rule: str = "max-agreement", counts: Sequence[int] | None = None
+        self, rule: str | Rule = "max-agreement", counts: Sequence[int] | None = None
     ) -> analysis.Sweep:
         """Score a rule on 1, 2, 4 … equally spaced epochs, or as many as `counts` says."""
         return analysis.by_epochs(self.rows, rule, counts)
 
-    def changes(self, first: str, second: str, *, confidence: float = 0.95) -> analysis.Changes:
+    def changes(
+        self, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
+    ) -> analysis.Changes:
         """Count what the second rule turns right and wrong against the first, with a test."""
         return analysis.changes(self.rows, first, second, confidence=confidence)
 
@@ -168,7 +175,9 @@ class Record:
         )
 
 
-def open_record(path: str | os.PathLike[str], *, common: bool = False) -> Record:
+def open_record(
+    path: str | os.PathLike[str], *, common: bool = False, networks: Sequence[int] | None = None
+) -> Record:
     """Open a record: a folder, a packed record, a zip file, or the URL of an object store.
 
     It shows the record as it stands now; open it again to see rows recorded since.
@@ -176,9 +185,10 @@ def open_record(path: str | os.PathLike[str], *, common: bool = False) -> Record
     Args:
         path: what a recorder, `accord import` or `accord pack` wrote.
         common: if networks hold different numbers of epochs, take those that all have.
+        networks: open these alone, by their numbers; the others may be unfinished or damaged.
 
     Raises:
         RecordMissing, NotARecord, VersionError: there is nothing to open.
         UnequalNetworks: without `common`.
     """
-    return Record(open_rows(path, common=common))
+    return Record(open_rows(path, common=common, networks=networks))

@@ -1,6 +1,5 @@
 """What several commands share: their arguments, and how text becomes values."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +21,13 @@ Common = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
-OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", show_default=False)]
+Networks = Annotated[
+    str | None, typer.Option(metavar="0,2", help="only these networks", show_default="all")
+]
+Epochs = Annotated[
+    str | None,
+    typer.Option(metavar="A:B:STEP", help="only these, as a Python slice", show_default="all"),
+]
 
 
 def parse_slice(text: str | None) -> slice | None:

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from accord.cli.arguments import Common, Json, RecordPath, parse_numbers, parse_slice
+from accord.cli.arguments import (
+    Common,
+    Epochs,
+    Json,
+    Networks,
+    RecordPath,
+    parse_numbers,
+    parse_slice,
+)
 from accord.errors import ChoiceError
 
 RULE_HELP = "how to combine; `accord score` compares them"
@@ -47,13 +55,8 @@ def show(record: RecordPath, as_json: Json = False) -> None:
 def predict(
     record: RecordPath,
     rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=RULE_HELP)] = "max-agreement",
-    networks: Annotated[
-        str | None, typer.Option(metavar="0,2", help="only these networks", show_default="all")
-    ] = None,
-    epochs: Annotated[
-        str | None,
-        typer.Option(metavar="A:B:STEP", help="only these, as a Python slice", show_default="all"),
-    ] = None,
+    networks: Networks = None,
+    epochs: Epochs = None,
     common: Common = False,
     out: Annotated[
         Path | None,
@@ -71,7 +74,7 @@ def predict(
 
     chosen = find_rule(rule)
     numbers, span = parse_numbers(networks), parse_slice(epochs)
-    opened = open_record(record, common=common).select(networks=numbers, epochs=span)
+    opened = open_record(record, common=common, networks=numbers).select(epochs=span)
     prediction = opened.predict(chosen)
     if out is None:
         sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
@@ -88,6 +91,8 @@ def score(
             "--rule", metavar="NAME", help="only this rule; may be repeated", show_default="all"
         ),
     ] = None,
+    networks: Networks = None,
+    epochs: Epochs = None,
     common: Common = False,
     as_json: Json = False,
 ) -> None:
@@ -98,7 +103,8 @@ def score(
 
     for name in rule or ():
         find_rule(name)
-    opened = open_record(record, common=common)
+    numbers, span = parse_numbers(networks), parse_slice(epochs)
+    opened = open_record(record, common=common, networks=numbers).select(epochs=span)
     scores = opened.score(rule or None)
     if as_json:
         _print_json(score_json(opened, scores))

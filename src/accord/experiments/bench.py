@@ -223,7 +223,9 @@ def bench_text(results: dict[str, Any]) -> str:
 
 
 def _timing_text(one: dict[str, Any]) -> str:
+    ratio = one["ratio"]
+    verdict = f"{ratio:.1f} times as fast" if ratio >= 1 else f"{1 / ratio:.1f} times as long"
     return (
         f"{one['what']}: {one['ours']} {one['seconds'] * 1e3:,.1f} ms, "
-        f"{one['peer']} {one['peer_seconds'] * 1e3:,.1f} ms: {one['ratio']:.1f} times as fast"
+        f"{one['peer']} {one['peer_seconds'] * 1e3:,.1f} ms: {verdict}"
     )

@@ -14,17 +14,18 @@ def description_text(description: Description) -> str:
     """Describe a record in a few lines."""
     lengths = description.epochs
     counts = sorted(set(lengths.values()))
-    epochs = f"{counts[0]} epochs" if len(counts) == 1 else _unequal(lengths)
+    epochs = counted(counts[0], "epoch") if len(counts) == 1 else _unequal(lengths)
     made_with = ", ".join(f"{name} {version}" for name, version in description.made_with.items())
     lines = [
         description.path,
-        f"  {len(lengths)} networks, {epochs if lengths else 'no epochs yet'}",
+        f"  {counted(len(lengths), 'network')}, {epochs if lengths else 'no epochs yet'}",
         f"  {description.samples} samples of the {description.split} split, "
         f"{description.classes} classes",
         f"  holds: labels{''.join(f', {what}' for what in description.has)}",
         f"  form: {'packed' if description.packed else 'one object per row'}, "
         f"format {description.format}{_size(description.size)}",
-        f"  made: {description.created or 'unknown'} with {made_with or 'unknown'}",
+        f"  {'packed' if description.packed else 'begun'}: {description.created or 'unknown'}",
+        f"  recorded with: {made_with or 'unknown'}",
     ]
     if description.class_names and len(description.class_names) <= 20:
         lines.append(f"  classes: {', '.join(description.class_names)}")
@@ -32,6 +33,15 @@ def description_text(description: Description) -> str:
     if first:
         lines.append(f"  about: {', '.join(f'{key} {value}' for key, value in first.items())}")
     return "\n".join(lines)
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number and what it counts.
+
+    >>> counted(1, "network"), counted(5, "network")
+    ('1 network', '5 networks')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _unequal(lengths: dict[int, int]) -> str:
@@ -80,8 +90,8 @@ def _score_fields(one: Score) -> dict[str, Any]:
 def score_text(record: Record, scores: Sequence[Score]) -> str:
     """Return scores as a table for people, in percent."""
     head = (
-        f"{record.path}: {record.networks} networks, {record.epochs} epochs, "
-        f"{record.samples} samples, {record.classes} classes"
+        f"{record.path}: {counted(record.networks, 'network')}, "
+        f"{counted(record.epochs, 'epoch')}, {record.samples} samples, {record.classes} classes"
     )
     return "\n".join([head, "", *rule_table(scores)])
 

@@ -9,9 +9,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from accord.errors import ChoiceError
-from accord.rules.rule import ABSTAINED, Definition, Prediction, Rule
+from accord.rules.rule import ABSTAINED, Definition, Prediction, Rule, predict_blocks
 
-__all__ = ["ABSTAINED", "Definition", "Prediction", "Rule", "all_rules", "find_rule"]
+__all__ = [
+    "ABSTAINED",
+    "Definition",
+    "Prediction",
+    "Rule",
+    "all_rules",
+    "find_rule",
+    "predict_blocks",
+]
 
 
 @functools.cache
@@ -30,16 +38,18 @@ def all_rules() -> Mapping[str, Rule]:
     return MappingProxyType(rules)
 
 
-def find_rule(name: str) -> Rule:
-    """Return the rule of that name; an error offers the nearest.
+def find_rule(name: str | Rule) -> Rule:
+    """Return the rule of that name, or the rule itself; an error offers the nearest.
 
     >>> find_rule("majorty")
     Traceback (most recent call last):
     accord.errors.ChoiceError: no rule is called 'majorty'. Did you mean 'majority'?
     """
+    if isinstance(name, Rule):
+        return name
     rules = all_rules()
     if name in rules:
         return rules[name]
-    near = difflib.get_close_matches(name, rules, n=1)
+    near = difflib.get_close_matches(str(name), rules, n=1)
     cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(rules))}"
     raise ChoiceError(f"no rule is called {name!r}. {cure}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, PredictionError, SourceError
 from accord.store.facts import make_facts
-from accord.store.intake import as_classes, check_probabilities
+from accord.store.intake import as_classes, check_probabilities, check_whole
 from accord.store.pack import Progress, write_packed
 from accord.store.rows import ArrayRows
 
@@ -101,13 +101,15 @@ def _classes(arrays: Mapping[str, NDArray[Any]], classes: int | None) -> int:
     if classes is not None:
         return classes
     if "class_names" in arrays:
-        return len(arrays["class_names"])
-    if "probabilities" in arrays:
+        return arrays["class_names"].size
+    if "probabilities" in arrays and arrays["probabilities"].ndim:
         return int(arrays["probabilities"].shape[-1])
-    largest = max(
-        int(arrays[what].max()) for what in ("labels", "truth", "given") if what in arrays
-    )
-    return max(largest, 0) + 1
+    largest = [0]
+    for what in ("labels", "truth", "given"):
+        if what in arrays and arrays[what].size:
+            check_whole(arrays[what], what)
+            largest.append(int(arrays[what].max()))
+    return max(largest) + 1
 
 
 def _probabilities(

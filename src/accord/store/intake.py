@@ -77,12 +77,13 @@ def as_labels(
 
 def as_classes(values: NDArray[Any], *, classes: int, what: str = "labels") -> NDArray[Any]:
     """Return classes of any shape in the smallest unsigned type, or say what is wrong."""
-    _check_whole(values, what)
+    check_whole(values, what)
     if values.size and (values.min() < 0 or values.max() >= classes):
         raise PredictionError(
             f"{what} must lie in 0..{classes - 1} for {classes} classes; "
             f"got {values.min():g}..{values.max():g}. "
-            f"Are the {what} counted from 1, or is `classes` too small?"
+            f"Are {'the labels' if what == 'labels' else 'they'} counted from 1, "
+            "or is `classes` too small?"
         )
     return values.astype(label_dtype(classes))
 
@@ -137,7 +138,8 @@ def _plain(name: str, value: Any) -> Any:
     raise ChoiceError(f"{name} cannot be kept with the record: {type(value).__name__} is not JSON")
 
 
-def _check_whole(values: NDArray[Any], what: str) -> None:
+def check_whole(values: NDArray[Any], what: str) -> None:
+    """Refuse anything but whole numbers, of any type."""
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind != "f":

@@ -14,20 +14,36 @@ from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
 from accord.store.facts import read_facts, read_root
 from accord.store.places import Place, existing_place
-from accord.store.rows import Facts, Rows, Told
+from accord.store.rows import Facts, Rows, Told, check_numbers
 
 
-def open_rows(location: str | os.PathLike[str], *, common: bool = False) -> Rows:
+def open_rows(
+    location: str | os.PathLike[str],
+    *,
+    common: bool = False,
+    networks: Sequence[int] | None = None,
+) -> Rows:
     """Open a record as it stands now; rows committed later are not seen.
 
     With `common`, networks of unequal length are cut to the epochs that all of them have.
+    With `networks`, by their numbers, the others need not be readable.
     """
     place = existing_place(location)
     if read_root(place)["layout"] == layout.PACKED:
-        return PackedRows(place)
-    lengths = network_lengths(place)
+        packed = PackedRows(place)
+        return packed if networks is None else packed.select(packed.numbered(networks))
+    lengths = _chosen_lengths(place, network_lengths(place), networks)
     _check_lengths(place, lengths, common=common)
     return RecordedRows(place, tuple(lengths), min(lengths.values()))
+
+
+def _chosen_lengths(
+    place: Place, lengths: dict[int, int], networks: Sequence[int] | None
+) -> dict[int, int]:
+    if networks is None:
+        return lengths
+    check_numbers(place.name, networks, lengths)
+    return {number: lengths[number] for number in networks}
 
 
 def network_lengths(place: Place) -> dict[int, int]:
@@ -50,7 +66,11 @@ def _check_lengths(place: Place, lengths: dict[int, int], *, common: bool) -> No
         raise NotARecord(f"{place.name}: the record holds no epochs yet")
     told = ", ".join(f"network {network}: {epochs}" for network, epochs in lengths.items())
     if min(lengths.values()) == 0:
-        raise UnequalNetworks(f"{place.name}: a network holds no epochs yet ({told})")
+        with_epochs = ",".join(str(network) for network, epochs in lengths.items() if epochs)
+        raise UnequalNetworks(
+            f"{place.name}: a network holds no epochs yet ({told}). "
+            f"To leave it out: --networks {with_epochs}, or open(…, networks=[{with_epochs}])"
+        )
     if not common and len(set(lengths.values())) > 1:
         raise UnequalNetworks(
             f"{place.name}: the networks hold different numbers of epochs ({told}). "

@@ -1,7 +1,7 @@
 """What a rule reads: labels, and perhaps probabilities, by network, epoch and block of samples."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -131,18 +131,16 @@ class Rows(ABC):
     def select(
         self, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Rows":
-        """Return a view of some networks (by position) and some epochs (by position)."""
+        """Return a view of some networks and some epochs, by position; epochs also from the end."""
         chosen = range(self.networks) if networks is None else networks
         if isinstance(epochs, slice) or epochs is None:
             epochs = range(self.epochs)[epochs or slice(None)]
-        return ChosenRows(self, tuple(chosen), tuple(epochs))
+        counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in epochs)
+        return ChosenRows(self, tuple(chosen), tuple(counted))
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
         """Return the positions of networks given by their own numbers."""
-        strange = [number for number in numbers if number not in self.numbers]
-        if strange:
-            have = ", ".join(map(str, self.numbers))
-            raise ChoiceError(f"{self.name}: no network {strange[0]}; there are {have}")
+        check_numbers(self.name, numbers, self.numbers)
         return [self.numbers.index(number) for number in numbers]
 
     def last(self) -> "Rows":
@@ -245,6 +243,16 @@ class ChosenRows(Rows):
             [self._networks[network] for network in networks],
             [self._chosen_epochs[epoch] for epoch in epochs],
         )
+
+
+def check_numbers(name: str, asked: Sequence[int], there: Collection[int]) -> None:
+    """Refuse numbers of networks that are not there, or asked for twice."""
+    strange = [number for number in asked if number not in there]
+    if strange:
+        have = ", ".join(map(str, there))
+        raise ChoiceError(f"{name}: no network {strange[0]}; there are {have}")
+    if len(set(asked)) < len(asked):
+        raise ChoiceError(f"{name}: a network is chosen twice in {list(asked)}")
 
 
 def _check_choice(name: str, what: str, chosen: tuple[int, ...], available: int) -> None:

@@ -53,6 +53,7 @@ class Writer:
         self._process = os.getpid()
         self._resources = contextlib.ExitStack()
         self._open = False
+        self._tried: int | None = None
         _create_root(self.place, facts)
         write_facts(self.place, facts)
         _create_network(self.place, network, self._arrays, plain(about or {}))
@@ -71,8 +72,14 @@ class Writer:
         if committed:
             self._progress = read_commit(self.place, self.network, committed - 1)["progress"]
         self._resize(committed)
-        self._tried = committed  # what lies there without a commit is a dead writer's
+        # What lies there without a commit is a dead writer's and may be overwritten; where
+        # nothing lies, what appears is another writer's.
+        self._tried = committed if self._leftovers(committed) else None
         return committed
+
+    def _leftovers(self, epoch: int) -> bool:
+        keys = [layout.row_key(self.network, array, epoch) for array in self._arrays]
+        return any(self.place.get(key) is not None for key in keys)
 
     def write(
         self,
