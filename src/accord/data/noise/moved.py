@@ -1,13 +1,12 @@
-"""Label noise: labels in, the same labels with some of them wrong out."""
+"""Noise that moves an exact share of all labels."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, PredictionError
-
-Labels = NDArray[np.integer]  # (sample,) -> class
+from accord.data.noise.checks import Labels, check_labels, check_mapping, check_noise
+from accord.errors import ChoiceError
 
 
 def symmetric_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> Labels:
@@ -33,8 +32,8 @@ def symmetric_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> 
     >>> symmetric_noise(labels, rate=0.4, classes=3, seed=0)
     array([0, 0, 1, 1, 2, 0, 2, 1, 2, 2])
     """
-    _check_noise(rate, classes)
-    _check_labels(labels, classes)
+    check_noise(rate, classes)
+    check_labels(labels, classes)
     random = np.random.default_rng(seed)
     moved = _choose_samples(len(labels), rate, random)
     # A jump of 1..classes - 1 around the circle reaches each other class, never the same one.
@@ -75,10 +74,11 @@ def asymmetric_noise(
     >>> asymmetric_noise(labels, rate=0.4, classes=3, seed=0)
     array([0, 0, 1, 1, 2, 2, 2, 0, 2, 2])
     """
-    _check_noise(rate, classes)
-    _check_labels(labels, classes)
+    check_noise(rate, classes)
+    check_labels(labels, classes)
     turns_into = np.roll(np.arange(classes), -1) if mapping is None else np.asarray(mapping)
-    _check_mapping(turns_into, classes)
+    check_mapping(turns_into, classes)
+    _check_all_move(turns_into, classes)
     moved = _choose_samples(len(labels), rate, np.random.default_rng(seed))
     return _replace(labels, moved, turns_into[labels[moved]])
 
@@ -93,46 +93,7 @@ def _replace(labels: Labels, samples: NDArray[np.intp], classes: Labels) -> Labe
     return noisy
 
 
-def _check_noise(rate: float, classes: int) -> None:
-    if not 0 <= rate <= 1:
-        raise ChoiceError(f"rate must lie in 0..1; got {rate}. Is it a percentage?")
-    if classes < 2:
-        raise ChoiceError(
-            f"label noise needs at least 2 classes; got {classes}. "
-            "A single class has no other to be mistaken for."
-        )
-
-
-def _check_labels(labels: Labels, classes: int) -> None:
-    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise PredictionError(
-            "labels must be integers, one per sample; "
-            f"got {labels.dtype} of shape {labels.shape}. Are they one-hot or probabilities?"
-        )
-    if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-        raise PredictionError(
-            f"labels must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {labels.min()}..{labels.max()}. "
-            "Are the labels counted from 1, or is `classes` too small?"
-        )
-    if np.iinfo(labels.dtype).max < classes - 1:
-        raise PredictionError(
-            f"labels of type {labels.dtype} cannot hold class {classes - 1}, which noise may give. "
-            "Use a wider type: labels.astype(int)"
-        )
-
-
-def _check_mapping(mapping: NDArray[np.integer], classes: int) -> None:
-    if mapping.shape != (classes,) or not np.issubdtype(mapping.dtype, np.integer):
-        raise ChoiceError(
-            f"mapping must hold one class for each of the {classes} classes; "
-            f"got {mapping.dtype} of shape {mapping.shape}."
-        )
-    if not 0 <= mapping.min() <= mapping.max() < classes:
-        raise ChoiceError(
-            f"mapping must lead to classes in 0..{classes - 1}; "
-            f"got {mapping.min()}..{mapping.max()}. Are the classes counted from 1?"
-        )
+def _check_all_move(mapping: NDArray[np.integer], classes: int) -> None:
     unmoved = np.flatnonzero(mapping == np.arange(classes)).tolist()
     if unmoved:
         raise ChoiceError(

@@ -1,0 +1,155 @@
+"""A cache of decoded images: one file that every later run reads instead."""
+
+import contextlib
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.data.image_files import ImageFiles, decode_ahead
+from accord.errors import SourceError, StorageError
+
+Progress: TypeAlias = Callable[[int, int], None]  # images done, images in all
+
+_VERSION = "accord-images-1"  # part of the name: change it when decoding changes
+_BLOCK = 256
+
+
+def cache_images(
+    files: ImageFiles,
+    folder: str | os.PathLike[str],
+    *,
+    skip_unreadable: bool = False,
+    progress: Progress | None = None,
+) -> ImageFiles:
+    """Decode every image once into `folder`, and return the same images read from there.
+
+    The cache is one .npy file of size by size pixels an image. Its name tells the
+    image files (names, bytes, times of change) and the size: a cache that fits is used
+    again, one that does not is left alone. It appears whole or not at all.
+
+    Args:
+        files: what to decode.
+        folder: where the cache lies; made if need be.
+        skip_unreadable: mark files that are no images, rather than refuse;
+            `find_unreadable` of what is returned tells them.
+        progress: called with how many images are done.
+
+    Raises:
+        SourceError: a file is missing or is no image; the message names it.
+        StorageError: the cache cannot be written.
+    """
+    place = _Place.of(files, Path(folder))
+    pixels, unreadable = place.open() or place.write(files, skip_unreadable, progress)
+    rows = np.arange(len(files))
+    rows[unreadable] = -1
+    if unreadable and not skip_unreadable:
+        files.decode(unreadable[0])  # raises, and says why
+    return replace(files, pixels=pixels, rows=rows)
+
+
+@dataclass(frozen=True)
+class _Place:
+    path: Path  # of the pixels; the list of unreadable files lies next to it
+    shape: tuple[int, int, int, int]
+
+    @classmethod
+    def of(cls, files: ImageFiles, folder: Path) -> "_Place":
+        return cls(folder / f"images-{_fingerprint(files)}.npy", files.shape)
+
+    def open(self) -> tuple[NDArray[np.uint8], list[int]] | None:
+        try:
+            pixels = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            unreadable = json.loads(self.path.with_suffix(".json").read_text("utf-8"))
+        except (OSError, ValueError):  # not there, or damaged: it is written anew
+            return None
+        if pixels.shape != self.shape or pixels.dtype != np.uint8:
+            return None
+        return pixels, list(unreadable)
+
+    def write(
+        self, files: ImageFiles, skip: bool, progress: Progress | None
+    ) -> tuple[NDArray[np.uint8], list[int]]:
+        unreadable: list[int] = []
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _replacing(self.path) as file:
+                _write_header(file, self.shape)
+                for block in _blocks(files, skip, unreadable, progress):
+                    file.write(block.tobytes())
+            with _replacing(self.path.with_suffix(".json")) as file:
+                file.write(json.dumps(unreadable).encode())
+        except OSError as error:
+            size = np.prod(self.shape) / 1e9
+            raise StorageError(
+                f"{self.path}: cannot write the cache of {len(files)} images ({size:.1f} GB): "
+                f"{error.strerror or error}"
+            ) from error
+        return np.load(self.path, mmap_mode="r", allow_pickle=False), unreadable
+
+
+def _blocks(
+    files: ImageFiles, skip: bool, unreadable: list[int], progress: Progress | None
+) -> Iterator[NDArray[np.uint8]]:
+    def decode(sample: int) -> NDArray[np.uint8] | None:
+        try:
+            return files.decode(sample)
+        except SourceError:
+            if skip:
+                return None
+            raise
+
+    done = 0
+    for images in decode_ahead(decode, _batches(len(files))):
+        block = np.zeros((len(images), *files.shape[1:]), np.uint8)
+        for position, image in enumerate(images):
+            if image is None:
+                unreadable.append(done + position)
+            else:
+                block[position] = image
+        done += len(images)
+        if progress is not None:
+            progress(done, len(files))
+        yield block
+
+
+def _batches(samples: int) -> Iterable[NDArray[np.integer]]:
+    return (np.arange(start, min(start + _BLOCK, samples)) for start in range(0, samples, _BLOCK))
+
+
+def _fingerprint(files: ImageFiles) -> str:
+    digest = hashlib.sha256(f"{_VERSION} {files.size} {files.resize}".encode())
+    for name in files.names:
+        path = files.root / name
+        try:
+            facts = path.stat()
+        except OSError as error:
+            raise SourceError(f"{path}: cannot be read as an image: {error.strerror}") from error
+        digest.update(f"\0{name}\0{facts.st_size} {facts.st_mtime_ns}".encode())
+    return digest.hexdigest()[:24]
+
+
+def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    # Two processes may fill one cache at once: each has its own temporary file.
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

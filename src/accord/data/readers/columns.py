@@ -1,0 +1,98 @@
+"""Columns by name, from CSV, TSV or Parquet files."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from accord.errors import ExtraMissing, SourceError
+
+Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
+Columns: TypeAlias = dict[str, Column]
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def read_columns(path: Path, ending: str) -> Columns:
+    """Read a whole file: `.csv` and `.tsv` as text, `.parquet` as its own types.
+
+    Raises:
+        SourceError: the file is not there, empty, damaged, or a row has other cells than
+            the header; the message tells the line.
+        ExtraMissing: `.parquet` without pyarrow.
+    """
+    columns = read_parquet(path) if ending == ".parquet" else _read_delimited(path, ending)
+    if not columns or not len(next(iter(columns.values()))):
+        raise SourceError(f"{path}: holds no rows.")
+    return columns
+
+
+def _read_delimited(path: Path, ending: str) -> Columns:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=_DELIMITERS[ending], strict=True)
+            header = next(reader, [])
+            rows = [_check_row(path, reader.line_num, header, row) for row in reader if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from error
+    if len(set(header)) < len(header):
+        raise SourceError(f"{path}: two columns have the same name: {', '.join(header)}.")
+    cells = zip(*rows, strict=True) if rows else ((),) * len(header)
+    return dict(zip(header, cells, strict=True))
+
+
+def _check_row(path: Path, line: int, header: list[str], row: list[str]) -> list[str]:
+    if len(row) != len(header):
+        raise SourceError(
+            f"{path}: line {line} has {len(row)} cells, the header {len(header)}. "
+            "Is a delimiter or a quotation mark missing?"
+        )
+    return row
+
+
+def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int]:
+    """Read a TSV file in which quotation marks are text, as GLUE's are.
+
+    Returns:
+        The columns, and how many rows with missing cells were left out; without
+        `skip_short` such a row is an error.
+    """
+    try:
+        # Only \n ends a line: texts hold others, such as U+2028.
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            lines = [line.rstrip("\r\n").split("\t") for line in file]
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from error
+    if len(lines) < 2:
+        raise SourceError(f"{path}: holds no rows.")
+    header, width = lines[0], len(lines[0])
+    short = [number for number, row in enumerate(lines, start=1) if len(row) < width]
+    if short and not skip_short:
+        raise SourceError(f"{path}: line {short[0]} has fewer cells than the header's {width}.")
+    rows = [row[:width] for row in lines[1:] if len(row) >= width]
+    return dict(zip(header, zip(*rows, strict=True), strict=True)), len(short)
+
+
+def read_parquet(path: Path) -> Columns:
+    """Read a Parquet file: numbers as arrays, all else as lists."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ExtraMissing(
+            f"{path}: .parquet files need pyarrow, which is not installed. "
+            "To install it: pip install 'accord[parquet]'"
+        ) from error
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error
+    return {name: _as_column(table.column(name)) for name in table.column_names}
+
+
+def _as_column(column: Any) -> Column:
+    numeric = str(column.type).startswith(("int", "uint", "float", "double", "halffloat", "bool"))
+    values: Column = column.to_numpy() if numeric and not column.null_count else column.to_pylist()
+    return values

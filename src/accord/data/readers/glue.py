@@ -1,0 +1,229 @@
+"""GLUE's sentence tasks: MNLI, QNLI, QQP and SST-2."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.data.dataset import Dataset, Split, TextPairs, Texts
+from accord.data.readers.columns import Column, Columns, read_parquet, read_unquoted
+from accord.data.readers.locate import missing, need_folder
+from accord.data.readers.published import check_counts
+from accord.data.subsets import hold_out
+from accord.errors import SourceError
+
+
+@dataclass(frozen=True)
+class _Task:
+    name: str
+    folders: tuple[str, ...]  # as the archives unpack
+    texts: tuple[tuple[str, ...], ...]  # spellings of the columns
+    label: tuple[str, ...]
+    class_names: tuple[str, ...]
+    counts: tuple[int, int]
+    tests: tuple[tuple[str, ...], ...] = (("dev", "validation"),)  # files, and their spellings
+    some_rows_short: bool = False
+
+
+def read_mnli(
+    path: Path,
+    *,
+    train: str | None = None,
+    test: str | None = None,
+    held_out: float | None = None,
+    seed: int = 0,
+    complete: bool = True,
+) -> Dataset:
+    """Read MNLI, TSV or Parquet; the matched and the mismatched dev sets are the test split.
+
+    The test split's ids tell which dev set a pair is from.
+
+    Args:
+        path: the folder that holds the files, or the one above.
+        train: the file to train on, if not `train`.
+        test: the file to test on, if not the labelled dev sets.
+        held_out: test on this share of the training file instead.
+        seed: which samples are held out.
+        complete: refuse other than the published numbers of samples.
+    """
+    return _read(_MNLI, path, train, test, held_out, seed, complete)
+
+
+def read_qnli(
+    path: Path,
+    *,
+    train: str | None = None,
+    test: str | None = None,
+    held_out: float | None = None,
+    seed: int = 0,
+    complete: bool = True,
+) -> Dataset:
+    """Read QNLI, TSV or Parquet; the labelled dev set is the test split.
+
+    Arguments are those of `read_mnli`.
+    """
+    return _read(_QNLI, path, train, test, held_out, seed, complete)
+
+
+def read_qqp(
+    path: Path,
+    *,
+    train: str | None = None,
+    test: str | None = None,
+    held_out: float | None = None,
+    seed: int = 0,
+    complete: bool = True,
+) -> Dataset:
+    """Read QQP, TSV or Parquet; the labelled dev set is the test split.
+
+    The published TSV files have a few broken rows; `notes` tell how many were left out.
+    Arguments are those of `read_mnli`.
+    """
+    return _read(_QQP, path, train, test, held_out, seed, complete)
+
+
+def read_sst2(
+    path: Path,
+    *,
+    train: str | None = None,
+    test: str | None = None,
+    held_out: float | None = None,
+    seed: int = 0,
+    complete: bool = True,
+) -> Dataset:
+    """Read SST-2, TSV or Parquet; the labelled dev set is the test split.
+
+    Arguments are those of `read_mnli`.
+    """
+    return _read(_SST2, path, train, test, held_out, seed, complete)
+
+
+def _read(
+    task: _Task,
+    path: Path,
+    train: str | None,
+    test: str | None,
+    held_out: float | None,
+    seed: int,
+    complete: bool,
+) -> Dataset:
+    need_folder(path, what=f"{task.name}'s files")
+    notes: list[str] = []
+    split = _read_split(task, _find(task, path, (train,) if train else ("train",)), notes)
+    if held_out is not None:
+        splits = hold_out(split, held_out, seed)
+    else:
+        tests = [_find(task, path, names) for names in ([(test,)] if test else task.tests)]
+        splits = (split, _join([(files, _read_split(task, files, notes)) for files in tests]))
+        if complete:
+            check_counts(path, (len(splits[0]), len(splits[1])), task.counts)
+    return Dataset(task.name, "text", task.class_names, *splits, notes=tuple(notes))
+
+
+def _find(task: _Task, path: Path, names: Sequence[str]) -> list[Path]:
+    tried = []
+    for folder in (path, *(path / folder for folder in task.folders)):
+        for name in names:
+            if (folder / name).is_file():
+                return [folder / name]
+            patterns = (f"{name}.tsv", f"{name}.parquet", f"{name}-*.parquet")
+            for pattern in patterns:
+                tried.append((folder / pattern).relative_to(path).as_posix())
+                if found := sorted(folder.glob(pattern)):
+                    return found
+    raise missing(path, tried, what=f"{' or '.join(names)} of {task.name}")
+
+
+def _read_split(task: _Task, files: list[Path], notes: list[str]) -> Split:
+    texts: list[Any] = []
+    labels: list[NDArray[np.int64]] = []
+    for file in files:
+        columns = _read_columns(task, file, notes)
+        names = _spelling(file, columns, task.texts)
+        label = _spelling(file, columns, tuple((name,) for name in task.label))[0]
+        cells = [columns[name] for name in names]
+        texts += cells[0] if len(cells) == 1 else zip(*cells, strict=True)
+        labels.append(_as_labels(file, columns[label], task.class_names))
+    return Split(tuple(texts), np.concatenate(labels))
+
+
+def _read_columns(task: _Task, file: Path, notes: list[str]) -> Columns:
+    if file.suffix == ".parquet":
+        return read_parquet(file)
+    columns, short = read_unquoted(file, skip_short=task.some_rows_short)
+    if short:
+        notes.append(f"{file.name}: left out {short} rows with missing cells")
+    return columns
+
+
+def _spelling(
+    file: Path, columns: Columns, spellings: tuple[tuple[str, ...], ...]
+) -> tuple[str, ...]:
+    for names in spellings:
+        if set(names) <= set(columns):
+            return names
+    wanted = " or ".join(", ".join(names) for names in spellings)
+    raise SourceError(
+        f"{file}: there is no column {wanted}; it has {', '.join(columns)}. "
+        "GLUE's own test sets carry no labels; test on dev."
+    )
+
+
+def _as_labels(file: Path, values: Column, class_names: tuple[str, ...]) -> NDArray[np.int64]:
+    numbers: dict[str, int] = {name: number for number, name in enumerate(class_names)}
+    numbers |= {str(number): number for number in range(len(class_names))}
+    try:
+        return np.array([numbers[str(value)] for value in values], np.int64)
+    except KeyError as error:
+        row = [str(value) for value in values].index(error.args[0]) + 1
+        raise SourceError(
+            f"{file}: row {row} has label {error.args[0]!r}; labels are "
+            f"{', '.join(class_names)} or 0 to {len(class_names) - 1}."
+        ) from None
+
+
+def _join(parts: list[tuple[list[Path], Split]]) -> Split:
+    if len(parts) == 1:
+        return parts[0][1]
+    inputs: Texts | TextPairs = tuple(text for _, split in parts for text in split.inputs)  # type: ignore[assignment, union-attr]
+    ids = [f"{files[0].stem}:{row}" for files, split in parts for row in range(len(split))]
+    return Split(inputs, np.concatenate([split.labels for _, split in parts]), ids=np.array(ids))
+
+
+_MNLI: Final = _Task(
+    "mnli",
+    ("MNLI", "mnli"),
+    (("premise", "hypothesis"), ("sentence1", "sentence2")),
+    ("label", "gold_label"),
+    ("entailment", "neutral", "contradiction"),
+    (392_702, 9_815 + 9_832),
+    (("dev_matched", "validation_matched"), ("dev_mismatched", "validation_mismatched")),
+)
+_QNLI: Final = _Task(
+    "qnli",
+    ("QNLI", "qnli"),
+    (("question", "sentence"),),
+    ("label",),
+    ("entailment", "not_entailment"),
+    (104_743, 5_463),
+)
+_QQP: Final = _Task(
+    "qqp",
+    ("QQP", "qqp"),
+    (("question1", "question2"),),
+    ("is_duplicate", "label"),
+    ("not_duplicate", "duplicate"),
+    (363_846, 40_430),
+    some_rows_short=True,
+)
+_SST2: Final = _Task(
+    "sst2",
+    ("SST-2", "sst2"),
+    (("sentence",),),
+    ("label",),
+    ("negative", "positive"),
+    (67_349, 872),
+)

@@ -1,0 +1,107 @@
+"""Users' own images, one folder per class."""
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from accord.data.dataset import Dataset, Split
+from accord.data.image_files import ImageFiles
+from accord.data.readers.locate import need_folder
+from accord.data.subsets import hold_out
+from accord.errors import ChoiceError, SourceError
+
+ENDINGS: Final = frozenset(
+    {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+)
+_TRAIN: Final = ("train", "training")
+_TEST: Final = ("test", "testing", "val", "valid", "validation")
+
+
+def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 0) -> Dataset:
+    """Read class folders of images: in `train` and `test`, or all in one.
+
+    Classes are numbered in the order of their folders' sorted names. Images may lie deeper
+    inside a class folder.
+
+    Args:
+        path: holds `train` and `test` (or `val`), each with one folder per class; or
+            holds the class folders itself, and then `held_out` makes the test split.
+        held_out: the share of each class to test on, between 0 and 1.
+        seed: which images are held out.
+    """
+    need_folder(path, what="one folder of images per class")
+    parts = [_first(path, names) for names in (_TRAIN, _TEST)]
+    if parts[0] and parts[1] and held_out is None:
+        names = _class_folders(parts[0])
+        train, test = (_read_split(path, part, names) for part in parts if part)
+    else:
+        _check_held_out(path, held_out, parts[1])
+        names = _class_folders(parts[0] or path)
+        train, test = hold_out(_read_split(path, parts[0] or path, names), held_out or 0, seed)
+    notes = _notes(path)
+    return Dataset(path.name, "image", tuple(names), train=train, test=test, notes=notes)
+
+
+def list_images(folder: Path) -> list[str]:
+    """Return the images anywhere in a folder, sorted, by their names below it."""
+    return sorted(
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*")
+        if file.suffix.lower() in ENDINGS and not file.name.startswith(".")
+    )
+
+
+def _first(path: Path, names: tuple[str, ...]) -> Path | None:
+    return next((path / name for name in names if (path / name).is_dir()), None)
+
+
+def _check_held_out(path: Path, held_out: float | None, test: Path | None) -> None:
+    if held_out is None:
+        raise ChoiceError(
+            f"{path}: there is nothing to test on. Looked for {', '.join(_TRAIN)} and "
+            f"{', '.join(_TEST)}. To hold some images out: held_out=0.2"
+        )
+    if test is not None:
+        raise ChoiceError(f"{test}: is there to test on; leave out held_out.")
+
+
+def _class_folders(folder: Path) -> list[str]:
+    names = sorted(
+        child.name
+        for child in folder.iterdir()
+        if child.is_dir() and not child.name.startswith(".")
+    )
+    if len(names) < 2:
+        raise SourceError(
+            f"{folder}: there must be a folder of images for each of two or more classes; "
+            f"it has {', '.join(names) or 'none'}."
+        )
+    return names
+
+
+def _read_split(root: Path, folder: Path, classes: list[str]) -> Split:
+    unknown = sorted(set(_class_folders(folder)) - set(classes))
+    if unknown:
+        raise SourceError(
+            f"{folder}: classes {', '.join(unknown)} are not among the training classes."
+        )
+    below = "" if folder == root else f"{folder.name}/"
+    names, labels = [], []
+    for number, name in enumerate(classes):
+        found = list_images(folder / name) if (folder / name).is_dir() else []
+        names += [f"{below}{name}/{image}" for image in found]
+        labels += [number] * len(found)
+    return Split(ImageFiles(root, tuple(names)), np.array(labels, np.int64), ids=np.array(names))
+
+
+def _notes(path: Path) -> tuple[str, ...]:
+    others = [
+        file.relative_to(path).as_posix()
+        for file in path.rglob("*")
+        if file.is_file() and file.suffix.lower() not in ENDINGS and not file.name.startswith(".")
+    ]
+    if not others:
+        return ()
+    shown = ", ".join(sorted(others)[:3]) + (", …" if len(others) > 3 else "")
+    return (f"left out {len(others)} files that are not named as images: {shown}",)

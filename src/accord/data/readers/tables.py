@@ -1,0 +1,206 @@
+"""Users' own tables and texts, from CSV, TSV or Parquet files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.data.dataset import Dataset, Features, Inputs, Labels, Split
+from accord.data.readers.columns import Column, Columns, read_columns
+from accord.data.readers.locate import missing
+from accord.data.subsets import hold_out
+from accord.errors import ChoiceError, SourceError
+
+
+def read_table(
+    path: Path,
+    *,
+    ending: str,
+    label: str = "label",
+    text: str | Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
+    one_hot: Sequence[str] = (),
+    truth: str | None = None,
+    ids: str | None = None,
+    test: str | None = None,
+    held_out: float | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Read a table with one row per sample: numbers to learn from, or texts.
+
+    Classes are named by what the label column holds, and numbered in sorted order:
+    whole numbers by value, all else as text.
+
+    Args:
+        path: a file, or a folder that holds `train` and `test` with this ending.
+        ending: ".csv", ".tsv" or ".parquet".
+        label: the column of labels.
+        text: the column of texts, or two columns for pairs; the data are then texts.
+        features: the columns of numbers; by default all that nothing else names.
+        one_hot: columns of names, each turned into one column of 0 and 1 per name.
+        truth: the column of clean labels, if there is one.
+        ids: the column that tells the samples apart, if there is one.
+        test: the file to test on; a name next to `path`, or a path.
+        held_out: the share of each class to test on instead, between 0 and 1.
+        seed: which samples are held out.
+    """
+    files = _find_files(path, ending, test, held_out)
+    tables = [_Table(file, read_columns(file, ending)) for file in files]
+    roles = _Roles(label, _listed(text), features, tuple(one_hot), truth, ids)
+    names = _class_names(tables, roles)
+    inputs = _texts(tables, roles) if roles.text else _numbers(tables, roles)
+    splits = [
+        _as_split(table, roles, names, each) for table, each in zip(tables, inputs, strict=True)
+    ]
+    train, held = splits if held_out is None else hold_out(splits[0], held_out, seed)
+    kind = "text" if roles.text else "table"
+    return Dataset(files[0].stem, kind, names, train=train, test=held)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Table:
+    path: Path
+    columns: Columns
+
+    def column(self, name: str) -> Column:
+        if name not in self.columns:
+            raise SourceError(
+                f"{self.path}: there is no column {name!r}; it has {', '.join(self.columns)}."
+            )
+        return self.columns[name]
+
+
+@dataclass(frozen=True)
+class _Roles:
+    label: str
+    text: tuple[str, ...]
+    features: Sequence[str] | None
+    one_hot: tuple[str, ...]
+    truth: str | None
+    ids: str | None
+
+    def features_of(self, table: _Table) -> list[str]:
+        if self.features is not None:
+            return [*self.features, *(name for name in self.one_hot if name not in self.features)]
+        others = {self.label, self.truth, self.ids}
+        return [name for name in table.columns if name not in others]
+
+
+def _listed(text: str | Sequence[str] | None) -> tuple[str, ...]:
+    names = () if text is None else (text,) if isinstance(text, str) else tuple(text)
+    if len(names) > 2:
+        raise ChoiceError(f"a sample is one text or a pair; got columns {', '.join(names)}.")
+    return names
+
+
+def _find_files(path: Path, ending: str, test: str | None, held_out: float | None) -> list[Path]:
+    if test is not None and held_out is not None:
+        raise ChoiceError("name a file to test on or a share to hold out, not both.")
+    if path.is_dir():
+        train, beside = path / f"train{ending}", path / (test or f"test{ending}")
+    elif path.is_file():
+        train, beside = path, path.parent / (test or "")
+    else:
+        raise SourceError(f"{path}: no such file or folder.")
+    if not train.is_file():
+        raise missing(path, [train.name], what="samples to train on")
+    if held_out is not None:
+        return [train]
+    if not beside.is_file():
+        raise ChoiceError(
+            f"{path}: there is nothing to test on. Name a file, test='test{ending}', "
+            "or hold some samples out: held_out=0.2"
+        )
+    return [train, beside]
+
+
+def _class_names(tables: list[_Table], roles: _Roles) -> tuple[str, ...]:
+    values = set(_as_names(tables[0], roles.label))
+    if roles.truth is not None:
+        values |= set(_as_names(tables[0], roles.truth))
+    if all(value.lstrip("-").isdecimal() for value in values):
+        return tuple(sorted(values, key=int))
+    return tuple(sorted(values))
+
+
+def _as_names(table: _Table, column: str) -> list[str]:
+    names = ["" if value is None else str(value) for value in table.column(column)]
+    if "" in names:
+        raise SourceError(f"{table.path}: row {names.index('') + 1} has no {column!r}.")
+    return names
+
+
+def _as_labels(table: _Table, column: str, names: tuple[str, ...]) -> Labels:
+    numbers = {name: number for number, name in enumerate(names)}
+    values = _as_names(table, column)
+    unknown = sorted(set(values) - set(numbers))
+    if unknown:
+        raise SourceError(
+            f"{table.path}: column {column!r} holds classes that no training label names: "
+            f"{', '.join(unknown[:5])}."
+        )
+    return np.array([numbers[value] for value in values], np.int64)
+
+
+def _as_split(table: _Table, roles: _Roles, names: tuple[str, ...], inputs: Inputs) -> Split:
+    # A test file need not repeat the truth: its labels are clean.
+    has_truth = roles.truth is not None and roles.truth in table.columns
+    return Split(
+        inputs,
+        _as_labels(table, roles.label, names),
+        truth=_as_labels(table, roles.truth, names) if has_truth and roles.truth else None,
+        ids=None if roles.ids is None else np.array(table.column(roles.ids)),
+    )
+
+
+def _texts(tables: list[_Table], roles: _Roles) -> list[Inputs]:
+    inputs: list[Inputs] = []
+    for table in tables:
+        columns = [[str(value) for value in table.column(name)] for name in roles.text]
+        inputs.append(tuple(columns[0]) if len(columns) == 1 else tuple(zip(*columns, strict=True)))
+    return inputs
+
+
+def _numbers(tables: list[_Table], roles: _Roles) -> list[Features]:
+    names = roles.features_of(tables[0])
+    parts = [
+        _one_hot(tables, name)
+        if name in roles.one_hot
+        else [_as_numbers(table, name)[:, None] for table in tables]
+        for name in names
+    ]
+    if not parts:
+        raise SourceError(f"{tables[0].path}: there are no columns but the labels.")
+    return [np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)]
+
+
+def _one_hot(tables: list[_Table], name: str) -> list[Features]:
+    columns = [np.array([str(value) for value in table.column(name)]) for table in tables]
+    values = np.unique(np.concatenate(columns))
+    return [(column[:, None] == values).astype(np.float32) for column in columns]
+
+
+def _as_numbers(table: _Table, name: str) -> NDArray[np.float32]:
+    column = table.column(name)
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float32)
+    numbers = np.empty(len(column), np.float32)
+    for row, value in enumerate(column):
+        try:
+            numbers[row] = "" if value is None else value  # numpy would take None for nan
+        except (ValueError, TypeError):
+            raise _no_number(table, name, row, value) from None
+    return numbers
+
+
+def _no_number(table: _Table, name: str, row: int, value: Any) -> SourceError:
+    where = f"{table.path}: column {name!r}, row {row + 1}"
+    if value is None or str(value).strip() == "":
+        return SourceError(f"{where} is empty. Fill such cells or drop such rows.")
+    return SourceError(
+        f"{where} holds {str(value)[:40]!r}, which is no number. For one column per value: "
+        f"one_hot=['{name}']; for texts: text='{name}'; else name the columns: features=[…]"
+    )

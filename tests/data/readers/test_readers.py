@@ -1,0 +1,101 @@
+"""Every layout is read from its own tree, by name, and refuses what it does not know."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from accord.data import READERS, read_dataset
+from accord.data.image_files import ImageFiles
+from accord.errors import ChoiceError, SourceError
+
+ON_DISK = [kind for kind in READERS if READERS[kind].needs_path]
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_every_layout_is_read(kind, tree):
+    path, options = tree(kind)
+    dataset = read_dataset(kind, path, **options)
+    assert dataset.classes == len(set(dataset.class_names)) >= 2
+    for split in (dataset.train, dataset.test):
+        assert len(split.inputs) == len(split.labels) == len(split)
+        assert split.labels.dtype.kind in "iu"
+    assert isinstance(dataset.train.inputs, ImageFiles) == READERS[kind].image_files
+
+
+@pytest.mark.parametrize("kind", [kind for kind in READERS if READERS[kind].image_files])
+def test_every_image_on_disk_can_be_read_at_its_size(kind, tree):
+    path, options = tree(kind)
+    train = read_dataset(kind, path, **options).train
+    images = train.inputs.read(np.arange(len(train)))
+    assert images.shape == train.inputs.shape
+    assert abs(images.mean((0, 2, 3)) - (10, 20, 30)).max() < 3  # the pictures' colour
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_every_layout_says_when_nothing_is_there(kind, tmp_path):
+    with pytest.raises((SourceError, ChoiceError), match=r"no such|cannot be read|No such"):
+        read_dataset(kind, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ON_DISK if kind != "npz"])
+def test_every_layout_says_what_it_looked_for_in_an_empty_folder(kind, tmp_path):
+    words = r"(Looked for|Missing)[: ].*\w+|folder of images for each"
+    with pytest.raises((SourceError, ChoiceError), match=words):
+        read_dataset(kind, tmp_path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_every_layout_refuses_an_unknown_option(kind, tmp_path):
+    first = READERS[kind].options[0]
+    with pytest.raises(ChoiceError, match=rf"{kind} has no option colour; there are: {first}"):
+        read_dataset(kind, tmp_path, colour="red")
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_every_layout_on_disk_needs_a_path(kind):
+    with pytest.raises(ChoiceError, match=rf"{kind} needs a path: .*{READERS[kind].layout[:9]}"):
+        read_dataset(kind)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in READERS if "complete" in READERS[kind].options])
+def test_a_part_of_published_data_is_refused_by_default(kind, tree):
+    path, options = tree(kind)
+    options.pop("complete")
+    with pytest.raises(SourceError, match=r"published data have [\d,]+.*complete=False"):
+        read_dataset(kind, path, **options)
+
+
+def test_unknown_layout_offers_the_nearest():
+    with pytest.raises(ChoiceError, match=r"no data are called 'cifar-100n'.*'cifar100n'"):
+        read_dataset("cifar-100n", "x")
+    with pytest.raises(ChoiceError, match=r"no data are called 'xyz'. There are: cifar10, "):
+        read_dataset("xyz", "x")
+
+
+def test_image_options_are_for_image_files_alone(tree):
+    path, options = tree("mnist")
+    with pytest.raises(ChoiceError, match="mnist has no option cache, size"):
+        read_dataset("mnist", path, size=32, cache="x", **options)
+
+
+def test_what_the_kind_settles_is_no_option(tree):
+    path, options = tree("tsv")
+    with pytest.raises(ChoiceError, match="tsv has no option ending; there are: label, text"):
+        read_dataset("tsv", path, ending=".csv", **options)
+
+
+def test_a_home_folder_is_understood(tree, monkeypatch):
+    path, options = tree("animal10n")
+    monkeypatch.setenv("HOME", str(path))
+    assert len(read_dataset("animal10n", "~", **options).train) == 3
+
+
+def test_importing_the_readers_loads_numpy_alone():
+    program = """
+import sys, accord.data
+heavy = {"PIL", "pyarrow", "torch", "zarr", "pandas"} & sys.modules.keys()
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,156 @@
+"""Users' tables and texts, with the row and column of whatever is wrong."""
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from accord.data import read_dataset
+from accord.errors import ChoiceError, ExtraMissing, SourceError
+
+TABLE = """age,colour,label,clean,id
+1.5,red,10,10,a
+2,blue,9,10,b
+-3e2,red,9,9,c
+4,blue,10,10,d
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text=TABLE, name="mine.csv"):
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+        return tmp_path / name
+
+    return write
+
+
+ROLES = {"one_hot": ["colour"], "truth": "clean", "ids": "id"}
+
+
+def test_a_table_is_read_column_by_column(write):
+    dataset = read_dataset("csv", write(), test="mine.csv", **ROLES)
+    assert dataset.kind == "table"
+    assert dataset.train.inputs.tolist() == [[1.5, 0, 1], [2, 1, 0], [-300, 0, 1], [4, 1, 0]]
+    assert dataset.train.inputs.dtype == np.float32
+    assert dataset.class_names == ("9", "10")  # whole numbers sort by value
+    assert dataset.train.labels.tolist() == [1, 0, 0, 1]
+    assert dataset.train.truth.tolist() == [1, 1, 0, 1]
+    assert dataset.train.ids.tolist() == ["a", "b", "c", "d"]
+
+
+def test_a_share_is_held_out(write):
+    dataset = read_dataset("csv", write(), held_out=0.5, **ROLES)
+    assert (len(dataset.train), len(dataset.test)) == (2, 2)
+    assert sorted([*dataset.train.ids, *dataset.test.ids]) == ["a", "b", "c", "d"]
+
+
+def test_texts_and_pairs_of_texts(write):
+    path = write('review,reply,label\n"Good, ""very"" good\nindeed",yes,pos\nbad,no,neg\n')
+    dataset = read_dataset("csv", path, text="review", test="mine.csv")
+    assert dataset.kind == "text"
+    assert dataset.train.inputs == ('Good, "very" good\nindeed', "bad")
+    assert dataset.class_names == ("neg", "pos")
+    pairs = read_dataset("csv", path, text=["review", "reply"], test="mine.csv")
+    assert pairs.train.inputs[1] == ("bad", "no")
+    with pytest.raises(ChoiceError, match="one text or a pair; got columns review, reply, label"):
+        read_dataset("csv", path, text=["review", "reply", "label"], test="mine.csv")
+
+
+def test_features_may_be_named(write):
+    dataset = read_dataset("csv", write(), features=["age"], test="mine.csv")
+    assert dataset.train.inputs.tolist() == [[1.5], [2], [-300], [4]]
+    both = read_dataset("csv", write(), features=["age"], one_hot=["colour"], test="mine.csv")
+    assert both.train.inputs.shape == (4, 3)
+
+
+def test_names_seen_only_in_the_test_file_have_a_column_too(write):
+    path = write("colour,label\nred,1\nblue,0\n")
+    write("colour,label\ngreen,1\n", "test.csv")
+    dataset = read_dataset("csv", path, test="test.csv", one_hot=["colour"])
+    assert dataset.train.inputs.tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert dataset.test.inputs.tolist() == [[0, 1, 0]]
+
+
+def test_a_test_file_need_not_repeat_the_truth(write):
+    write("age,label\n1,10\n", "test.csv")
+    path = write()
+    dataset = read_dataset("csv", path, features=["age"], truth="clean", test="test.csv")
+    assert (dataset.train.truth is None, dataset.test.truth is None) == (False, True)
+
+
+def test_the_file_need_not_end_as_its_kind(write):
+    path = write(TABLE, "mine.data")
+    assert len(read_dataset("csv", path, held_out=0.5, **ROLES).train) == 2
+
+
+def test_parquet_holds_the_same_as_csv(write, tmp_path):
+    table = {"age": [1.5, 2, -300, 4], "colour": ["red", "blue", "red", "blue"]}
+    table |= {"label": [10, 9, 9, 10], "clean": [10, 10, 9, 10], "id": list("abcd")}
+    pq.write_table(pa.table(table), tmp_path / "mine.parquet")
+    text = read_dataset("csv", write(), test="mine.csv", **ROLES)
+    ours = read_dataset("parquet", tmp_path / "mine.parquet", test="mine.parquet", **ROLES)
+    np.testing.assert_array_equal(ours.train.inputs, text.train.inputs)
+    np.testing.assert_array_equal(ours.train.labels, text.train.labels)
+    assert ours.class_names == text.class_names
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        (TABLE, {"features": ["colour"]}, r"'colour', row 1 holds 'red'.*one_hot=\['colour'\]"),
+        ("age,label\n1,a\n,b\n", {}, r"column 'age', row 2 is empty\. Fill"),
+        ("age,label\n1,a\n2,\n", {}, r"row 2 has no 'label'"),
+        ("age,label\n1,a\n2,a\n", {}, r"all 2 training samples are of class 0"),
+        ("age,label\n1,a\nnan,b\n", {}, r"numbers that are not finite"),
+        ("age,class\n1,a\n2,b\n", {}, r"no column 'label'; it has age, class"),
+        ("age,label\n1,a\n2,b,c\n", {}, r"line 3 has 3 cells, the header 2"),
+        ("age,age,label\n1,1,a\n", {}, r"two columns have the same name"),
+        ("age,label\n", {}, r"mine\.csv: holds no rows"),
+        ("", {}, r"mine\.csv: holds no rows"),
+        ("label\na\nb\n", {}, r"no columns but the labels"),
+        ('age,label\n1,"a\n', {}, r"mine\.csv: cannot be read: unexpected end of data"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(write, text, options, words):
+    with pytest.raises(SourceError, match=words):
+        read_dataset("csv", write(text), test="mine.csv", **options)
+
+
+def test_bytes_that_are_no_text_are_told(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"age,label\n\xff,a\n")
+    with pytest.raises(SourceError, match=r"a\.csv: cannot be read: 'utf-8' codec"):
+        read_dataset("csv", tmp_path / "a.csv", held_out=0.5)
+
+
+def test_empty_cells_of_parquet_are_told(tmp_path):
+    table = pa.table({"age": [1.0, None], "label": ["a", "b"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"column 'age', row 2 is empty"):
+        read_dataset("parquet", tmp_path / "a.parquet", held_out=0.5)
+    (tmp_path / "b.parquet").write_bytes(b"?")
+    with pytest.raises(SourceError, match=r"b\.parquet: cannot be read as Parquet"):
+        read_dataset("parquet", tmp_path / "b.parquet", held_out=0.5)
+
+
+def test_a_class_that_training_never_saw_is_told(write):
+    write("age,label\n1,unheard\n", "test.csv")
+    with pytest.raises(SourceError, match=r"test\.csv: column 'label' holds classes .*: unheard"):
+        read_dataset("csv", write(), features=["age"], test="test.csv")
+
+
+def test_nothing_to_test_on_is_told(write):
+    path = write()
+    with pytest.raises(ChoiceError, match=r"nothing to test on.*test='test\.csv'.*held_out=0\.2"):
+        read_dataset("csv", path)
+    with pytest.raises(ChoiceError, match="a file to test on or a share to hold out, not both"):
+        read_dataset("csv", path, test="test.csv", held_out=0.2)
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    (tmp_path / "a.parquet").write_bytes(b"?")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ExtraMissing, match=r"a\.parquet.*pip install 'accord\[parquet\]'"):
+        read_dataset("parquet", tmp_path / "a.parquet", held_out=0.5)
