@@ -1,0 +1,40 @@
+"""Networks to train: one file for each family, all built by name from a seed."""
+
+from accord.training.networks.batch_ensemble import (
+    BatchEnsemble,
+    BatchEnsembleConv2d,
+    BatchEnsembleLinear,
+    parameter_groups,
+    to_batch_ensemble,
+)
+from accord.training.networks.densenet import DenseNet121
+from accord.training.networks.mlp import MLP
+from accord.training.networks.mobilenet import MobileNetV2
+from accord.training.networks.random_predictor import RandomPredictor
+from accord.training.networks.registry import NETWORKS, build
+from accord.training.networks.resnet import ResNet18, ResNet50
+from accord.training.networks.resnet32 import ResNet32
+from accord.training.networks.small_cnn import SmallCNN, build_small_cnn
+from accord.training.networks.weights import load_weights
+from accord.training.networks.wide_resnet import WideResNet
+
+__all__ = [
+    "MLP",
+    "NETWORKS",
+    "BatchEnsemble",
+    "BatchEnsembleConv2d",
+    "BatchEnsembleLinear",
+    "DenseNet121",
+    "MobileNetV2",
+    "RandomPredictor",
+    "ResNet18",
+    "ResNet32",
+    "ResNet50",
+    "SmallCNN",
+    "WideResNet",
+    "build",
+    "build_small_cnn",
+    "load_weights",
+    "parameter_groups",
+    "to_batch_ensemble",
+]

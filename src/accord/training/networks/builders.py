@@ -1,0 +1,56 @@
+"""Calling a builder by name, with options that someone wrote into a spec."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from accord.errors import ChoiceError
+
+Built = TypeVar("Built")
+
+
+def call_builder(
+    builder: Callable[..., Built],
+    *,
+    name: str,
+    facts: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Built:
+    """Call a builder with the facts that it takes, and with all of the options.
+
+    Raises:
+        ChoiceError: an option that the builder does not take, or one that it lacks.
+
+    >>> def build(*, classes, width=4):
+    ...     return classes * width
+    >>> call_builder(build, name="mine", facts={"classes": 2, "size": 8}, options={"width": 3})
+    6
+    >>> call_builder(build, name="mine", facts={"classes": 2}, options={"widht": 3})
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: mine has no option 'widht'. Did you mean 'width'?
+    """
+    parameters = inspect.signature(builder).parameters
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    known = [one for one in parameters if one not in facts]
+    for option in options:
+        if not takes_all and option not in known:
+            raise ChoiceError(f"{name} has no option {option!r}. {suggest(option, known)}")
+    wanted = {fact: value for fact, value in facts.items() if takes_all or fact in parameters}
+    try:
+        bound = inspect.signature(builder).bind(**wanted, **options)
+    except TypeError as error:
+        raise ChoiceError(
+            f"{name} cannot be built from {', '.join([*wanted, *options])}: {error}. "
+            "A builder may take classes, channels and size; anything else must be an option."
+        ) from error
+    return builder(*bound.args, **bound.kwargs)
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """Say which of the names is nearest, or else all of them."""
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    return f"There are: {', '.join(known)}" if known else "There are none."
