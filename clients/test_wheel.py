@@ -69,6 +69,7 @@ print(accord.open("runs/mine").predict().labels.tolist())
     ("arguments", "extra"),
     [
         (["demo"], "accord[train]"),
+        (["train", "--list"], "accord[train]"),
         (["report", "example://cifar10-sym40"], "accord[report]"),
         (["score", "s3://bucket/record"], "accord[cloud]"),
         (["predict", "example://cifar10-sym40", "--out", "labels.parquet"], "accord[parquet]"),

@@ -4,7 +4,7 @@ In a document, blocks are run from top to bottom in one empty folder and one nam
 
 - `python` with `>>>` is a doctest; without, it is run and must not fail.
 - `console`: each line after `$ ` is run by bash, and the lines below it are what it must print;
-  `...` stands for anything. Without such lines, it must only succeed.
+  `...` stands for anything. Without such lines, it must only succeed. `> ` goes on with a command.
 
 `<!-- not run: REASON -->` in the line before a block exempts it.
 """
@@ -62,9 +62,10 @@ def commands_of(text):
     for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
         lines = part.splitlines()
         size = 1
-        while lines[size - 1].endswith("\\"):
+        while lines[size - 1].endswith("\\") or "".join(lines[size : size + 1])[:2] == "> ":
             size += 1
-        yield "\n".join(lines[:size]), "\n".join(lines[size:])
+        command = [line.removeprefix("> ") for line in lines[:size]]
+        yield "\n".join(command), "\n".join(lines[size:])
 
 
 def run_console(block, folder, name):

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 import accord
 from accord.data.noise import symmetric_noise
-from accord.training.loop import shift_randomly
+from accord.training.batches import shift_images
 from accord.training.networks import ResNet18
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -38,7 +38,8 @@ def read_batches(folder: Path, pattern: str) -> tuple[torch.Tensor, NDArray[np.u
 def augment(batch: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     flip = torch.rand(len(batch), 1, 1, 1, generator=generator, device=DEVICE) < 0.5
     batch = torch.where(flip, batch.flip(3), batch)
-    batch = shift_randomly(batch, pixels=4, generator=generator)
+    moves = torch.randint(-4, 5, (len(batch), 2), generator=generator, device=DEVICE)
+    batch = shift_images(batch, moves, pixels=4)
     return batch.contiguous(memory_format=torch.channels_last)
 
 

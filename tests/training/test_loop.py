@@ -1,48 +1,63 @@
-"""The loop learns, follows from its seed, and leaves everything else alone."""
+"""The loop learns, follows from its seed, goes on where it stopped, and leaves the rest alone."""
 
 import random
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from accord.data.digits import load_digits
-from accord.errors import ChoiceError, PredictionError
-from accord.training.loop import (
-    Recipe,
-    predict_probabilities,
-    shift_images,
-    shift_randomly,
-    train,
-)
-from accord.training.networks import build_small_cnn
+from accord.errors import ChoiceError, TrainingError
+from accord.training.batches import ImageBatches, TableBatches
+from accord.training.loop import Recipe, moments_of, predict_probabilities, train
+from accord.training.losses import CrossEntropy, EarlyLearningRegularization
+from accord.training.networks import SmallCNN, build, to_batch_ensemble
+from accord.training.spec import OptimizerSpec, ScheduleSpec
 
+CPU = torch.device("cpu")
 DIGITS = load_digits()
-LABELS = DIGITS.labels[:200]
-IMAGES = DIGITS.images[:200, np.newaxis].astype(np.float32) / 16
-RECIPE = Recipe(epochs=3, weight_decay=5e-4)
+LABELS = torch.from_numpy(DIGITS.labels[:200].astype(np.int64))
+
+
+def digits(*augment):
+    return ImageBatches(
+        DIGITS.images[:200, np.newaxis],
+        device=CPU,
+        mean=np.zeros(1, np.float32),
+        spread=np.full(1, 16, np.float32),
+        augment=augment,
+    )
+
+
+IMAGES = digits("shift", "flip")
+OPTIMIZER = OptimizerSpec(lr=0.02, weight_decay=5e-4)
+RECIPE = Recipe(epochs=3, batch=64, optimizer=OPTIMIZER, augment=("shift", "flip"))
 
 
 def new_network():
-    return build_small_cnn(classes=10, width=4, seed=0)
+    return build("small-cnn", classes=10, channels=1, size=8, seed=0, width=4)
+
+
+def go(network, *, seed=1, recipe=RECIPE, loss=None, state=None, images=IMAGES):
+    loss = loss or CrossEntropy()
+    return train(network, loss, images, LABELS, recipe=recipe, seed=seed, state=state)
 
 
 def train_and_predict(*, seed, recipe=RECIPE):
-    """The probabilities after every epoch: (epoch, sample, class)."""
+    """The probabilities at every moment: (moment, sample, class)."""
     network = new_network()
-    epochs = train(network, IMAGES, LABELS, recipe=recipe, seed=seed)
-    return np.stack([predict_probabilities(network, IMAGES) for _ in epochs])
+    return np.stack(
+        [predict_probabilities(network, IMAGES) for _ in go(network, seed=seed, recipe=recipe)]
+    )
 
 
-def state_of(network):
+def weights_of(network):
     return {name: value.clone() for name, value in network.state_dict().items()}
 
 
-def same_state(network, state):
-    return all(torch.equal(value, state[name]) for name, value in network.state_dict().items())
+def same_weights(network, weights):
+    return all(torch.equal(value, weights[name]) for name, value in network.state_dict().items())
 
 
 def test_same_seed_gives_the_same_bits():
@@ -51,12 +66,6 @@ def test_same_seed_gives_the_same_bits():
 
 def test_another_seed_gives_other_predictions():
     assert not np.array_equal(train_and_predict(seed=1), train_and_predict(seed=2))
-
-
-def test_seed_decides_the_order_even_without_shifts():
-    recipe = Recipe(epochs=1, shift=0)
-    first, second = (train_and_predict(seed=seed, recipe=recipe) for seed in (1, 2))
-    assert not np.array_equal(first, second)
 
 
 def test_global_random_states_neither_matter_nor_change():
@@ -69,21 +78,54 @@ def test_global_random_states_neither_matter_nor_change():
     assert random.getstate() == before[2]
 
 
+def with_dropout():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 10))
+
+
+def test_dropout_follows_from_the_seed_whatever_the_caller_draws():
+    quiet, noisy = with_dropout(), with_dropout()
+    for _ in go(quiet, recipe=Recipe(epochs=2, batch=50, every=0.5)):
+        pass
+    for _ in go(noisy, recipe=Recipe(epochs=2, batch=50, every=0.5)):
+        torch.rand(100)
+    assert same_weights(quiet, weights_of(noisy))
+
+
 def test_predicting_between_epochs_changes_nothing():
     watched, unwatched = new_network(), new_network()
-    for _ in train(watched, IMAGES, LABELS, recipe=RECIPE, seed=1):
+    for _ in go(watched):
         predict_probabilities(watched, IMAGES)
-    for _ in train(unwatched, IMAGES, LABELS, recipe=RECIPE, seed=1):
+    for _ in go(unwatched):
         pass
-    assert same_state(watched, state_of(unwatched))
+    assert same_weights(watched, weights_of(unwatched))
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adamw"])
+@pytest.mark.parametrize("make", [new_network, with_dropout])
+def test_going_on_from_a_state_gives_the_same_bits(kind, make):
+    recipe = Recipe(epochs=4, batch=64, optimizer=OptimizerSpec(kind=kind, lr=0.01))
+    whole, parts = make(), make()
+    losses = [EarlyLearningRegularization(samples=200, classes=10) for _ in range(3)]
+    moments = list(go(whole, recipe=recipe, loss=losses[0]))
+    first = go(parts, recipe=recipe, loss=losses[1])
+    next(first)
+    state = next(first).state
+    fresh = make()
+    rest = list(go(fresh, recipe=recipe, loss=losses[2], state=state))
+    assert [moment.number for moment in rest] == [2, 3]
+    assert [moment.loss for moment in rest] == [moment.loss for moment in moments[2:]]
+    assert same_weights(fresh, weights_of(whole))
 
 
 def test_training_lowers_the_loss_and_learns():
-    network = build_small_cnn(classes=10, seed=0)
-    reports = list(train(network, IMAGES, LABELS, recipe=Recipe(epochs=12, batch=16), seed=1))
-    assert [report.epoch for report in reports] == list(range(12))
-    assert reports[-1].loss < 0.6 * reports[0].loss
-    assert (predict_probabilities(network, IMAGES).argmax(1) == LABELS).mean() > 0.8
+    network = build("small-cnn", classes=10, channels=1, size=8, seed=0)
+    recipe = Recipe(epochs=12, batch=16, optimizer=OPTIMIZER, augment=("shift",))
+    moments = list(go(network, recipe=recipe, images=digits("shift")))
+    assert [moment.number for moment in moments] == list(range(12))
+    assert moments[-1].loss < 0.6 * moments[0].loss
+    predicted = predict_probabilities(network, digits()).argmax(1)
+    assert (predicted == LABELS.numpy()).mean() > 0.8
 
 
 def linear_network():
@@ -94,27 +136,26 @@ def linear_network():
 
 
 def loss_of(network):
-    logits = network(torch.tensor(IMAGES))
-    return nn.functional.cross_entropy(logits, torch.tensor(LABELS, dtype=torch.int64))
+    logits = network(digits().take(torch.arange(200)))
+    return nn.functional.cross_entropy(logits, LABELS)
 
 
 def test_loss_is_the_mean_over_samples_not_over_batches():
     network = linear_network()
-    recipe = Recipe(epochs=1, batch=64, lr=0.0, shift=0)  # batches of 64, 64, 64 and 8
-    (report,) = train(network, IMAGES, LABELS, recipe=recipe, seed=1)
-    assert report.loss == pytest.approx(loss_of(network).item(), rel=1e-5)
-
-
-def test_learning_rate_falls_along_half_a_cosine():
-    rates = [report.lr for report in train(new_network(), IMAGES, LABELS, recipe=RECIPE, seed=1)]
-    assert rates == pytest.approx([0.02, 0.015, 0.005])
+    still = OptimizerSpec(lr=1e-30, weight_decay=0)
+    recipe = Recipe(epochs=1, batch=64, optimizer=still)  # batches of 64, 64, 64 and 8
+    (moment,) = go(network, recipe=recipe, images=digits())
+    assert moment.loss == pytest.approx(loss_of(network).item(), rel=1e-5)
 
 
 def test_weights_move_as_the_textbook_says():
     """One batch per epoch: v <- 0.9 v + gradient + decay * w, then w <- w - lr * v."""
-    recipe = Recipe(epochs=3, batch=200, lr=0.5, momentum=0.9, weight_decay=0.1, shift=0)
+    optimizer = OptimizerSpec(lr=0.5, momentum=0.9, weight_decay=0.1)
+    recipe = Recipe(epochs=3, batch=200, optimizer=optimizer)
     trained, by_hand = linear_network(), linear_network()
-    list(train(trained, IMAGES, LABELS, recipe=recipe, seed=1))
+    assert [moment.lr for moment in go(trained, recipe=recipe, images=digits())] == pytest.approx(
+        [0.5, 0.375, 0.125]
+    )
     weights = list(by_hand.parameters())
     speeds = [torch.zeros_like(weight) for weight in weights]
     for lr in (0.5, 0.375, 0.125):
@@ -134,119 +175,95 @@ def test_training_sees_every_sample_once_per_epoch_in_a_new_order():
             super().__init__()
             self.head = nn.Linear(1, 10)
 
-        def forward(self, images):
-            seen.extend(images[:, 0, 0, 0].int().tolist())
-            return self.head(images[:, 0, 0])
+        def forward(self, rows):
+            seen.extend(rows[:, 0].round().int().tolist())
+            return self.head(rows)
 
-    numbered = np.arange(10, dtype=np.float32).reshape(10, 1, 1, 1)
-    list(train(Spy(), numbered, np.arange(10), recipe=Recipe(epochs=2, batch=4, shift=0), seed=1))
+    rows = np.arange(10, dtype=np.float32)[:, np.newaxis]
+    still = {"mean": np.zeros(1, np.float32), "spread": np.ones(1, np.float32)}
+    table = TableBatches(rows, device=CPU, **still)
+    recipe = Recipe(epochs=2, batch=4)
+    list(train(Spy(), CrossEntropy(), table, torch.arange(10), recipe=recipe, seed=1))
     assert sorted(seen[:10]) == sorted(seen[10:]) == list(range(10))
     assert seen[:10] != seen[10:]
 
 
-def test_inputs_are_left_alone():
-    images, labels = IMAGES.copy(), LABELS.copy()
-    images.flags.writeable = labels.flags.writeable = False
-    list(train(new_network(), images, labels, recipe=Recipe(epochs=1), seed=1))
-    np.testing.assert_array_equal(images, IMAGES)
-    np.testing.assert_array_equal(labels, LABELS)
+@pytest.mark.parametrize(
+    ("every", "epochs", "progress"),
+    [
+        (1, 3, [1.0, 2.0, 3.0]),
+        (2, 5, [2.0, 4.0, 5.0]),
+        (0.5, 2, [0.5, 1.0, 1.5, 2.0]),
+        (0.1, 1, [0.25, 0.5, 0.75, 1.0]),  # four steps are all there are
+    ],
+)
+def test_moments_come_as_often_as_asked(every, epochs, progress):
+    recipe = Recipe(epochs=epochs, batch=50, every=every)
+    moments = list(go(linear_network(), recipe=recipe))
+    assert [moment.progress for moment in moments] == progress
+    assert [moment.number for moment in moments] == list(range(len(progress)))
+    assert moments_of(recipe, 200) == len(progress)
+    for moment in moments:
+        assert (moment.state is not None) == (moment.progress % 1 == 0)
 
 
-def test_predictions_are_probabilities():
-    probabilities = predict_probabilities(new_network(), IMAGES)
-    assert (probabilities.shape, probabilities.dtype) == ((200, 10), np.float32)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+def test_a_loss_that_is_no_number_stops_the_training_with_a_remedy():
+    wild = Recipe(
+        epochs=3, optimizer=OptimizerSpec(lr=1e30), schedule=ScheduleSpec(kind="constant")
+    )
+    with pytest.raises(TrainingError, match=r"the loss became .* in epoch .*smaller rate"):
+        list(go(linear_network(), recipe=wild))
 
 
-def test_predictions_do_not_depend_on_the_batch():
+def test_a_full_device_gets_a_remedy():
+    class Hungry(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(1))
+
+        def forward(self, images):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(TrainingError, match=r"out of memory\. Halve train\.batch"):
+        list(go(Hungry()))
+
+
+def test_a_batch_ensemble_trains_and_predicts_for_each_member():
+    network = to_batch_ensemble(new_network(), members=3, seed=0)
+    moments = list(go(network, recipe=Recipe(epochs=2, batch=64)))
+    assert moments[1].loss < moments[0].loss
+    tables = predict_probabilities(network, IMAGES)
+    assert tables.shape == (3, 200, 10)
+    np.testing.assert_allclose(tables.sum(axis=-1), 1, rtol=1e-5)
+
+
+def test_predictions_are_probabilities_whatever_the_batch():
     network = new_network()
     whole, parts = (predict_probabilities(network, IMAGES, batch=size) for size in (200, 7))
+    assert (whole.shape, whole.dtype) == ((200, 10), np.float32)
+    np.testing.assert_allclose(whole.sum(axis=1), 1, rtol=1e-5)
     np.testing.assert_allclose(whole, parts, rtol=1e-4)
 
 
 def test_predicting_leaves_modes_and_statistics_as_they_were():
-    network = new_network()
+    network = SmallCNN(classes=10, width=4)
     network.features[1].eval()  # one batch norm frozen by its owner
     modes = [module.training for module in network.modules()]
-    state = state_of(network)
+    weights = weights_of(network)
     predict_probabilities(network, IMAGES)
     assert [module.training for module in network.modules()] == modes
     assert len(set(modes)) == 2
-    assert same_state(network, state)
+    assert same_weights(network, weights)
 
 
-def test_modes_come_back_when_the_prediction_fails():
-    network = new_network()
-    with pytest.raises(RuntimeError, match="channels"):
-        predict_probabilities(network, np.zeros((2, 5, 8, 8)))
-    assert network.training
+def test_bfloat16_trains_too():
+    recipe = Recipe(epochs=2, batch=64, optimizer=OPTIMIZER, bfloat16=True)
+    moments = list(go(new_network(), recipe=recipe))
+    assert moments[1].loss < moments[0].loss
 
 
-def slowly_shifted(image, down, right):
-    """Pixel by pixel: (channel, row, column)."""
-    channels, rows, columns = image.shape
-    shifted = torch.zeros_like(image)
-    for channel in range(channels):
-        for row in range(rows):
-            for column in range(columns):
-                if 0 <= row - down < rows and 0 <= column - right < columns:
-                    shifted[channel, row, column] = image[channel, row - down, column - right]
-    return shifted
-
-
-@given(st.data(), st.integers(0, 3), st.integers(1, 5), st.integers(1, 5))
-def test_fast_shift_equals_the_slow_one(data, pixels, rows, columns):
-    move = st.tuples(*[st.integers(-pixels, pixels)] * 2)
-    moves = data.draw(st.lists(move, min_size=1, max_size=4))
-    images = torch.arange(1.0, len(moves) * 2 * rows * columns + 1)
-    images = images.reshape(len(moves), 2, rows, columns)
-    slow = [slowly_shifted(image, *move) for image, move in zip(images, moves, strict=True)]
-    fast = shift_images(images, torch.tensor(moves), pixels=pixels)
-    assert torch.equal(fast, torch.stack(slow))
-
-
-def test_random_shifts_are_the_nine_small_ones_in_equal_parts():
-    image = torch.arange(1.0, 26).reshape(1, 1, 5, 5)
-    generator = torch.Generator().manual_seed(0)
-    shifted = shift_randomly(image.repeat(9000, 1, 1, 1), pixels=1, generator=generator)
-    # The middle of the picture tells the move apart; 1000 each, one standard deviation is 30.
-    _, counts = shifted[:, 0, 2, 2].unique(return_counts=True)
-    assert len(counts) == 9
-    assert (counts - 1000).abs().max() < 150
-
-
-def test_training_images_are_shifted():
-    seen = []
-
-    class Spy(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.head = nn.Linear(1, 2)
-
-        def forward(self, images):
-            seen.append(images.clone())
-            return self.head(images.mean(dim=(2, 3)))
-
-    image = np.zeros((90, 1, 5, 5))
-    image[:, :, 2, 2] = 1
-    list(train(Spy(), image, np.zeros(90), recipe=Recipe(epochs=1, batch=90), seed=1))
-    _, _, rows, columns = seen[0].nonzero(as_tuple=True)
-    assert set(zip(rows.tolist(), columns.tolist(), strict=True)) == {
-        (row, column) for row in (1, 2, 3) for column in (1, 2, 3)
-    }
-
-
-@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"shift": -1}])
+@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"every": 0}])
 def test_recipe_that_cannot_be_followed_is_refused(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(ChoiceError, match=f"at least 1 epoch.*got .*{name}={value}"):
-        Recipe(**wrong)
-
-
-@pytest.mark.parametrize(
-    ("images", "labels"),
-    [(IMAGES[:, 0], LABELS), (IMAGES, LABELS[:-1]), (IMAGES[:0], LABELS[:0])],
-)
-def test_images_and_labels_that_do_not_match_are_refused(images, labels):
-    with pytest.raises(PredictionError, match=r"one label per sample; got images .*channel axis"):
-        next(train(new_network(), images, labels, recipe=RECIPE, seed=0))
+        Recipe(**{"epochs": 1, **wrong})

@@ -49,6 +49,14 @@ class Bar:
         last = epoch + 1 == epochs
         self._show(text, network * epochs + epoch + 1, networks * epochs, line=last)
 
+    def moment(
+        self, network: int, networks: int, progress: float, epochs: int, loss: float
+    ) -> None:
+        """Show that one network has reached a moment of its training."""
+        text = f"{self._what} network {network}, epoch {progress:g} of {epochs}, loss {loss:.2f}"
+        done = round(1000 * (network * epochs + progress))
+        self._show(text, done, 1000 * networks * epochs, line=progress == epochs)
+
     def samples(self, done: int, total: int) -> None:
         """Show that some of the work is done."""
         self._show(self._what, done, total, line=False)

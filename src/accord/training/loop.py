@@ -1,154 +1,185 @@
-"""The readable loop: one network, trained epoch by epoch, top to bottom."""
+"""The readable loop: one network, trained top to bottom, on any device."""
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
-from accord.errors import ChoiceError, PredictionError
+from accord.errors import ChoiceError, TrainingError
+from accord.training.batches import Batches, reach_of
+from accord.training.checkpoints import State, restore, state_of
+from accord.training.networks import parameter_groups
+from accord.training.schedules import rate_at
+from accord.training.seeds import OwnRandomness, derive_seed, draw_epoch
+from accord.training.spec import OptimizerSpec, ScheduleSpec
+
+OPTIMIZERS: Final = ("sgd", "adamw")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: stochastic gradient descent, the rate falling along a cosine."""
+    """How to train."""
 
-    epochs: int = 40
-    batch: int = 64
-    lr: float = 0.02  # in the first epoch; a half cosine takes it towards 0
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-    shift: int = 1  # pixels by which a training image may move, each way
+    epochs: int
+    batch: int = 128
+    optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
+    schedule: ScheduleSpec = field(default_factory=ScheduleSpec)
+    augment: tuple[str, ...] = ()
+    every: float = 1.0  # epochs between two moments
+    bfloat16: bool = False
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 1 or self.shift < 0:
+        if self.epochs < 1 or self.batch < 1 or self.every <= 0:
             raise ChoiceError(
-                "a recipe needs at least 1 epoch, a batch of at least 1 and a shift of at least 0; "
-                f"got epochs={self.epochs}, batch={self.batch}, shift={self.shift}."
+                "a recipe needs at least 1 epoch, a batch of at least 1 and moments more than 0 "
+                f"apart; got epochs={self.epochs}, batch={self.batch}, every={self.every}."
             )
 
 
 @dataclass(frozen=True)
-class EpochReport:
-    """What one epoch of training was like."""
+class Moment:
+    """A point of training at which predictions are recorded."""
 
-    epoch: int
-    loss: float  # mean over the training samples, as they passed
+    number: int  # counted from 0
+    progress: float  # epochs trained
+    loss: float  # mean over the samples since the last moment
     lr: float
+    state: State | None  # between two epochs alone
 
 
 def train(
-    network: nn.Module, images: ArrayLike, labels: ArrayLike, *, recipe: Recipe, seed: int
-) -> Iterator[EpochReport]:
-    """Train the network, stopping after each epoch so that the caller can record it.
+    network: nn.Module,
+    loss: nn.Module,  # of logits, labels and the samples' positions
+    samples: Batches,
+    labels: Tensor,  # (sample,), the given ones
+    *,
+    recipe: Recipe,
+    seed: int,
+    state: State | None = None,
+) -> Iterator[Moment]:
+    """Train the network, stopping at each moment so that the caller can record it.
 
-    The network is changed in place; nothing happens until the first epoch is
-    asked for. Order and shifts follow from the seed alone, and the global
-    random states of torch and numpy are neither read nor changed.
-
-    Args:
-        network: takes (sample, channel, row, column), gives logits (sample, class).
-        images: (sample, channel, row, column), on the scale the network is to see.
-        labels: the given labels, (sample,).
-        recipe: how to train.
-        seed: on one machine and number of threads, the same seed from the same
-            weights gives the same bits.
-
-    Yields:
-        A report after each epoch.
+    The network is changed in place; nothing happens until the first moment is asked for. Order
+    and augmentation follow from seed and epoch alone, and torch's global random state is neither
+    read nor changed: training that goes on from a state is, on a CPU, the same to the last bit.
 
     Raises:
-        PredictionError: images and labels do not match.
-
-    >>> from accord.training.networks import build_small_cnn
-    >>> network = build_small_cnn(classes=2, seed=0)
-    >>> images, labels = np.zeros((4, 1, 8, 8)), [0, 1, 0, 1]
-    >>> for report in train(network, images, labels, recipe=Recipe(epochs=2), seed=0):
-    ...     print(report.epoch, report.lr, predict_probabilities(network, images).shape)
-    0 0.02 (4, 2)
-    1 0.01 (4, 2)
+        TrainingError: the loss is not a number any more, or the device is out of memory.
     """
-    all_images = torch.tensor(np.asarray(images), dtype=torch.float32)
-    all_labels = torch.tensor(np.asarray(labels), dtype=torch.int64)
-    _check_samples(all_images, all_labels)
-    samples = len(all_labels)
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.SGD(
-        network.parameters(),
-        lr=recipe.lr,
-        momentum=recipe.momentum,
-        weight_decay=recipe.weight_decay,
-    )
+    device = samples.device
+    network.to(device)
+    loss.to(device)
+    labels = labels.to(device)
+    optimizer = build_optimizer(network, recipe.optimizer)
+    begin = 0
+    if state is not None:
+        restore(state, network, optimizer, loss)
+        begin = state.epochs
 
-    for epoch in range(recipe.epochs):
-        lr = recipe.lr * (1 + math.cos(math.pi * epoch / recipe.epochs)) / 2
-        for group in optimizer.param_groups:
-            group["lr"] = lr
-
-        network.train()
-        total_loss = 0.0
-        for chosen in torch.split(torch.randperm(samples, generator=generator), recipe.batch):
-            batch = shift_randomly(all_images[chosen], pixels=recipe.shift, generator=generator)
-            loss = functional.cross_entropy(network(batch), all_labels[chosen])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total_loss += loss.item() * len(chosen)
-
-        yield EpochReport(epoch=epoch, loss=total_loss / samples, lr=lr)
+    steps = math.ceil(len(samples) / recipe.batch)
+    marks = _marks(recipe, steps)
+    for epoch in range(begin, recipe.epochs):
+        draws = draw_epoch(len(samples), seed=seed, epoch=epoch, reach=reach_of(recipe.augment))
+        randomness = OwnRandomness(derive_seed(seed, epoch, 1), device)
+        position = 0
+        for mark in marks.get(epoch, [steps]):
+            total = torch.zeros((), device=device)
+            network.train()
+            first = position * recipe.batch
+            with randomness.active():
+                for step in range(position, mark):
+                    lr = rate_at(
+                        epoch + step / steps,
+                        schedule=recipe.schedule,
+                        lr=recipe.optimizer.lr,
+                        epochs=recipe.epochs,
+                    )
+                    set_rate(optimizer, lr)
+                    chosen = draws.order[step * recipe.batch : (step + 1) * recipe.batch]
+                    with _out_of_memory_named(), _precision(device, recipe.bfloat16):
+                        logits = network(samples.take(chosen, draws))
+                        value = loss(logits.float(), labels[chosen.to(device)], chosen.to(device))
+                        optimizer.zero_grad()
+                        value.backward()
+                        optimizer.step()
+                    total += value.detach() * len(chosen)
+            position = mark
+            mean = total.item() / (min(mark * recipe.batch, len(samples)) - first)
+            if not math.isfinite(mean):
+                raise TrainingError(
+                    f"the loss became {mean} in epoch {epoch} at learning rate {lr:g}. "
+                    "A smaller rate, a warm-up, or float32 instead of bfloat16 may help."
+                )
+            if epoch in marks:
+                done = mark == steps
+                yield Moment(
+                    number=_number(epoch, marks, mark),
+                    progress=epoch + mark / steps if not done else float(epoch + 1),
+                    loss=mean,
+                    lr=lr,
+                    state=state_of(epoch + 1, network, optimizer, loss) if done else None,
+                )
 
 
 def predict_probabilities(
-    network: nn.Module, images: ArrayLike, *, batch: int = 1024
+    network: nn.Module, samples: Batches, *, bfloat16: bool = False, batch: int = 1024
 ) -> NDArray[np.float32]:
-    """Predict the probability of each class for each image, (sample, class).
+    """Predict the probability of each class for each sample, (sample, class).
 
-    The network answers in evaluation mode and is left exactly as it was.
+    A BatchEnsemble gives one such table for each member: (member, sample, class). The network
+    answers in evaluation mode and is left exactly as it was.
     """
-    all_images = torch.tensor(np.asarray(images), dtype=torch.float32)
-    with _evaluating(network), torch.inference_mode():
-        logits = torch.cat([network(part) for part in torch.split(all_images, batch)])
-        probabilities: NDArray[np.float32] = logits.softmax(dim=1).numpy()
+    parts = torch.arange(len(samples)).split(batch)
+    with (
+        _evaluating(network),
+        torch.inference_mode(),
+        _out_of_memory_named(),
+        _precision(samples.device, bfloat16),
+    ):
+        logits = torch.cat([network(samples.take(part)).float() for part in parts], dim=-2)
+        probabilities: NDArray[np.float32] = logits.softmax(dim=-1).cpu().numpy()
     return probabilities
 
 
-def shift_randomly(images: Tensor, *, pixels: int, generator: torch.Generator) -> Tensor:
-    """Move each image by up to `pixels` each way, every shift with equal chance.
-
-    The generator must live on the device of the images.
-    """
-    size = len(images), 2
-    moves = torch.randint(-pixels, pixels + 1, size, generator=generator, device=images.device)
-    return shift_images(images, moves, pixels=pixels)
+def build_optimizer(network: nn.Module, spec: OptimizerSpec) -> torch.optim.Optimizer:
+    """Build the optimizer that a spec names; what members own learns at half the rate."""
+    groups = parameter_groups(network, lr=spec.lr, weight_decay=spec.weight_decay)
+    if spec.kind == "adamw":
+        return torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas)
+    return torch.optim.SGD(groups, lr=spec.lr, momentum=spec.momentum, nesterov=spec.nesterov)
 
 
-def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
-    """Move each image down and to the right by its own two numbers of pixels.
+def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Set the learning rate of all parameters, each group by its own factor."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr * group["lr_factor"]
 
-    What leaves the image is lost; what comes in is zero.
 
-    Args:
-        images: (sample, channel, row, column).
-        moves: (sample, 2), whole numbers in -pixels..pixels.
-        pixels: the furthest move there may be.
+def _marks(recipe: Recipe, steps: int) -> dict[int, list[int]]:
+    """Return, for each epoch with moments, after how many of its steps they come."""
+    if recipe.every >= 1:
+        every = round(recipe.every)
+        last = recipe.epochs - 1
+        return {e: [steps] for e in range(recipe.epochs) if (e + 1) % every == 0 or e == last}
+    parts = min(round(1 / recipe.every), steps)
+    inside = [math.ceil(steps * part / parts) for part in range(1, parts + 1)]
+    return dict.fromkeys(range(recipe.epochs), inside)
 
-    >>> image = torch.tensor([[[[1, 2], [3, 4]]]])
-    >>> shift_images(image, torch.tensor([[0, 1]]), pixels=1)
-    tensor([[[[0, 1],
-              [0, 3]]]])
-    """
-    rows, columns = images.shape[2:]
-    padded = functional.pad(images, [pixels] * 4)
-    # Every window of the image's size, as a view: (sample, channel, top, left, row, column).
-    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)
-    # Moving the content down means looking at it through a window further up.
-    top, left = (pixels - moves).unbind(dim=1)
-    return windows[torch.arange(len(images), device=images.device), :, top, left]
+
+def _number(epoch: int, marks: dict[int, list[int]], mark: int) -> int:
+    before = sum(len(marks[other]) for other in marks if other < epoch)
+    return before + marks[epoch].index(mark)
+
+
+def moments_of(recipe: Recipe, samples: int) -> int:
+    """Return how many moments a training has in all."""
+    return sum(len(some) for some in _marks(recipe, math.ceil(samples / recipe.batch)).values())
 
 
 @contextmanager
@@ -163,10 +194,18 @@ def _evaluating(network: nn.Module) -> Iterator[None]:
             module.training = True
 
 
-def _check_samples(images: Tensor, labels: Tensor) -> None:
-    if images.ndim != 4 or labels.shape != images.shape[:1] or not len(labels):
-        raise PredictionError(
-            "images must be (sample, channel, row, column) with one label per sample; "
-            f"got images {tuple(images.shape)} and labels {tuple(labels.shape)}. "
-            "Is the channel axis missing?"
-        )
+@contextmanager
+def _precision(device: torch.device, bfloat16: bool) -> Iterator[None]:
+    with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
+        yield
+
+
+@contextmanager
+def _out_of_memory_named() -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            "the device is out of memory. Halve train.batch, use a smaller network, or leave "
+            "the images on disk"
+        ) from error

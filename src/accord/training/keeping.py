@@ -1,0 +1,140 @@
+"""What a run keeps of its networks: predictions, weights, states and metrics."""
+
+import contextlib
+import csv
+import io
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import torch
+from torch import nn
+
+from accord.api import Recorder
+from accord.errors import StorageError
+from accord.kernels import equally_spaced
+from accord.store import open_rows
+from accord.store.places import Folder
+from accord.training.checkpoints import State, load_state, save_checkpoint, save_state
+from accord.training.loop import Moment, Recipe, predict_probabilities
+from accord.training.material import Material
+from accord.training.plan import recorded_moments
+from accord.training.spec import Member, Spec
+
+STATE_SECONDS: Final = 30.0  # a training state is written at most so often, and at the end
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What the networks of one run share."""
+
+    spec: Spec
+    material: Material
+    out: Path
+    device: torch.device
+
+
+class Keeper:
+    """Records one split of one network, or of all members of one; a context manager."""
+
+    def __init__(self, split: str, member: Member, run: Run) -> None:
+        part = run.material.splits[split]
+        self._samples = run.material.batches(split, device=run.device)
+        self._open = contextlib.ExitStack()
+        with contextlib.ExitStack() as opening:
+            self._recorders = [
+                opening.enter_context(
+                    Recorder(
+                        run.out / split,
+                        network=member.number + position,
+                        samples=len(part),
+                        classes=run.material.classes,
+                        truth=part.truth,
+                        given=None if split == "test" else part.labels,
+                        ids=part.ids,
+                        class_names=run.material.dataset.class_names,
+                        split=split,
+                        probabilities=run.spec.record.probabilities,
+                        about={"spec": run.spec.digest(), **member.model_dump(mode="json")},
+                    )
+                )
+                for position in range(member.members)
+            ]
+            self._open = opening.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @property
+    def recorded(self) -> int:
+        """How many moments all of them hold."""
+        return min(recorder.epochs for recorder in self._recorders)
+
+    def keep(self, network: nn.Module, moment: Moment, recipe: Recipe) -> None:
+        """Record what the network says now, unless it was recorded before an interruption."""
+        missing = [one for one in self._recorders if one.epochs <= moment.number]
+        if not missing:
+            return
+        tables = predict_probabilities(network, self._samples, bfloat16=recipe.bfloat16)
+        for position, recorder in enumerate(self._recorders):
+            if recorder in missing:
+                recorder.record(
+                    tables[position] if tables.ndim == 3 else tables,
+                    epoch=moment.number,
+                    progress=moment.progress,
+                    loss=moment.loss,
+                    lr=moment.lr,
+                )
+
+
+class Checkpoints:
+    """Keeps one network's weights at chosen epochs, and its training state every now and then."""
+
+    def __init__(self, member: Member, run: Run) -> None:
+        self._folder = run.out / "checkpoints" / f"network-{member.number:03d}"
+        self._chosen = checkpoint_epochs(run.spec)
+        self._last = run.spec.train.epochs
+        self._saved = time.monotonic()
+
+    def state(self) -> State | None:
+        """Return the state to go on from, if there is one."""
+        return load_state(self._folder)
+
+    def keep(self, network: nn.Module, moment: Moment) -> None:
+        """Write what is due."""
+        if moment.state is None:
+            return
+        epochs = moment.state.epochs
+        if epochs - 1 in self._chosen:
+            save_checkpoint(self._folder, epochs - 1, network)
+        if epochs == self._last or time.monotonic() - self._saved > STATE_SECONDS:
+            save_state(self._folder, moment.state)
+            self._saved = time.monotonic()
+
+
+def checkpoint_epochs(spec: Spec) -> set[int]:
+    """Return the epochs after which a spec wants checkpoints."""
+    asked, epochs = spec.record.checkpoints, spec.train.epochs
+    if asked == "all" or asked >= epochs:
+        return set(range(epochs))
+    if asked == 1:
+        return {epochs - 1}
+    return {int(epoch) for epoch in equally_spaced(epochs, asked)} if asked else set()
+
+
+def write_metrics(record: Path, out: Path) -> None:
+    """Write what each network was told at each moment as one CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["network", "progress", "loss", "lr", "time"])
+    for number, epochs in recorded_moments(record).items():
+        if epochs:
+            (told,) = open_rows(record, networks=[number]).told()
+            for progress, facts, when in zip(told.progress, told.told, told.times, strict=True):
+                writer.writerow([number, progress, facts.get("loss"), facts.get("lr"), when])
+    with contextlib.suppress(StorageError):  # the record holds it all
+        Folder(out.parent).put(out.name, text.getvalue().encode())

@@ -1,0 +1,112 @@
+"""What a run trains and records on: the data a spec names, with the noise it asks for."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from accord.data.dataset import Dataset, Labels, Split
+from accord.data.noise import add_noise
+from accord.data.readers import read_dataset
+from accord.data.subsets import fewer_per_class, hold_out
+from accord.errors import SpecError
+from accord.training.batches import (
+    Batches,
+    ImageBatches,
+    TableBatches,
+    channel_statistics,
+    column_statistics,
+)
+from accord.training.spec import Spec
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """The splits of a run; `labels` are the given ones and `truth` the clean ones, if known."""
+
+    dataset: Dataset
+    splits: dict[str, Split]
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.dataset.classes
+
+    @property
+    def shape(self) -> tuple[int, tuple[int, int]]:
+        """An image's channels and size, or a table's columns and (1, 1)."""
+        inputs = self.splits["train"].inputs
+        if self.dataset.kind == "table":
+            return int(np.asarray(inputs).shape[1]), (1, 1)
+        channels, rows, columns = _image_shape(inputs)
+        return channels, (rows, columns)
+
+    def batches(
+        self, split: str, *, device: torch.device, augment: tuple[str, ...] = ()
+    ) -> Batches:
+        """Return a split's samples as a network sees them, scaled by the training samples."""
+        inputs, trained_on = self.splits[split].inputs, self.splits["train"].inputs
+        if self.dataset.kind == "table":
+            mean, spread = column_statistics(np.asarray(trained_on))
+            return TableBatches(np.asarray(inputs), device=device, mean=mean, spread=spread)
+        mean, spread = channel_statistics(trained_on)  # type: ignore[arg-type]
+        return ImageBatches(
+            inputs,  # type: ignore[arg-type]
+            device=device,
+            mean=mean,
+            spread=spread,
+            augment=augment,
+        )
+
+
+def prepare_material(spec: Spec) -> Material:
+    """Read the data, make labels wrong, hold samples out: all that comes before training.
+
+    Raises:
+        SourceError: the data are missing or not what they should be.
+        ChoiceError: no such reader or noise, or a rate that cannot be.
+    """
+    dataset = read_dataset(spec.data.kind, spec.data.path, **spec.data.options)
+    if dataset.kind == "text":
+        raise SpecError(f"{spec.name}: texts cannot be trained on yet; images and tables can")
+    if dataset.kind == "table" and spec.train.augment:
+        raise SpecError(f"{spec.name}: tables cannot be augmented; leave train.augment out")
+    train = dataset.train
+    if spec.data.per_class is not None:
+        train = fewer_per_class(train, spec.data.per_class, spec.train.seed)
+    train = _with_noise(spec, train, dataset.classes)
+    splits = {"test": replace(dataset.test, truth=_truth(dataset.test))}
+    if spec.data.validation:
+        train, splits["validation"] = hold_out(train, spec.data.validation, spec.train.seed)
+    if spec.train.clean_only:
+        train = train.choose(np.asarray(train.labels == _truth(train)))
+    return Material(dataset, {"train": train, **splits})
+
+
+def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
+    asked = spec.noise
+    if asked.kind == "none":
+        return split
+    truth = _truth(split)
+    given = add_noise(
+        asked.kind,
+        truth,
+        classes=classes,
+        seed=spec.train.seed if asked.seed is None else asked.seed,
+        samples=split.inputs if asked.kind == "instance" else None,  # type: ignore[arg-type]
+        rate=asked.rate,
+        mapping=asked.mapping,
+        path=asked.path,
+    )
+    return replace(split, labels=given, truth=truth)
+
+
+def _truth(split: Split) -> Labels:
+    return split.labels if split.truth is None else split.truth
+
+
+def _image_shape(inputs: object) -> tuple[int, int, int]:
+    if isinstance(inputs, np.ndarray):
+        return inputs.shape[1], inputs.shape[2], inputs.shape[3]
+    size = int(inputs.size)  # type: ignore[attr-defined]
+    return 3, size, size

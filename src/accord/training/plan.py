@@ -1,0 +1,69 @@
+"""What a run would do, and what of it is already there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from accord.store import describe
+from accord.training.loop import moments_of
+from accord.training.material import prepare_material
+from accord.training.settings import choose_device, recipe_for
+from accord.training.spec import Member, Spec, members_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do, and what of it is already there."""
+
+    members: tuple[Member, ...]
+    moments: int  # to be recorded for each network
+    samples: dict[str, int]  # split -> how many
+    classes: int
+    done: dict[int, int]  # network -> moments recorded
+    record_bytes: int  # about, before packing
+    device: str
+
+
+def plan_run(spec: Spec, out: Path) -> Plan:
+    """Say what training this spec into `out` would do."""
+    material = prepare_material(spec)
+    recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
+    moments = moments_of(recipe, len(material.splits["train"]))
+    sizes: dict[str, int] = {one: len(material.splits[one]) for one in spec.record.splits}
+    networks = sum(member.members for member in members_of(spec))
+    cell = 1 + 2 * material.classes * spec.record.probabilities
+    return Plan(
+        members=members_of(spec),
+        moments=moments,
+        samples=sizes,
+        classes=material.classes,
+        done=recorded_moments(out / spec.record.splits[0]),
+        record_bytes=networks * moments * sum(sizes.values()) * cell,
+        device=str(choose_device()),
+    )
+
+
+def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
+    """Describe a plan in a few lines."""
+    sizes = ", ".join(f"{size:,} {split} samples" for split, size in plan.samples.items())
+    lines = [
+        f"{spec.name}, into {out}, on {plan.device}",
+        f"  {len(plan.members)} networks, {spec.train.epochs} epochs, {plan.classes} classes",
+        f"  {plan.moments} moments each, of {sizes}: about {plan.record_bytes / 1e6:.1f} MB, "
+        "less once compressed",
+    ]
+    for member in plan.members:
+        there = plan.done.get(member.number, 0)
+        of_members = f" with {member.members} members" if member.members > 1 else ""
+        lines.append(
+            f"  network {member.number}: {member.network}{of_members}, {member.optimizer.kind} "
+            f"{member.optimizer.lr:g}, {member.loss.kind}, seed {member.seed}: "
+            f"{there} of {plan.moments} recorded"
+        )
+    return "\n".join(lines)
+
+
+def recorded_moments(path: Path) -> dict[int, int]:
+    """Return how many moments each network of a record holds; none if there is no record."""
+    return describe(path).epochs if path.exists() else {}

@@ -1,0 +1,317 @@
+"""A spec: what to train, on what, and what to record; TOML in, frozen models out."""
+
+import difflib
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+
+from accord.errors import SpecError
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _by_kind(value: Any) -> Any:
+    """Take `"cosine"` for `{kind = "cosine"}`."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+class DataSpec(_Part):
+    """Where the data come from; keys that are not listed here go to the reader."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    kind: str
+    path: str | None = None
+    validation: float = Field(0.0, ge=0, lt=1)  # share of the training samples held out
+    per_class: int | None = Field(None, ge=1)  # train on so many samples of each class
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is meant for the reader."""
+        return dict(self.model_extra or {})
+
+
+class NoiseSpec(_Part):
+    """Which training labels to make wrong."""
+
+    kind: str = "none"
+    rate: float | None = Field(None, ge=0, le=1)
+    seed: int | None = None  # by default the training's
+    mapping: tuple[int, ...] | None = None
+    path: str | None = None
+
+
+class OptimizerSpec(_Part):
+    """How weights follow gradients."""
+
+    kind: Literal["sgd", "adamw"] = "sgd"
+    lr: float = Field(0.05, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(5e-4, ge=0)
+    nesterov: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+
+
+class ScheduleSpec(_Part):
+    """How the learning rate changes; warm-up and milestones in epochs."""
+
+    kind: Literal["cosine", "constant", "step", "linear"] = "cosine"
+    warmup: float = Field(0.0, ge=0)
+    milestones: tuple[float, ...] = ()
+    factor: float = Field(0.1, gt=0, lt=1)
+
+
+class LossSpec(_Part):
+    """What is minimised; keys that are not listed here go to the loss."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    kind: str = "cross-entropy"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is meant for the loss."""
+        return dict(self.model_extra or {})
+
+
+Schedule = Annotated[ScheduleSpec, BeforeValidator(_by_kind)]
+Loss = Annotated[LossSpec, BeforeValidator(_by_kind)]
+Augment = Literal["crop", "flip", "shift"]
+
+
+class MemberSpec(_Part):
+    """What one network does differently from the others."""
+
+    network: str | None = None
+    options: dict[str, Any] | None = None
+    lr: float | None = Field(None, gt=0)
+    optimizer: OptimizerSpec | None = None
+    schedule: Schedule | None = None
+    loss: Loss | None = None
+    seed: int | None = None
+
+
+class TrainSpec(_Part):
+    """How to train each network."""
+
+    networks: Annotated[int, Field(ge=1)] | tuple[MemberSpec, ...] = 5
+    network: str = "resnet18"
+    options: dict[str, Any] = Field(default_factory=dict)  # the network's own
+    pretrained: str | None = None
+    batch_ensemble: int | None = Field(None, ge=2)  # members that share one network's weights
+    epochs: int = Field(ge=1)
+    batch: int = Field(128, ge=1)
+    optimizer: OptimizerSpec = OptimizerSpec()
+    schedule: Schedule = ScheduleSpec()
+    augment: tuple[Augment, ...] = ()
+    loss: Loss = LossSpec()
+    clean_only: bool = False  # an oracle: leave the wrong labels out
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    seed: int = 0
+
+
+class RecordSpec(_Part):
+    """What to keep."""
+
+    every: float = Field(1.0, gt=0)  # epochs
+    splits: tuple[Literal["test", "train", "validation"], ...] = ("test",)
+    probabilities: bool = False
+    checkpoints: Annotated[int, Field(ge=0)] | Literal["all"] = 0  # equally spaced epochs
+
+
+class Spec(_Part):
+    """One run."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    data: DataSpec
+    noise: NoiseSpec = NoiseSpec()
+    train: TrainSpec
+    record: RecordSpec = RecordSpec()
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if "validation" in self.record.splits and not self.data.validation:
+            raise ValueError(
+                "record.splits names validation, but data.validation holds out nothing"
+            )
+        if isinstance(self.train.networks, tuple) and not self.train.networks:
+            raise ValueError("train.networks is an empty list")
+        if self.train.clean_only and self.noise.kind == "none" and self.data.kind[-1:] != "n":
+            raise ValueError("train.clean_only leaves wrong labels out, but there is no noise")
+        if round(1 / self.record.every, 6) % 1 and round(self.record.every, 6) % 1:
+            raise ValueError("record.every must be a whole number of epochs, or 1 divided by one")
+        return self
+
+    def digest(self) -> str:
+        """Return a short name for what is asked, whatever the spec is called."""
+        asked = self.model_dump(mode="json", exclude={"name"})
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+
+
+class Member(_Part):
+    """One network of a run, everything settled."""
+
+    number: int  # of its first, if it has members
+    members: int = 1
+    network: str
+    options: dict[str, Any]
+    optimizer: OptimizerSpec
+    schedule: ScheduleSpec
+    loss: LossSpec
+    seed: int
+
+
+def members_of(spec: Spec) -> tuple[Member, ...]:
+    """Settle what each network of a run is trained with.
+
+    A BatchEnsemble is trained as one and recorded as so many.
+    """
+    train = spec.train
+    asked = (
+        train.networks if isinstance(train.networks, tuple) else (MemberSpec(),) * train.networks
+    )
+    return tuple(_settle(train, number, one) for number, one in enumerate(asked))
+
+
+def _settle(train: TrainSpec, number: int, one: MemberSpec) -> Member:
+    optimizer = one.optimizer or train.optimizer
+    if one.lr is not None:
+        optimizer = optimizer.model_copy(update={"lr": one.lr})
+    return Member(
+        number=number * (train.batch_ensemble or 1),
+        members=train.batch_ensemble or 1,
+        network=one.network or train.network,
+        options=train.options if one.options is None else one.options,
+        optimizer=optimizer,
+        schedule=one.schedule or train.schedule,
+        loss=one.loss or train.loss,
+        seed=train.seed * 1000 + number if one.seed is None else one.seed,
+    )
+
+
+def load_spec(path: Path) -> Spec:
+    """Read a spec from a TOML file.
+
+    Raises:
+        SpecError: not TOML, an unknown key, or a value that cannot be; names the line and, for
+            a key, the nearest one there is.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from error
+    return parse_spec(text, name=str(path))
+
+
+def parse_spec(text: str, *, name: str = "spec") -> Spec:
+    """Read a spec from TOML text.
+
+    >>> parse_spec('''
+    ... name = "mine"
+    ... data = { kind = "digits" }
+    ... [train]
+    ... epoch = 40
+    ... ''')
+    Traceback (most recent call last):
+    accord.errors.SpecError: spec, line 5: there is no key train.epoch. Did you mean 'epochs'?
+    spec: train.epochs is missing
+    """
+    try:
+        return Spec.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{name}: not valid TOML: {error}") from error
+    except ValidationError as error:
+        raise SpecError("\n".join(_complaints(text, name, error))) from error
+
+
+def _complaints(text: str, name: str, error: ValidationError) -> Iterator[str]:
+    found = sorted(error.errors(), key=lambda one: one["type"] == "missing")
+    for one in found:
+        location = [part for part in one["loc"] if not _is_branch(part)]
+        key = ".".join(str(part) for part in location)
+        line = _line_of(text, location)
+        where = f"{name}, line {line}" if line else name
+        if one["type"] == "extra_forbidden":
+            yield f"{where}: there is no key {key}. {_nearest(location)}"
+        elif one["type"] == "missing":
+            yield f"{name}: {key} is missing"
+        elif key:
+            said = one["msg"].removeprefix("Value error, ")
+            yield f"{where}: {key}: {said}; got {one['input']!r}"
+        else:
+            yield f"{name}: {one['msg'].removeprefix('Value error, ')}"
+
+
+def _is_branch(part: object) -> bool:
+    """Tell whether pydantic means a branch of a union, not a key."""
+    return isinstance(part, str) and bool(re.search(r"[\[(]|^(int|constrained-int)$", part))
+
+
+def _nearest(location: Sequence[Any]) -> str:
+    keys = _keys_at(location[:-1])
+    near = difflib.get_close_matches(str(location[-1]), keys, n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(keys)}"
+
+
+def _keys_at(location: Sequence[Any]) -> list[str]:
+    parts: dict[str, type[BaseModel]] = {
+        "data": DataSpec,
+        "noise": NoiseSpec,
+        "train": TrainSpec,
+        "record": RecordSpec,
+        "optimizer": OptimizerSpec,
+        "schedule": ScheduleSpec,
+        "networks": MemberSpec,
+    }
+    named = [part for part in location if part in parts]
+    return list((parts[named[-1]] if named else Spec).model_fields)
+
+
+def _line_of(text: str, location: Sequence[Any]) -> int | None:
+    """Return the line on which a key stands, or the table it should stand in.
+
+    TOML readers do not tell, so this looks for the key with its table's name, in the same line
+    (`schedule = { kind = …`) or in the heading above it (`[train.schedule]`).
+    """
+    names = [part for part in location if isinstance(part, str)]
+    while names:
+        for number, line, section in _lines(text):
+            above = names[:-1]
+            if _says(line, names[-1]) and (section == above or _is_inline(line, section, above)):
+                return number
+            if section == names and line.lstrip().startswith("["):
+                return number
+        names = names[:-1]
+    return None
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, list[str]]]:
+    section: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if head := re.match(r"\s*\[+([^\]]+)\]+", line):
+            section = [part.strip() for part in head[1].split(".")]
+        yield number, line, section
+
+
+def _says(line: str, key: str) -> bool:
+    return bool(re.search(rf"(^|[\s{{,.]){re.escape(key)}\s*=", line))
+
+
+def _is_inline(line: str, section: list[str], above: list[str]) -> bool:
+    inside = above[len(section) :]
+    return bool(inside) and section == above[: len(section)] and _says(line, inside[0])

@@ -1,0 +1,398 @@
+"""A run trains what its spec asks, is stopped and started at will, and mixes nothing up."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import accord
+from accord.cli.app import run as run_command
+from accord.errors import ChoiceError, RecordBusy, SourceError, SpecError
+from accord.store import check_record
+from accord.training import keeping
+from accord.training import run as run_module
+from accord.training.catalogue import catalogue
+from accord.training.checkpoints import checkpoints_in, load_checkpoint, load_state
+from accord.training.plan import plan_run, plan_text
+from accord.training.run import default_out, train_run
+from accord.training.spec import parse_spec
+
+TEXT = """
+name = "small"
+[data]
+kind = "digits"
+per_class = 20
+[noise]
+kind = "symmetric"
+rate = 0.4
+[train]
+networks = 2
+network = "small-cnn"
+options = { width = 4 }
+epochs = 4
+batch = 64
+optimizer = { lr = 0.02 }
+augment = ["shift"]
+[record]
+splits = ["test", "train"]
+checkpoints = 2
+"""
+
+
+def changed(*pairs):
+    text = TEXT
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def go(out, text=TEXT, **options):
+    return train_run(parse_spec(text), out, source=text, **options)
+
+
+def labels_in(out, split="test"):
+    return np.asarray(accord.open(out / split).labels)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "whole"
+    assert go(out).failed == {}
+    return out
+
+
+def test_a_run_holds_all_it_promises(whole):
+    test, train = accord.open(whole / "test"), accord.open(whole / "train")
+    assert (test.networks, test.epochs, test.samples) == (2, 4, 719)
+    assert (train.samples, train.split) == (200, "train")
+    assert test.given is None
+    assert (train.given != train.truth).sum() == 80
+    assert test.told[1].about["seed"] == 1
+    assert test.told[0].told[0].keys() == {"loss", "lr"}
+    assert (whole / "spec.toml").read_text() == TEXT
+    for network in ("network-000", "network-001"):
+        folder = whole / "checkpoints" / network
+        assert list(checkpoints_in(folder)) == [0, 3]
+        assert load_state(folder).epochs == 4
+    with (whole / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["network"] for row in rows] == ["0"] * 4 + ["1"] * 4
+    assert float(rows[3]["progress"]) == 4.0
+
+
+def test_checkpoints_hold_the_weights_that_predicted(whole):
+    weights = load_checkpoint(checkpoints_in(whole / "checkpoints" / "network-000")[3])
+    state = load_state(whole / "checkpoints" / "network-000")
+    assert weights.keys() == state.weights.keys()
+    assert all(torch.equal(weights[name], state.weights[name]) for name in weights)
+
+
+@pytest.mark.parametrize(
+    ("asked", "epochs"),
+    [("0", []), ("1", [3]), ("2", [0, 3]), ("9", [0, 1, 2, 3]), ('"all"', [0, 1, 2, 3])],
+)
+def test_checkpoints_are_spaced_equally_and_one_is_the_last(asked, epochs):
+    spec = parse_spec(changed(("checkpoints = 2", f"checkpoints = {asked}")))
+    assert sorted(keeping.checkpoint_epochs(spec)) == epochs
+
+
+def test_a_finished_run_is_not_trained_again(whole, monkeypatch):
+    monkeypatch.setattr(run_module, "train", lambda *_, **__: pytest.fail("trained again"))
+    assert go(whole).failed == {}
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("state_seconds", [0.0, 1e9])
+def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path, monkeypatch, state_seconds):
+    monkeypatch.setattr(keeping, "STATE_SECONDS", state_seconds)
+
+    def stop(network, networks, progress, epochs, loss):
+        if (network, progress) == (1, 2.0):
+            raise Stop
+
+    with pytest.raises(Stop):
+        go(tmp_path / "run", progress=stop)
+    assert load_state(tmp_path / "run/checkpoints/network-000").epochs == 4
+    go(tmp_path / "run")
+    for split in ("test", "train"):
+        np.testing.assert_array_equal(labels_in(tmp_path / "run", split), labels_in(whole, split))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from accord.training import keeping, run
+from accord.training.spec import parse_spec
+keeping.STATE_SECONDS = 0.0
+text = sys.stdin.read()
+run.train_run(parse_spec(text), Path(sys.argv[1]), source=text)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_again_and_again_gives_the_same_bits(whole, tmp_path):
+    out = tmp_path / "run"
+    for rows in (1, 3, 6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, out],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        process.stdin.write(TEXT.encode())
+        process.stdin.close()
+        deadline = time.monotonic() + 60
+        while len(list(out.glob("test/network-*/commits/c.*"))) < rows:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.002)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(timeout=20)
+        assert check_record(out / "test").sound
+    go(out)
+    for split in ("test", "train"):
+        np.testing.assert_array_equal(labels_in(out, split), labels_in(whole, split))
+
+
+def test_networks_can_be_trained_apart_and_give_the_same(whole, tmp_path):
+    go(tmp_path / "run", networks=[1])
+    go(tmp_path / "run", networks=[0])
+    np.testing.assert_array_equal(labels_in(tmp_path / "run"), labels_in(whole))
+    with pytest.raises(ChoiceError, match="the spec has no network 5; there are 0, 1"):
+        go(tmp_path / "run", networks=[5])
+
+
+def test_two_processes_on_one_network_are_refused(tmp_path):
+    def meanwhile(*_):
+        with pytest.raises(RecordBusy, match="another recorder holds this network"):
+            go(tmp_path / "run", networks=[0])
+        raise Stop
+
+    with pytest.raises(Stop):
+        go(tmp_path / "run", progress=meanwhile)
+
+
+def test_a_changed_spec_is_refused_with_the_difference(whole):
+    with pytest.raises(SpecError, match=r'(?s)another spec.*-  "rate": 0\.4.*\+  "rate": 0\.2'):
+        go(whole, changed(("rate = 0.4", "rate = 0.2")))
+
+
+def test_a_member_whose_loss_is_no_number_is_stopped_and_the_others_go_on(tmp_path):
+    text = changed(("networks = 2", "networks = [{ lr = 1e30 }, {}]"), ("epochs = 4", "epochs = 2"))
+    result = go(tmp_path / "run", text)
+    assert list(result.failed) == [0]
+    assert "the loss became" in result.failed[0]
+    assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2
+
+
+def test_validation_is_held_out_and_noisy(tmp_path):
+    text = changed(
+        ("per_class = 20", "per_class = 20\nvalidation = 0.2"),
+        ('["test", "train"]', '["validation", "train"]'),
+        ("epochs = 4", "epochs = 1"),
+    )
+    go(tmp_path / "run", text)
+    held, train = accord.open(tmp_path / "run/validation"), accord.open(tmp_path / "run/train")
+    assert (held.samples, train.samples) == (40, 160)
+    wrong = (held.given != held.truth).sum() + (train.given != train.truth).sum()
+    assert wrong == 80
+
+
+def test_an_oracle_trains_on_the_right_labels_alone(tmp_path):
+    text = changed(("epochs = 4", "epochs = 1\nclean_only = true"))
+    go(tmp_path / "run", text)
+    train = accord.open(tmp_path / "run/train")
+    assert train.samples == 120
+    np.testing.assert_array_equal(train.given, train.truth)
+
+
+def test_a_batch_ensemble_is_recorded_member_by_member(tmp_path):
+    text = changed(
+        ("networks = 2", "networks = 1\nbatch_ensemble = 3"), ("epochs = 4", "epochs = 2")
+    )
+    go(tmp_path / "run", text)
+    labels = labels_in(tmp_path / "run")
+    assert labels.shape == (3, 2, 719)
+    assert (labels[0] != labels[1]).any()
+
+
+def test_a_random_member_guesses_anew_at_every_epoch(tmp_path):
+    text = changed(
+        ("networks = 2", 'networks = [{}, { network = "random", options = {} }]'),
+        ("epochs = 4", "epochs = 3"),
+    )
+    go(tmp_path / "run", text)
+    guesses = labels_in(tmp_path / "run")[1]
+    truth = accord.open(tmp_path / "run/test").truth
+    assert abs((guesses == truth).mean() - 0.1) < 0.03
+    assert (guesses[0] != guesses[1]).mean() > 0.8
+
+
+def test_fractions_of_an_epoch_are_recorded_and_resumed(tmp_path):
+    text = changed(("[record]", "[record]\nevery = 0.5"), ("epochs = 4", "epochs = 2"))
+    go(tmp_path / "one", text)
+    assert accord.open(tmp_path / "one/test").progress == (0.5, 1.0, 1.5, 2.0)
+
+    def stop(network, networks, progress, epochs, loss):
+        if progress == 1.5:
+            raise Stop
+
+    with pytest.raises(Stop):
+        go(tmp_path / "two", text, progress=stop)
+    go(tmp_path / "two", text)
+    np.testing.assert_array_equal(labels_in(tmp_path / "two"), labels_in(tmp_path / "one"))
+
+
+def test_the_plan_says_what_would_be_done(whole, tmp_path):
+    spec = parse_spec(TEXT)
+    plan = plan_run(spec, tmp_path / "new")
+    assert (plan.moments, plan.done, plan.samples) == (4, {}, {"test": 719, "train": 200})
+    assert plan.record_bytes == 2 * 4 * 919
+    assert plan_run(spec, whole).done == {0: 4, 1: 4}
+    assert "network 1: small-cnn, sgd 0.02, cross-entropy, seed 1: 4 of 4 recorded" in plan_text(
+        spec, plan_run(spec, whole), whole
+    )
+    assert not (tmp_path / "new").exists()
+    assert default_out(spec).name == f"small-{spec.digest()}"
+
+
+def test_the_command_plans_lists_trains_and_names_mistakes(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text(changed(("epochs = 4", "epochs = 1")))
+    assert run_command(["train", "spec.toml", "--plan"]) == 0
+    assert "2 networks, 1 epochs, 10 classes" in capsys.readouterr().out
+    assert run_command(["train", "--list"]) == 0
+    assert "network/densenet121" in capsys.readouterr().out.splitlines()
+    assert run_command(["train", "spec.toml", "--out", "mine"]) == 0
+    said = capsys.readouterr().err
+    assert "training network 1, epoch 1 of 1" in said
+    assert "mine: trained. Next: accord score mine/test" in said
+    assert run_command(["score", "mine/test"]) == 0
+    (tmp_path / "spec.toml").write_text(changed(("epochs = 4", "epoch = 1")))
+    assert run_command(["train", "spec.toml"]) == 2
+    assert "Did you mean 'epochs'?" in capsys.readouterr().err
+    assert run_command(["train"]) == 2
+    (tmp_path / "spec.toml").write_text(
+        changed(('kind = "digits"', 'kind = "cifar10"\npath = "no"'))
+    )
+    assert run_command(["train", "spec.toml"]) == 1
+
+
+def test_data_that_are_missing_are_refused_before_anything_is_trained(tmp_path):
+    text = changed(('kind = "digits"', f'kind = "cifar10"\npath = "{tmp_path}/nowhere"'))
+    with pytest.raises(SourceError, match="nowhere"):
+        go(tmp_path / "run", text)
+    with pytest.raises(ChoiceError, match="Did you mean 'digits'"):
+        go(tmp_path / "run2", changed(('kind = "digits"', 'kind = "digit"')))
+
+
+def test_everything_listed_has_a_name_of_its_own():
+    names = catalogue()
+    assert len(set(names)) == len(names)
+    for kind in ("reader", "noise", "network", "loss", "optimizer", "schedule", "augment"):
+        assert any(name.startswith(f"{kind}/") for name in names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        one
+        for one in catalogue()
+        if one.startswith(("noise/", "loss/", "optimizer/", "schedule/", "augment/"))
+        and one not in ("noise/superclass", "noise/file")
+    ],
+)
+def test_whatever_is_listed_trains_for_one_epoch(tmp_path, name):
+    kind, _, what = name.partition("/")
+    extra = "\nmapping = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]" if what == "map" else ""
+    options = {
+        "noise": ('kind = "symmetric"\nrate = 0.4', f'kind = "{what}"'
+                  + ("" if what == "none" else "\nrate = 0.4") + extra),
+        "loss": ("batch = 64", f'batch = 64\nloss = "{what}"'),
+        "optimizer": ("{ lr = 0.02 }", f'{{ kind = "{what}", lr = 0.02 }}'),
+        "schedule": ("batch = 64", f'batch = 64\nschedule = "{what}"'),
+        "augment": ('["shift"]', f'["{what}"]'),
+    }  # fmt: skip
+    text = changed(options[kind], ("epochs = 4", "epochs = 1"), ("networks = 2", "networks = 1"))
+    assert go(tmp_path / "run", text).failed == {}
+    assert accord.open(tmp_path / "run/test").epochs == 1
+
+
+def test_a_table_of_ones_own_is_trained_on(tmp_path):
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(200, 3)) * [1, 10, 100]
+    labels = np.where(rows[:, 0] + rows[:, 1] / 10 > 0, "yes", "no")
+    lines = [f"{a},{b},{c},{label}" for (a, b, c), label in zip(rows, labels, strict=True)]
+    (tmp_path / "mine.csv").write_text("\n".join(["a,b,c,left", *lines]))
+    text = f"""
+name = "table"
+[data]
+kind = "csv"
+path = "{tmp_path}/mine.csv"
+label = "left"
+held_out = 0.2
+[train]
+networks = 2
+network = "mlp"
+options = {{ widths = [16] }}
+epochs = 20
+batch = 16
+optimizer = {{ kind = "adamw", lr = 0.01 }}
+"""
+    go(tmp_path / "run", text)
+    record = accord.open(tmp_path / "run/test")
+    assert record.class_names == ("no", "yes")
+    assert record.score(["majority"])[0].accuracy > 0.85
+    with pytest.raises(SpecError, match="tables cannot be augmented"):
+        go(tmp_path / "other", text.replace("epochs = 20", 'epochs = 20\naugment = ["flip"]'))
+
+
+def test_a_folder_of_images_is_trained_on_from_disk(tmp_path):
+    from PIL import Image
+
+    generator = np.random.default_rng(0)
+    for part, count in (("train", 12), ("test", 6)):
+        for name, shade in (("dark", 40), ("light", 200)):
+            folder = tmp_path / "photos" / part / name
+            folder.mkdir(parents=True)
+            for number in range(count):
+                pixels = generator.integers(-30, 30, (20, 24, 3)) + shade
+                Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    text = f"""
+name = "folder"
+[data]
+kind = "image-folder"
+path = "{tmp_path}/photos"
+size = 16
+[train]
+networks = 1
+network = "small-cnn"
+options = {{ width = 4 }}
+epochs = 4
+batch = 8
+augment = ["flip"]
+"""
+    go(tmp_path / "run", text)
+    record = accord.open(tmp_path / "run/test")
+    assert record.class_names == ("dark", "light")
+    assert record.ids[0].endswith(".png")
+    assert record.score(["majority"])[0].accuracy == 1.0
+
+
+def test_texts_are_refused_plainly(tmp_path):
+    (tmp_path / "train.tsv").write_text("sentence\tlabel\ngood\t1\nbad\t0\n")
+    (tmp_path / "dev.tsv").write_text("sentence\tlabel\nfine\t1\npoor\t0\n")
+    text = changed(
+        ('kind = "digits"\nper_class = 20', f'kind = "sst2"\npath = "{tmp_path}"\ncomplete = false')
+    )
+    with pytest.raises(SpecError, match="texts cannot be trained on yet"):
+        go(tmp_path / "run", text)

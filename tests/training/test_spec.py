@@ -1,0 +1,102 @@
+import pytest
+
+from accord.errors import SpecError
+from accord.training.spec import load_spec, members_of, parse_spec
+
+GOOD = """
+name = "mine"
+
+[data]
+kind = "cifar10"
+path = "data"
+verify = true
+
+[noise]
+kind = "symmetric"
+rate = 0.4
+
+[train]
+networks = 3
+network = "resnet18"
+epochs = 10
+batch = 64
+optimizer = { kind = "sgd", lr = 0.05, nesterov = true }
+schedule = "cosine"
+augment = ["crop", "flip"]
+loss = { kind = "elr", beta = 0.9 }
+
+[record]
+every = 0.1
+splits = ["test", "train"]
+checkpoints = 5
+"""
+
+
+def test_a_good_spec_is_read():
+    spec = parse_spec(GOOD)
+    assert spec.data.options == {"verify": True}
+    assert spec.train.schedule.kind == "cosine"
+    assert spec.train.loss.options == {"beta": 0.9}
+    assert spec.record.splits == ("test", "train")
+    members = members_of(spec)
+    assert [member.number for member in members] == [0, 1, 2]
+    assert len({member.seed for member in members}) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("epochs = 10", "epoch = 10", r"line 16: there is no key train\.epoch. Did you mean 'epoc"),
+        ("batch = 64", "batch = 0", r"line 17: train\.batch: .*greater than or equal to 1; got 0"),
+        ("rate = 0.4", "rate = 1.4", r"line 11: noise\.rate: .*less than or equal to 1; got 1\.4"),
+        ('kind = "sgd"', 'kind = "sdg"', r"line 18: train\.optimizer\.kind: .*'sgd' or 'adamw'"),
+        ('"cosine"', '"cosin"', r"line 19: train\.schedule\.kind: .*'cosine'"),
+        ('"flip"', '"flop"', r"line 20: train\.augment.*; got 'flop'"),
+        ("lr = 0.05", "rate = 0.05", r"line 18: there is no key train\.optimizer\.rate"),
+        ("networks = 3", "networks = 0", r"line 14: train\.networks"),
+        ("every = 0.1", "every = 0.3", "a whole number of epochs, or 1 divided by one"),
+        ('"train"]', '"validation"]', r"data\.validation holds out nothing"),
+        ('name = "mine"', 'name = "a/b"', "line 2: name: "),
+        ("[train]", "[train", "not valid TOML: .*line 13"),
+        ("epochs = 10\n", "", r"train\.epochs is missing"),
+        ("[noise]", "[noisy]", r"line 9: there is no key noisy\. Did you mean 'noise'"),
+    ],
+)
+def test_a_bad_spec_is_refused_with_the_line_and_the_nearest_name(old, new, words):
+    assert old in GOOD
+    with pytest.raises(SpecError, match=f"(?s){words}"):
+        parse_spec(GOOD.replace(old, new))
+
+
+def test_all_complaints_come_at_once():
+    with pytest.raises(SpecError) as caught:
+        parse_spec(GOOD.replace("batch = 64", "batch = 0").replace("epochs = 10", "epoch = 1"))
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_members_may_differ_in_everything():
+    text = GOOD.replace(
+        "networks = 3",
+        'networks = [{ lr = 0.1 }, { network = "densenet121", seed = 9, loss = "cross-entropy" }]',
+    )
+    first, second = members_of(parse_spec(text))
+    assert (first.optimizer.lr, first.optimizer.nesterov) == (0.1, True)
+    assert (second.network, second.seed, second.loss.kind) == ("densenet121", 9, "cross-entropy")
+    assert second.optimizer.lr == 0.05
+
+
+def test_a_batch_ensemble_is_one_network_recorded_as_many():
+    text = GOOD.replace("networks = 3", "networks = 2\nbatch_ensemble = 4")
+    assert [(one.number, one.members) for one in members_of(parse_spec(text))] == [(0, 4), (4, 4)]
+
+
+def test_the_digest_tells_specs_apart_but_not_by_name_or_form():
+    spec = parse_spec(GOOD)
+    assert parse_spec(GOOD.replace('"mine"', '"other"')).digest() == spec.digest()
+    assert parse_spec(GOOD.replace('"cosine"', '{ kind = "cosine" }')).digest() == spec.digest()
+    assert parse_spec(GOOD.replace("0.4", "0.2")).digest() != spec.digest()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(SpecError, match=r"nothing\.toml: cannot be read"):
+        load_spec(tmp_path / "nothing.toml")
