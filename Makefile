@@ -28,7 +28,7 @@ format: .venv/dev-ready  ## put the code into its standard form
 docs: .venv/dev-ready  ## run what README, docs and examples show; check every link
 	$(BIN)/python -m pytest -n $(CORES) docs/test_documents.py
 
-clients: .venv/dev-ready  ## the installed package, as a stranger would use it
+clients: .venv/clients-ready  ## the installed package and real frameworks, as a stranger would use them
 	$(BIN)/python -m pytest -n 0 clients
 
 check: static test docs  ## all of the above that needs no other package
@@ -45,6 +45,10 @@ clean:  ## remove the environment and everything that was built
 
 .venv/demo-ready: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable '.[train,report]'
+	@touch $@
+
+.venv/clients-ready: .venv/dev-ready
+	$(PIP) --editable '.[dev,transformers]'
 	@touch $@
 
 .venv/dev-ready: pyproject.toml constraints.txt | .venv/bin/python

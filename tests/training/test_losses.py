@@ -99,10 +99,13 @@ def test_elr_stays_finite_where_the_network_is_certain_for_long():
     assert gradient.isfinite().all()
 
 
-def test_elr_takes_logits_of_half_precision():
-    loss = build_loss("elr", samples=COUNT, classes=CLASSES)
-    value = loss(draw_logits(0).bfloat16(), LABELS, SAMPLES)
-    assert value.dtype == loss.q.dtype == torch.float32
+def test_elr_computes_in_full_precision_whatever_the_logits_are():
+    coarse = draw_logits(0).bfloat16()
+    first, second = (build_loss("elr", samples=COUNT, classes=CLASSES) for _ in range(2))
+    value = first(coarse, LABELS, SAMPLES)
+    assert value.dtype == torch.float32
+    assert torch.equal(value, second(coarse.float(), LABELS, SAMPLES))
+    assert torch.equal(first.q, second.q)
 
 
 def test_cross_entropy_is_torchs_own():

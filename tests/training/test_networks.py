@@ -163,7 +163,14 @@ def test_small_cnn_starts_as_it_always_did():
     torch.testing.assert_close(
         first["features.0.weight"].flatten()[:3], torch.tensor(wanted), atol=1e-6, rtol=0
     )
-    assert first["features.0.weight"].is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(
+    "network", [build_small_cnn(classes=2, seed=0), build("resnet18", **SMALL, seed=0, width=4)]
+)
+def test_convolutions_lie_channels_last(network):
+    convolutions = [one.weight for one in network.modules() if isinstance(one, nn.Conv2d)]
+    assert all(one.is_contiguous(memory_format=torch.channels_last) for one in convolutions)
 
 
 def test_networks_are_ready_to_train():
@@ -373,6 +380,14 @@ def test_mlp_takes_tables_and_images_of_its_size_alone():
     assert build("mlp", classes=4, channels=9, size=1, seed=0)(torch.rand(5, 9)).shape == (5, 4)
     with pytest.raises(PredictionError, match=r"mlp takes 12 numbers a sample; got 27 from .*3, 3"):
         network(torch.rand(5, 3, 3, 3))
+
+
+def test_mlp_bends_between_its_layers():
+    network = build("mlp", classes=4, channels=3, size=1, seed=0, widths=[6, 5])
+    rows = torch.randn(9, 3)
+    first, second, last = (one for one in network.modules() if isinstance(one, nn.Linear))
+    wanted = last(second(first(rows).clamp(min=0)).clamp(min=0))
+    assert torch.equal(network(rows), wanted)
 
 
 def test_mlp_without_hidden_layers_is_linear():

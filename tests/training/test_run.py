@@ -388,11 +388,11 @@ augment = ["flip"]
     assert record.score(["majority"])[0].accuracy == 1.0
 
 
-def test_texts_are_refused_plainly(tmp_path):
+def test_texts_need_a_network_that_reads_them(tmp_path):
     (tmp_path / "train.tsv").write_text("sentence\tlabel\ngood\t1\nbad\t0\n")
     (tmp_path / "dev.tsv").write_text("sentence\tlabel\nfine\t1\npoor\t0\n")
     text = changed(
         ('kind = "digits"\nper_class = 20', f'kind = "sst2"\npath = "{tmp_path}"\ncomplete = false')
     )
-    with pytest.raises(SpecError, match="texts cannot be trained on yet"):
+    with pytest.raises(SpecError, match="texts need a network of transformers"):
         go(tmp_path / "run", text)

@@ -100,6 +100,27 @@ class TableBatches:
         return self._rows[chosen.to(self.device)]
 
 
+class TextBatches:
+    """Texts, or pairs of texts, as tokens: (sample, part, token).
+
+    The parts are the tokens, whether each counts, and, for pairs, which text it belongs to. A
+    batch is as long as its longest text.
+    """
+
+    def __init__(self, tokens: NDArray[np.int32], *, device: torch.device) -> None:
+        self.device = device
+        self._tokens = torch.from_numpy(tokens).to(device)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
+        """Return some texts; they are not augmented."""
+        taken = self._tokens[chosen.to(self.device)]
+        longest = int(taken[:, 1].sum(dim=1).max())
+        return taken[:, :, :longest].long()
+
+
 def augment(
     images: Tensor,  # (sample, channel, row, column), already scaled: what comes in is the mean
     chosen: Tensor,  # (sample,)

@@ -16,6 +16,7 @@ from accord.errors import StorageError
 from accord.kernels import equally_spaced
 from accord.store import open_rows
 from accord.store.places import Folder
+from accord.training.batches import Batches
 from accord.training.checkpoints import State, load_state, save_checkpoint, save_state
 from accord.training.loop import Moment, Recipe, predict_probabilities
 from accord.training.material import Material
@@ -34,13 +35,23 @@ class Run:
     out: Path
     device: torch.device
 
+    def batches(self, split: str, member: Member, *, augment: tuple[str, ...] = ()) -> Batches:
+        """Return a split's samples as one network sees them."""
+        return self.material.batches(
+            split,
+            device=self.device,
+            augment=augment,
+            network=member.network,
+            length=self.spec.train.length,
+        )
+
 
 class Keeper:
     """Records one split of one network, or of all members of one; a context manager."""
 
     def __init__(self, split: str, member: Member, run: Run) -> None:
         part = run.material.splits[split]
-        self._samples = run.material.batches(split, device=run.device)
+        self._samples = run.batches(split, member)
         self._open = contextlib.ExitStack()
         with contextlib.ExitStack() as opening:
             self._recorders = [

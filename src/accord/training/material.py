@@ -14,10 +14,12 @@ from accord.training.batches import (
     Batches,
     ImageBatches,
     TableBatches,
+    TextBatches,
     channel_statistics,
     column_statistics,
 )
-from accord.training.spec import Spec
+from accord.training.spec import Spec, members_of
+from accord.training.tokens import tokenize
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,18 +36,32 @@ class Material:
 
     @property
     def shape(self) -> tuple[int, tuple[int, int]]:
-        """An image's channels and size, or a table's columns and (1, 1)."""
+        """An image's channels and size, a table's columns and (1, 1), or 1 and (1, 1)."""
         inputs = self.splits["train"].inputs
+        if self.dataset.kind == "text":
+            return 1, (1, 1)
         if self.dataset.kind == "table":
             return int(np.asarray(inputs).shape[1]), (1, 1)
         channels, rows, columns = _image_shape(inputs)
         return channels, (rows, columns)
 
     def batches(
-        self, split: str, *, device: torch.device, augment: tuple[str, ...] = ()
+        self,
+        split: str,
+        *,
+        device: torch.device,
+        augment: tuple[str, ...] = (),
+        network: str = "",
+        length: int = 128,
     ) -> Batches:
-        """Return a split's samples as a network sees them, scaled by the training samples."""
+        """Return a split's samples as a network sees them, scaled by the training samples.
+
+        Texts become at most `length` tokens, as the tokenizer of `network` cuts them.
+        """
         inputs, trained_on = self.splits[split].inputs, self.splits["train"].inputs
+        if self.dataset.kind == "text":
+            tokens = tokenize(inputs, network=network, length=length)  # type: ignore[arg-type]
+            return TextBatches(tokens, device=device)
         if self.dataset.kind == "table":
             mean, spread = column_statistics(np.asarray(trained_on))
             return TableBatches(np.asarray(inputs), device=device, mean=mean, spread=spread)
@@ -67,10 +83,7 @@ def prepare_material(spec: Spec) -> Material:
         ChoiceError: no such reader or noise, or a rate that cannot be.
     """
     dataset = read_dataset(spec.data.kind, spec.data.path, **spec.data.options)
-    if dataset.kind == "text":
-        raise SpecError(f"{spec.name}: texts cannot be trained on yet; images and tables can")
-    if dataset.kind == "table" and spec.train.augment:
-        raise SpecError(f"{spec.name}: tables cannot be augmented; leave train.augment out")
+    _check_fit(spec, dataset.kind)
     train = dataset.train
     if spec.data.per_class is not None:
         train = fewer_per_class(train, spec.data.per_class, spec.train.seed)
@@ -81,6 +94,17 @@ def prepare_material(spec: Spec) -> Material:
     if spec.train.clean_only:
         train = train.choose(np.asarray(train.labels == _truth(train)))
     return Material(dataset, {"train": train, **splits})
+
+
+def _check_fit(spec: Spec, kind: str) -> None:
+    if kind != "image" and spec.train.augment:
+        raise SpecError(f"{spec.name}: {kind}s cannot be augmented; leave train.augment out")
+    for member in members_of(spec):
+        if kind == "text" and not member.network.startswith("transformers:"):
+            raise SpecError(
+                f"{spec.name}: texts need a network of transformers, "
+                f"'transformers:NAME_OR_FOLDER'; got {member.network!r}"
+            )
 
 
 def _with_noise(spec: Spec, split: Split, classes: int) -> Split:

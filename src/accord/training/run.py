@@ -83,7 +83,7 @@ def train_run(
 
 def _train_member(member: Member, run: Run) -> Iterator[Moment]:
     recipe = recipe_for(run.spec, member, run.device)
-    samples = run.material.batches("train", device=run.device, augment=recipe.augment)
+    samples = run.batches("train", member, augment=recipe.augment)
     with contextlib.ExitStack() as stack:
         splits = run.spec.record.splits
         keepers = [stack.enter_context(Keeper(split, member, run)) for split in splits]

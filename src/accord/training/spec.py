@@ -119,6 +119,7 @@ class TrainSpec(_Part):
     optimizer: OptimizerSpec = OptimizerSpec()
     schedule: Schedule = ScheduleSpec()
     augment: tuple[Augment, ...] = ()
+    length: int = Field(128, ge=2)  # tokens of a text; longer ones are cut
     loss: Loss = LossSpec()
     clean_only: bool = False  # an oracle: leave the wrong labels out
     precision: Literal["auto", "float32", "bfloat16"] = "auto"

@@ -91,5 +91,5 @@ def _import_transformers(path: str) -> Any:
     except ImportError as error:
         raise ExtraMissing(
             f"transformers:{path} needs transformers, which cannot be imported here: {error}. "
-            "To install it: pip install transformers"
+            "To install it: pip install 'accord[transformers]'"
         ) from error
