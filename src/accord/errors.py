@@ -1,4 +1,4 @@
-"""Every exception that Accord raises on purpose.
+"""Every exception that Accord raises on purpose, and how their messages offer a cure.
 
 Each descends from `AccordError` and from the built-in that a caller would guess::
 
@@ -24,6 +24,22 @@ Each descends from `AccordError` and from the built-in that a caller would guess
         ├── RowDamaged                            a committed row cannot be read back
         └── UnequalNetworks                       networks hold different numbers of epochs
 """
+
+import difflib
+from collections.abc import Iterable
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """Offer the nearest of some names, or else all of them, to end an error message with.
+
+    >>> suggest("majorty", ["majority", "single"]), suggest("x", ["b", "a"])
+    ("Did you mean 'majority'?", 'There are: b, a')
+    """
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"Did you mean {near[0]!r}?"
+    return f"There are: {', '.join(known)}" if known else "There are none."
 
 
 class AccordError(Exception):

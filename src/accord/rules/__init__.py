@@ -1,6 +1,5 @@
 """One file per rule; each turns a whole record into one label per sample."""
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -8,7 +7,7 @@ import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, suggest
 from accord.rules.rule import ABSTAINED, Definition, Prediction, Rule, predict_blocks
 
 __all__ = [
@@ -50,6 +49,4 @@ def find_rule(name: str | Rule) -> Rule:
     rules = all_rules()
     if name in rules:
         return rules[name]
-    near = difflib.get_close_matches(str(name), rules, n=1)
-    cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(rules))}"
-    raise ChoiceError(f"no rule is called {name!r}. {cure}")
+    raise ChoiceError(f"no rule is called {name!r}. {suggest(str(name), sorted(rules))}")

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from accord.errors import ChoiceError, PredictionError
-from accord.training.networks.builders import call_builder, suggest
+from accord.errors import ChoiceError, PredictionError, suggest
+from accord.training.networks.builders import call_builder
 
 CLAMP: Final = 1e-4  # ELR keeps probabilities so far from 0 and from 1
 

@@ -1,6 +1,5 @@
 """A spec: what to train, on what, and what to record; TOML in, frozen models out."""
 
-import difflib
 import hashlib
 import json
 import re
@@ -18,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from accord.errors import SpecError
+from accord.errors import SpecError, suggest
 
 
 class _Part(BaseModel):
@@ -248,7 +247,8 @@ def _complaints(text: str, name: str, error: ValidationError) -> Iterator[str]:
         line = _line_of(text, location)
         where = f"{name}, line {line}" if line else name
         if one["type"] == "extra_forbidden":
-            yield f"{where}: there is no key {key}. {_nearest(location)}"
+            cure = suggest(str(location[-1]), _keys_at(location[:-1]))
+            yield f"{where}: there is no key {key}. {cure}"
         elif one["type"] == "missing":
             yield f"{name}: {key} is missing"
         elif key:
@@ -261,12 +261,6 @@ def _complaints(text: str, name: str, error: ValidationError) -> Iterator[str]:
 def _is_branch(part: object) -> bool:
     """Tell whether pydantic means a branch of a union, not a key."""
     return isinstance(part, str) and bool(re.search(r"[\[(]|^(int|constrained-int)$", part))
-
-
-def _nearest(location: Sequence[Any]) -> str:
-    keys = _keys_at(location[:-1])
-    near = difflib.get_close_matches(str(location[-1]), keys, n=1)
-    return f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(keys)}"
 
 
 def _keys_at(location: Sequence[Any]) -> list[str]:

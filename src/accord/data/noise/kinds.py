@@ -1,6 +1,5 @@
 """Every kind of noise by its name."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,7 +11,7 @@ from accord.data.noise.instance import SampleFiles, Samples, instance_noise
 from accord.data.noise.mapped import Mapping as ClassMapping
 from accord.data.noise.mapped import mapped_noise, patrini_noise, superclass_noise
 from accord.data.noise.moved import asymmetric_noise, symmetric_noise
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, suggest
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,7 @@ def find_noise(name: str) -> NoiseKind:
     """
     if name in NOISES:
         return NOISES[name]
-    near = difflib.get_close_matches(name, NOISES, n=1)
-    cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(NOISES)}"
-    raise ChoiceError(f"no noise is called {name!r}. {cure}")
+    raise ChoiceError(f"no noise is called {name!r}. {suggest(name, NOISES)}")
 
 
 def _check_arguments(kind: NoiseKind, given: set[str]) -> None:

@@ -1,6 +1,5 @@
 """One file per layout; each reads what is published, as it is published."""
 
-import difflib
 import functools
 import inspect
 import os
@@ -25,7 +24,7 @@ from accord.data.readers.npz import read_npz
 from accord.data.readers.tables import read_table
 from accord.data.readers.tiny_imagenet import read_tiny_imagenet
 from accord.data.readers.webvision import read_webvision50
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, suggest
 
 __all__ = ["READERS", "Reader", "find_reader", "read_dataset"]
 
@@ -92,9 +91,7 @@ def find_reader(kind: str) -> Reader:
     """
     if kind in READERS:
         return READERS[kind]
-    near = difflib.get_close_matches(kind, READERS, n=1)
-    cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(READERS)}"
-    raise ChoiceError(f"no data are called {kind!r}. {cure}")
+    raise ChoiceError(f"no data are called {kind!r}. {suggest(kind, READERS)}")
 
 
 def _check_options(kind: str, reader: Reader, path: object, options: Mapping[str, Any]) -> None:

@@ -1,11 +1,10 @@
 """Calling a builder by name, with options that someone wrote into a spec."""
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, suggest
 
 Built = TypeVar("Built")
 
@@ -45,12 +44,3 @@ def call_builder(
             "A builder may take classes, channels and size; anything else must be an option."
         ) from error
     return builder(*bound.args, **bound.kwargs)
-
-
-def suggest(name: str, names: Iterable[str]) -> str:
-    """Say which of the names is nearest, or else all of them."""
-    known = list(names)
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"Did you mean {near[0]!r}?"
-    return f"There are: {', '.join(known)}" if known else "There are none."

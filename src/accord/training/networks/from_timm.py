@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from accord.errors import ChoiceError, ExtraMissing
-from accord.training.networks.builders import suggest
+from accord.errors import ChoiceError, ExtraMissing, suggest
 from accord.training.networks.shapes import Size
 
 

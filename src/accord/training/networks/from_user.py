@@ -8,8 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from accord.errors import ChoiceError
-from accord.training.networks.builders import suggest
+from accord.errors import ChoiceError, suggest
 
 
 def find_function(name: str) -> Callable[..., Any]:

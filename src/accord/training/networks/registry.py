@@ -9,8 +9,8 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from accord.errors import ChoiceError
-from accord.training.networks.builders import call_builder, suggest
+from accord.errors import ChoiceError, suggest
+from accord.training.networks.builders import call_builder
 from accord.training.networks.densenet import DenseNet121
 from accord.training.networks.from_timm import build_timm, find_last_layer
 from accord.training.networks.from_transformers import build_transformers
