@@ -57,14 +57,19 @@ def test_an_interrupted_demo_keeps_what_it_recorded_and_says_how_to_go_on(tmp_pa
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # What runs in the background of a shell ignores the keyboard; this must not.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while not list(out.glob("record/network-000/commits/c.*")):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    printed, said = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 60
+        while not list(out.glob("record/network-000/commits/c.*")):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        printed, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, printed) == (130, "")
     assert f"what was recorded is safe. To go on: accord demo --out {out}" in said
     assert "Traceback" not in said

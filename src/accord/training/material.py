@@ -97,14 +97,14 @@ def prepare_material(spec: Spec) -> Material:
 
 
 def _check_fit(spec: Spec, kind: str) -> None:
-    if kind != "image" and spec.train.augment:
-        raise SpecError(f"{spec.name}: {kind}s cannot be augmented; leave train.augment out")
     for member in members_of(spec):
         if kind == "text" and not member.network.startswith("transformers:"):
             raise SpecError(
                 f"{spec.name}: texts need a network of transformers, "
                 f"'transformers:NAME_OR_FOLDER'; got {member.network!r}"
             )
+    if kind != "image" and spec.train.augment:
+        raise SpecError(f"{spec.name}: {kind}s cannot be augmented; leave train.augment out")
 
 
 def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
