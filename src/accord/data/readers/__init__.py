@@ -16,7 +16,7 @@ from accord.data.readers.cifar import read_cifar10, read_cifar100
 from accord.data.readers.cifar_n import read_cifar10n, read_cifar100n
 from accord.data.readers.clothing1m import read_clothing1m
 from accord.data.readers.digits import read_digits
-from accord.data.readers.glue import read_mnli, read_qnli, read_qqp, read_sst2
+from accord.data.readers.glue import TASKS, read_glue
 from accord.data.readers.idx import read_fashion_mnist, read_mnist
 from accord.data.readers.image_folder import read_image_folder
 from accord.data.readers.imagenet import read_imagenet
@@ -114,10 +114,13 @@ READERS: Final[Mapping[str, Reader]] = MappingProxyType(
         "clothing1m": Reader(read_clothing1m, "the folder of the key lists and images", True),
         "animal10n": Reader(read_animal10n, "the folder of training and testing", True),
         "webvision50": Reader(read_webvision50, "the folder of info, google and flickr", True),
-        "mnli": Reader(read_mnli, "the folder of train and dev, TSV or Parquet"),
-        "qnli": Reader(read_qnli, "the folder of train and dev, TSV or Parquet"),
-        "qqp": Reader(read_qqp, "the folder of train and dev, TSV or Parquet"),
-        "sst2": Reader(read_sst2, "the folder of train and dev, TSV or Parquet"),
+        **{
+            name: Reader(
+                functools.partial(read_glue, name=name),
+                "the folder of train and dev, TSV or Parquet",
+            )
+            for name in TASKS
+        },
         "mnist": Reader(read_mnist, "the folder of the idx files"),
         "fashion-mnist": Reader(read_fashion_mnist, "the folder of the idx files"),
         "digits": Reader(read_digits, "none: they come with Accord", needs_path=False),

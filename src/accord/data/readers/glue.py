@@ -28,88 +28,31 @@ class _Task:
     some_rows_short: bool = False
 
 
-def read_mnli(
+def read_glue(
     path: Path,
     *,
+    name: str,
     train: str | None = None,
     test: str | None = None,
     held_out: float | None = None,
     seed: int = 0,
     complete: bool = True,
 ) -> Dataset:
-    """Read MNLI, TSV or Parquet; the matched and the mismatched dev sets are the test split.
+    """Read a task of GLUE, TSV or Parquet; the labelled dev set is the test split.
 
-    The test split's ids tell which dev set a pair is from.
+    MNLI has two, matched and mismatched: its test split's ids tell which one a pair is from.
+    QQP's published TSV files have a few broken rows; `notes` tell how many were left out.
 
     Args:
         path: the folder that holds the files, or the one above.
+        name: mnli, qnli, qqp or sst2.
         train: the file to train on, if not `train`.
         test: the file to test on, if not the labelled dev sets.
         held_out: test on this share of the training file instead.
         seed: which samples are held out.
         complete: refuse other than the published numbers of samples.
     """
-    return _read(_MNLI, path, train, test, held_out, seed, complete)
-
-
-def read_qnli(
-    path: Path,
-    *,
-    train: str | None = None,
-    test: str | None = None,
-    held_out: float | None = None,
-    seed: int = 0,
-    complete: bool = True,
-) -> Dataset:
-    """Read QNLI, TSV or Parquet; the labelled dev set is the test split.
-
-    Arguments are those of `read_mnli`.
-    """
-    return _read(_QNLI, path, train, test, held_out, seed, complete)
-
-
-def read_qqp(
-    path: Path,
-    *,
-    train: str | None = None,
-    test: str | None = None,
-    held_out: float | None = None,
-    seed: int = 0,
-    complete: bool = True,
-) -> Dataset:
-    """Read QQP, TSV or Parquet; the labelled dev set is the test split.
-
-    The published TSV files have a few broken rows; `notes` tell how many were left out.
-    Arguments are those of `read_mnli`.
-    """
-    return _read(_QQP, path, train, test, held_out, seed, complete)
-
-
-def read_sst2(
-    path: Path,
-    *,
-    train: str | None = None,
-    test: str | None = None,
-    held_out: float | None = None,
-    seed: int = 0,
-    complete: bool = True,
-) -> Dataset:
-    """Read SST-2, TSV or Parquet; the labelled dev set is the test split.
-
-    Arguments are those of `read_mnli`.
-    """
-    return _read(_SST2, path, train, test, held_out, seed, complete)
-
-
-def _read(
-    task: _Task,
-    path: Path,
-    train: str | None,
-    test: str | None,
-    held_out: float | None,
-    seed: int,
-    complete: bool,
-) -> Dataset:
+    task = TASKS[name]
     need_folder(path, what=f"{task.name}'s files")
     notes: list[str] = []
     split = _read_split(task, _find(task, path, (train,) if train else ("train",)), notes)
@@ -193,37 +136,42 @@ def _join(parts: list[tuple[list[Path], Split]]) -> Split:
     return Split(inputs, np.concatenate([split.labels for _, split in parts]), ids=np.array(ids))
 
 
-_MNLI: Final = _Task(
-    "mnli",
-    ("MNLI", "mnli"),
-    (("premise", "hypothesis"), ("sentence1", "sentence2")),
-    ("label", "gold_label"),
-    ("entailment", "neutral", "contradiction"),
-    (392_702, 9_815 + 9_832),
-    (("dev_matched", "validation_matched"), ("dev_mismatched", "validation_mismatched")),
-)
-_QNLI: Final = _Task(
-    "qnli",
-    ("QNLI", "qnli"),
-    (("question", "sentence"),),
-    ("label",),
-    ("entailment", "not_entailment"),
-    (104_743, 5_463),
-)
-_QQP: Final = _Task(
-    "qqp",
-    ("QQP", "qqp"),
-    (("question1", "question2"),),
-    ("is_duplicate", "label"),
-    ("not_duplicate", "duplicate"),
-    (363_846, 40_430),
-    some_rows_short=True,
-)
-_SST2: Final = _Task(
-    "sst2",
-    ("SST-2", "sst2"),
-    (("sentence",),),
-    ("label",),
-    ("negative", "positive"),
-    (67_349, 872),
-)
+TASKS: Final = {
+    task.name: task
+    for task in (
+        _Task(
+            "mnli",
+            ("MNLI", "mnli"),
+            (("premise", "hypothesis"), ("sentence1", "sentence2")),
+            ("label", "gold_label"),
+            ("entailment", "neutral", "contradiction"),
+            (392_702, 9_815 + 9_832),
+            (("dev_matched", "validation_matched"), ("dev_mismatched", "validation_mismatched")),
+        ),
+        _Task(
+            "qnli",
+            ("QNLI", "qnli"),
+            (("question", "sentence"),),
+            ("label",),
+            ("entailment", "not_entailment"),
+            (104_743, 5_463),
+        ),
+        _Task(
+            "qqp",
+            ("QQP", "qqp"),
+            (("question1", "question2"),),
+            ("is_duplicate", "label"),
+            ("not_duplicate", "duplicate"),
+            (363_846, 40_430),
+            some_rows_short=True,
+        ),
+        _Task(
+            "sst2",
+            ("SST-2", "sst2"),
+            (("sentence",),),
+            ("label",),
+            ("negative", "positive"),
+            (67_349, 872),
+        ),
+    )
+}
