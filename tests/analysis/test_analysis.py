@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -108,8 +110,6 @@ def test_by_networks_scores_every_subset(record):
 
 
 def _subsets(networks, size):
-    import itertools
-
     return itertools.combinations(range(networks), size)
 
 
@@ -166,6 +166,19 @@ def test_histograms_count_every_sample_and_every_error_once(record):
     assert margins.wrong.sum() == (~right).sum()
     wrong_pairs = (record.labels[:, -1] != record.truth).sum()
     assert analysis.error_consensus_histogram(rows).sum() == wrong_pairs
+
+
+@quickly
+@given(small_records())
+def test_network_agreement_is_the_share_of_equal_pairs(record):
+    rows = rows_of(record)
+    if rows.networks < 2:
+        with pytest.raises(ChoiceError, match="needs two; there is one"):
+            analysis.network_agreement(rows)
+        return
+    pairs = list(itertools.combinations(record.labels, 2))
+    expected = np.mean([first == second for first, second in pairs], axis=(0, 2))
+    np.testing.assert_allclose(analysis.network_agreement(rows), expected)
 
 
 def runs_by_definition(record):

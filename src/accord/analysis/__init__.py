@@ -1,6 +1,7 @@
 """What a record tells beyond its labels: scores, curves, histograms, persistence, changes."""
 
 from accord.analysis.accuracy import Accuracy, measure
+from accord.analysis.between_networks import network_agreement
 from accord.analysis.changes import Changes, changes, paired_changes
 from accord.analysis.curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis.histograms import (
@@ -31,6 +32,7 @@ __all__ = [
     "final_margin_of",
     "margin_of",
     "measure",
+    "network_agreement",
     "paired_changes",
     "persistence",
     "score",

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,9 +96,7 @@ class Measured:
     @cached_property
     def agreement(self) -> NDArray[np.float64]:
         """How often two networks predict the same class (epoch,); needs two networks."""
-        networks, samples = self.record.networks, self.record.samples
-        equal = sum(_equal_pairs(block.values) for block in self.record.rows.blocks())
-        return np.asarray(equal / (samples * networks * (networks - 1) / 2), np.float64)
+        return analysis.network_agreement(self.record.rows)
 
     @cached_property
     def moved(self) -> int:
@@ -119,14 +116,3 @@ class Measured:
         sizes = np.bincount(truth, minlength=classes).tolist()
         rows = zip(names, sizes, first, second, strict=True)
         return [ClassRecall(*row) for row in rows if row[1]]
-
-
-def _equal_pairs(labels: NDArray[Any]) -> NDArray[np.intp]:  # (network, epoch, sample) -> (epoch,)
-    # Sorted by class, the i-th of a run of equal labels makes i pairs with those before it.
-    ranked = np.sort(labels, axis=0)
-    run = np.zeros(labels.shape[1:], np.uint32)
-    pairs = np.zeros(labels.shape[1], np.intp)
-    for before, after in pairwise(ranked):
-        run = (run + 1) * (before == after)
-        pairs += run.sum(axis=1, dtype=np.intp)
-    return pairs
