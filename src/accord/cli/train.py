@@ -96,6 +96,8 @@ def _train(path: Path, out: Path | None, networks: list[int] | None) -> None:
             err=True,
         )
         raise typer.Exit(130) from None
+    for note in result.notes:
+        typer.echo(f"accord: {note}", err=True)
     for number, why in result.failed.items():
         typer.echo(f"accord: network {number} was stopped: {why}", err=True)
     typer.echo(f"{folder}: trained. Next: accord score {folder}/{spec.record.splits[0]}", err=True)

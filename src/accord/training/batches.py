@@ -65,6 +65,11 @@ class ImageBatches:
     def __len__(self) -> int:
         return len(self._images)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether all images lie on the device."""
+        return isinstance(self._images, Tensor)
+
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
         """Return some images (sample, channel, row, column)."""
         images = (self._read(chosen).float() - self._mean) / self._spread

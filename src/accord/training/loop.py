@@ -102,7 +102,7 @@ def train(
                     )
                     set_rate(optimizer, lr)
                     chosen = draws.order[step * recipe.batch : (step + 1) * recipe.batch]
-                    with _out_of_memory_named(), _precision(device, recipe.bfloat16):
+                    with _out_of_memory_named(), precision(device, recipe.bfloat16):
                         logits = network(samples.take(chosen, draws))
                         value = loss(logits.float(), labels[chosen.to(device)], chosen.to(device))
                         optimizer.zero_grad()
@@ -112,10 +112,7 @@ def train(
             position = mark
             mean = total.item() / (min(mark * recipe.batch, len(samples)) - first)
             if not math.isfinite(mean):
-                raise TrainingError(
-                    f"the loss became {mean} in epoch {epoch} at learning rate {lr:g}. "
-                    "A smaller rate, a warm-up, or float32 instead of bfloat16 may help."
-                )
+                raise diverged(mean, epoch, lr)
             if epoch in marks:
                 done = mark == steps
                 yield Moment(
@@ -140,19 +137,31 @@ def predict_probabilities(
         _evaluating(network),
         torch.inference_mode(),
         _out_of_memory_named(),
-        _precision(samples.device, bfloat16),
+        precision(samples.device, bfloat16),
     ):
         logits = torch.cat([network(samples.take(part)).float() for part in parts], dim=-2)
         probabilities: NDArray[np.float32] = logits.softmax(dim=-1).cpu().numpy()
     return probabilities
 
 
-def build_optimizer(network: nn.Module, spec: OptimizerSpec) -> torch.optim.Optimizer:
+def build_optimizer(
+    network: nn.Module, spec: OptimizerSpec, *, fused: bool | None = None
+) -> torch.optim.Optimizer:
     """Build the optimizer that a spec names; what members own learns at half the rate."""
     groups = parameter_groups(network, lr=spec.lr, weight_decay=spec.weight_decay)
     if spec.kind == "adamw":
-        return torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas)
-    return torch.optim.SGD(groups, lr=spec.lr, momentum=spec.momentum, nesterov=spec.nesterov)
+        return torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas, fused=fused)
+    return torch.optim.SGD(
+        groups, lr=spec.lr, momentum=spec.momentum, nesterov=spec.nesterov, fused=fused
+    )
+
+
+def diverged(loss: float, epoch: int, lr: float) -> TrainingError:
+    """Say that a loss is not a number any more, and what may help."""
+    return TrainingError(
+        f"the loss became {loss} in epoch {epoch} at learning rate {lr:g}. "
+        "A smaller rate, a warm-up, or float32 instead of bfloat16 may help."
+    )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
@@ -195,8 +204,9 @@ def _evaluating(network: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _precision(device: torch.device, bfloat16: bool) -> Iterator[None]:
-    with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
+def precision(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Iterator[None]:
+    """Compute in bfloat16 where that is safe, if asked; a captured step must not cache weights."""
+    with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache):
         yield
 
 

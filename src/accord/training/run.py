@@ -2,20 +2,22 @@
 
 import contextlib
 import difflib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from accord.errors import ChoiceError, SpecError, TrainingError
 from accord.store.places import Folder
-from accord.training.batches import Batches
+from accord.training.batches import Batches, ImageBatches
 from accord.training.checkpoints import State
 from accord.training.keeping import Checkpoints, Keeper, Run, write_metrics
+from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Moment, Recipe, moments_of, train
 from accord.training.losses import build_loss
 from accord.training.material import Material, prepare_material
@@ -34,6 +36,7 @@ class RunResult:
 
     out: Path
     failed: dict[int, str]  # network -> why it was stopped
+    notes: tuple[str, ...] = ()  # for people to read
 
 
 def default_out(spec: Spec) -> Path:
@@ -68,62 +71,147 @@ def train_run(
     members = _chosen(members_of(spec), networks)
     _claim(spec, out, source)
     run = Run(spec, prepare_material(spec), out, choose_device())
-    failed = {}
-    for member in members:
-        try:
-            for moment in _train_member(member, run):
-                if progress is not None:
-                    total, epochs = len(members_of(spec)), spec.train.epochs
-                    progress(member.number, total, moment.progress, epochs, moment.loss)
-        except TrainingError as error:
-            failed[member.number] = str(error)
+    failed: dict[int, str] = {}
+    total, epochs = len(members_of(spec)), spec.train.epochs
+    notes: list[str] = []
+    for member, reached in _train_members(members, run, notes):
+        if isinstance(reached, TrainingError):
+            failed[member.number] = str(reached)
+        elif progress is not None:
+            progress(member.number, total, reached.progress, epochs, reached.loss)
     write_metrics(out / spec.record.splits[0], out / "metrics.csv")
-    return RunResult(out, failed)
+    return RunResult(out, failed, tuple(notes))
 
 
-def _train_member(member: Member, run: Run) -> Iterator[Moment]:
-    recipe = recipe_for(run.spec, member, run.device)
-    samples = run.batches("train", member, augment=recipe.augment)
+def _train_members(
+    members: Sequence[Member], run: Run, notes: list[str]
+) -> Iterator[tuple[Member, Moment | TrainingError]]:
+    """Train in lockstep where that is possible, else one network after the other."""
+    if run.device.type == "cuda":
+        with contextlib.ExitStack() as stack:
+            starts = [_Start(member, run, stack) for member in members]
+            waiting = [start for start in starts if not start.finished]
+            reason = _why_not(waiting)
+            if reason is None:
+                yield from _together(waiting, run)
+                return
+            if len(waiting) > 1:
+                notes.append(f"the networks were trained one after the other: {reason}")
+    for member in members:
+        yield from _alone(member, run)
+
+
+def _why_not(starts: Sequence["_Start"]) -> str | None:
+    if not starts:
+        return "all are trained"
+    if not all(start.trainable for start in starts):
+        return "a network only guesses"
+    return why_not(starts[0].samples, [start.entrant for start in starts])
+
+
+def _together(
+    starts: Sequence["_Start"], run: Run
+) -> Iterator[tuple[Member, Moment | TrainingError]]:
+    samples = cast("ImageBatches", starts[0].samples)
+    entrants = [start.entrant for start in starts]
+    for position, reached in train_side_by_side(entrants, samples, _given(run.material)):
+        start = starts[position]
+        if isinstance(reached, Moment):
+            start.keep(reached)
+        yield start.member, reached
+
+
+def _alone(member: Member, run: Run) -> Iterator[tuple[Member, Moment | TrainingError]]:
     with contextlib.ExitStack() as stack:
-        splits = run.spec.record.splits
-        keepers = [stack.enter_context(Keeper(split, member, run)) for split in splits]
-        total = moments_of(recipe, len(samples))
-        if all(keeper.recorded >= total for keeper in keepers):
+        start = _Start(member, run, stack)
+        if start.finished:
             return
-        network = _build_network(run.spec, member, run.material)
-        checkpoints = Checkpoints(member, run)
-        state = checkpoints.state()
-        for moment in _moments(network, member, run.material, samples, recipe, state):
-            for keeper in keepers:
-                keeper.keep(network, moment, recipe)
-            checkpoints.keep(network, moment)
-            yield moment
+        try:
+            for moment in _moments(start, run.material):
+                start.keep(moment)
+                yield member, moment
+        except TrainingError as error:
+            yield member, error
 
 
-def _moments(
-    network: nn.Module,
-    member: Member,
-    material: Material,
-    samples: Batches,
-    recipe: Recipe,
-    state: State | None,
-) -> Iterator[Moment]:
-    if not getattr(network, "trainable", True):
-        yield from _untrained(network, recipe, len(samples), samples.device)
+class _Start:
+    """One network about to be trained: what it sees, where it stands, what keeps it."""
+
+    def __init__(self, member: Member, run: Run, stack: contextlib.ExitStack) -> None:
+        self.member, self._run = member, run
+        self.recipe = recipe_for(run.spec, member, run.device)
+        splits = run.spec.record.splits
+        self._keepers = [stack.enter_context(Keeper(split, member, run)) for split in splits]
+        self._checkpoints = Checkpoints(member, run)
+
+    @functools.cached_property
+    def samples(self) -> Batches:
+        """The samples to train on."""
+        return self._run.batches("train", self.member, augment=self.recipe.augment)
+
+    @functools.cached_property
+    def network(self) -> nn.Module:
+        """The network, with its first weights."""
+        return _build_network(self._run.spec, self.member, self._run.material)
+
+    @functools.cached_property
+    def loss(self) -> nn.Module:
+        """What it minimises."""
+        kind, options = self.member.loss.kind, self.member.loss.options
+        samples, classes = len(self._run.material.splits["train"]), self._run.material.classes
+        return build_loss(kind, samples=samples, classes=classes, **options)
+
+    @functools.cached_property
+    def state(self) -> State | None:
+        """Where to go on from."""
+        return self._checkpoints.state()
+
+    @property
+    def finished(self) -> bool:
+        """Whether every moment is recorded."""
+        total = moments_of(self.recipe, len(self._run.material.splits["train"]))
+        return all(keeper.recorded >= total for keeper in self._keepers)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether there is anything to train; a network that guesses has nothing."""
+        return bool(getattr(self.network, "trainable", True))
+
+    @functools.cached_property
+    def entrant(self) -> Entrant:
+        """Return it as the lockstep takes it."""
+        return Entrant(self.network, self.loss, self.recipe, self.member.seed, self.state)
+
+    def keep(self, moment: Moment) -> None:
+        """Record, and write the checkpoints that are due."""
+        for keeper in self._keepers:
+            keeper.keep(self.network, moment, self.recipe)
+        self._checkpoints.keep(self.network, moment)
+
+
+def _moments(start: _Start, material: Material) -> Iterator[Moment]:
+    if not start.trainable:
+        yield from _untrained(start.network, start.recipe, start.samples)
         return
-    given = torch.from_numpy(material.splits["train"].labels.astype(np.int64))
-    loss = build_loss(
-        member.loss.kind, samples=len(samples), classes=material.classes, **member.loss.options
+    yield from train(
+        start.network,
+        start.loss,
+        start.samples,
+        _given(material),
+        recipe=start.recipe,
+        seed=start.member.seed,
+        state=start.state,
     )
-    yield from train(network, loss, samples, given, recipe=recipe, seed=member.seed, state=state)
 
 
-def _untrained(
-    network: Any, recipe: Recipe, samples: int, device: torch.device
-) -> Iterator[Moment]:
+def _given(material: Material) -> Tensor:
+    return torch.from_numpy(material.splits["train"].labels.astype(np.int64))
+
+
+def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[Moment]:
     """Let a network that only guesses guess anew at every moment."""
-    network.to(device)
-    total = moments_of(recipe, samples)
+    network.to(samples.device)
+    total = moments_of(recipe, len(samples))
     for number in range(total):
         network.start_epoch(number)
         progress = recipe.epochs * (number + 1) / total
