@@ -16,7 +16,14 @@ from torch import Tensor, nn
 from accord.errors import TrainingError
 from accord.training.batches import ImageBatches, reach_of
 from accord.training.checkpoints import State, state_of
-from accord.training.loop import Moment, Recipe, build_optimizer, diverged, precision
+from accord.training.loop import (
+    Moment,
+    Recipe,
+    build_optimizer,
+    diverged,
+    out_of_memory_named,
+    precision,
+)
 from accord.training.schedules import rate_at
 from accord.training.seeds import Draws, draw_epoch
 
@@ -62,9 +69,13 @@ def train_side_by_side(
 
     All entrants train for the same epochs, in batches of the same size; those that go on from a
     later state join when the others have caught up.
+
+    Raises:
+        TrainingError: the device is out of memory; the graphs take all they need at the start.
     """
     labels = labels.to(samples.device)
-    lanes = dict(enumerate(_Lane(entrant, samples, labels) for entrant in entrants))
+    with out_of_memory_named():
+        lanes = dict(enumerate(_Lane(entrant, samples, labels) for entrant in entrants))
     recipe = entrants[0].recipe
     every, number = round(recipe.every), 0
     for epoch in range(recipe.epochs):

@@ -102,7 +102,7 @@ def train(
                     )
                     set_rate(optimizer, lr)
                     chosen = draws.order[step * recipe.batch : (step + 1) * recipe.batch]
-                    with _out_of_memory_named(), precision(device, recipe.bfloat16):
+                    with out_of_memory_named(), precision(device, recipe.bfloat16):
                         logits = network(samples.take(chosen, draws))
                         value = loss(logits.float(), labels[chosen.to(device)], chosen.to(device))
                         optimizer.zero_grad()
@@ -136,7 +136,7 @@ def predict_probabilities(
     with (
         _evaluating(network),
         torch.inference_mode(),
-        _out_of_memory_named(),
+        out_of_memory_named(),
         precision(samples.device, bfloat16),
     ):
         logits = torch.cat([network(samples.take(part)).float() for part in parts], dim=-2)
@@ -211,7 +211,8 @@ def precision(device: torch.device, bfloat16: bool, *, cache: bool = True) -> It
 
 
 @contextmanager
-def _out_of_memory_named() -> Iterator[None]:
+def out_of_memory_named() -> Iterator[None]:
+    """Turn a device's lack of memory into an error that says what to do."""
     try:
         yield
     except torch.OutOfMemoryError as error:
