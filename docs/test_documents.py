@@ -21,7 +21,9 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md")]
+)
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(
     r"(?P<exempt><!-- not run: .+? -->\n\s*)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S
@@ -91,7 +93,8 @@ def run_console(block, folder, name):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_the_document_shows_runs(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for folder in ("examples", "results"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / "Makefile").symlink_to(ROOT / "Makefile")
     names = {"__name__": "__main__"}
     for block in blocks_of(document):

@@ -16,6 +16,7 @@ class Bar:
         self._bar: Any = None
         self._task: Any = None
         self._last_line = time.monotonic()
+        self._reached: dict[int, float] = {}
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -54,8 +55,9 @@ class Bar:
     ) -> None:
         """Show that one network has reached a moment of its training."""
         text = f"{self._what} network {network}, epoch {progress:g} of {epochs}, loss {loss:.2f}"
-        done = round(1000 * (network * epochs + progress))
-        self._show(text, done, 1000 * networks * epochs, line=progress == epochs)
+        self._reached[network] = progress  # networks may train side by side
+        done = round(100 * sum(self._reached.values()) / (networks * epochs))
+        self._show(text, done, 100, line=progress == epochs)
 
     def samples(self, done: int, total: int) -> None:
         """Show that some of the work is done."""
