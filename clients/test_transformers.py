@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import accord
 from accord.errors import SpecError
@@ -30,6 +31,7 @@ def bert(tmp_path_factory):
         intermediate_size=32,
         max_position_embeddings=32,
     )
+    torch.manual_seed(0)  # the network on disk has to be the same in every run
     transformers.BertForSequenceClassification(facts).save_pretrained(folder)
     return folder
 
@@ -81,7 +83,8 @@ def test_texts_and_pairs_of_texts_are_trained_and_recorded(bert, tmp_path, kind,
     assert record.epochs == 16
     assert record.progress[:2] == (0.5, 1.0)
     scores = {one.rule: one.accuracy for one in record.score()}
-    assert scores["majority"] > 0.8, scores
+    # Not the majority: of two networks that differ, it takes the smaller class.
+    assert scores["probability-average"] > 0.8, scores
 
 
 def test_an_interrupted_training_of_texts_goes_on_to_the_same_bits(bert, tmp_path):
