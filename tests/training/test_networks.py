@@ -23,14 +23,6 @@ NARROW = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def build_narrow(name, *, classes=10, channels=3, size=8, seed=0, **options):
     sizes = {"classes": classes, "channels": channels, "size": size, "seed": seed}
     return build(name, **sizes, **NARROW.get(name, {}), **options)

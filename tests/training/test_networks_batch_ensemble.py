@@ -28,14 +28,6 @@ NARROW = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def new_network(name="small-cnn"):
     """In float64, its batch norms as after some training."""
     sizes = {"classes": 5, "channels": 3, "size": 8, "seed": 0}

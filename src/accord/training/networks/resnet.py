@@ -3,7 +3,7 @@
 Weights are named as torchvision names them, so that published ones can be loaded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -66,9 +66,9 @@ class Bottleneck(nn.Module):
 class ResNet(nn.Module):
     """A stem, four stages of residual blocks, an average over the whole image, one linear layer.
 
+    A subclass names the kind of block and how many each stage has.
+
     Args:
-        block: the kind of residual block.
-        depths: how many blocks each stage has.
         classes: how many classes to tell apart.
         channels: how many channels an image has.
         size: the image's rows and columns; they choose the stem.
@@ -79,11 +79,11 @@ class ResNet(nn.Module):
 
     last_layer: ClassVar = "fc"
     smallest: ClassVar = 1
+    block: ClassVar[type[BasicBlock | Bottleneck]]
+    depths: ClassVar[tuple[int, int, int, int]]
 
     def __init__(
         self,
-        block: type[BasicBlock | Bottleneck],
-        depths: Sequence[int],
         *,
         classes: int,
         channels: int = 3,
@@ -93,6 +93,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         stem = settle_stem(stem, size=size)
+        block, depths = self.block, self.depths
         self.conv1 = stem_convolution(channels, width, stem=stem)
         self.bn1 = nn.BatchNorm2d(width)
         self.maxpool = stem_pool(stem=stem)
@@ -119,33 +120,15 @@ class ResNet18(ResNet):
     11173962
     """
 
-    def __init__(
-        self,
-        *,
-        classes: int,
-        channels: int = 3,
-        size: Size = 32,
-        stem: Stem | None = None,
-        width: int = 64,
-    ) -> None:
-        sizes = {"classes": classes, "channels": channels, "width": width}
-        super().__init__(BasicBlock, (2, 2, 2, 2), **sizes, size=size, stem=stem)
+    block = BasicBlock
+    depths = (2, 2, 2, 2)
 
 
 class ResNet50(ResNet):
     """The residual network of 50 layers; its arguments are those of `ResNet`."""
 
-    def __init__(
-        self,
-        *,
-        classes: int,
-        channels: int = 3,
-        size: Size = 32,
-        stem: Stem | None = None,
-        width: int = 64,
-    ) -> None:
-        sizes = {"classes": classes, "channels": channels, "width": width}
-        super().__init__(Bottleneck, (3, 4, 6, 3), **sizes, size=size, stem=stem)
+    block = Bottleneck
+    depths = (3, 4, 6, 3)
 
 
 def project(channels: int, width: int, stride: int) -> nn.Module:
