@@ -12,6 +12,7 @@ Each descends from `AccordError` and from the built-in that a caller would guess
     ├── SourceError          (ValueError)         a file to import is not what it should be
     ├── StorageError         (OSError)            the disk or the object store refused
     ├── TrainingError        (RuntimeError)       a network cannot be trained on
+    │   └── NotCapturable                         a step cannot be held in a CUDA graph
     └── RecordError          (ValueError)
         ├── RecordMissing    (FileNotFoundError)  nothing there
         ├── NotARecord                            something else is there, or half a record
@@ -80,6 +81,10 @@ class StorageError(AccordError, OSError):
 
 class TrainingError(AccordError, RuntimeError):
     """Training cannot go on: no network is left, or the device ran out of memory."""
+
+
+class NotCapturable(TrainingError):
+    """A network does something that a CUDA graph cannot hold; the readable loop can train it."""
 
 
 class RecordError(AccordError, ValueError):

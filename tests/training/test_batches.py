@@ -4,14 +4,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accord.training.augmentation import augment, crop_images, reach_of, shift_images
 from accord.training.batches import (
     ImageBatches,
     TableBatches,
-    augment,
     channel_statistics,
     column_statistics,
-    reach_of,
-    shift_images,
+    stream_batches,
 )
 from accord.training.seeds import Draws, OwnRandomness, derive_seed, draw_epoch
 
@@ -43,7 +42,12 @@ def test_fast_shift_equals_the_slow_one(data, pixels, rows, columns):
 
 def test_images_are_flipped_and_moved_as_drawn_for_each_of_them():
     images = torch.arange(1.0, 28).reshape(3, 1, 3, 3)
-    draws = Draws(torch.arange(9), torch.arange(9) % 2 == 1, torch.ones(9, 2, dtype=torch.long))
+    draws = Draws(
+        torch.arange(9),
+        torch.arange(9) % 2 == 1,
+        torch.ones(9, 2, dtype=torch.long),
+        torch.tensor([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1 / 3, 1 / 3]])[[0, 0, 1, 0, 0, 0, 0, 0, 0]],
+    )
     chosen = torch.tensor([4, 7, 2])
     flipped = augment(images, chosen, draws, kinds=("flip",))
     assert torch.equal(flipped[0], images[0])
@@ -51,6 +55,88 @@ def test_images_are_flipped_and_moved_as_drawn_for_each_of_them():
     moved = augment(images, chosen, draws, kinds=("shift",))
     assert torch.equal(moved[2], slowly_shifted(images[2], 1, 1))
     assert torch.equal(augment(images, chosen, draws, kinds=()), images)
+    cropped = augment(images, chosen, draws, kinds=("resized-crop",))
+    torch.testing.assert_close(cropped[:2], images[:2])
+    torch.testing.assert_close(cropped[2], slowly_cropped(images[2], 0, 0, 1 / 3, 1 / 3))
+
+
+def slowly_cropped(image, top, left, height, width):
+    """Pixel by pixel, each the mean of its four neighbours by distance: (channel, row, column)."""
+    rows, columns = image.shape[1:]
+    cropped = torch.empty_like(image)
+    for row in range(rows):
+        for column in range(columns):
+            y = min(max((top + (row + 0.5) / rows * height) * rows - 0.5, 0), rows - 1)
+            x = min(max((left + (column + 0.5) / columns * width) * columns - 0.5, 0), columns - 1)
+            above, before = int(y), int(x)
+            below, after = min(above + 1, rows - 1), min(before + 1, columns - 1)
+            down, right = y - above, x - before
+            cropped[:, row, column] = (
+                image[:, above, before] * (1 - down) * (1 - right)
+                + image[:, above, after] * (1 - down) * right
+                + image[:, below, before] * down * (1 - right)
+                + image[:, below, after] * down * right
+            )
+    return cropped
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 1000))
+def test_fast_crop_equals_the_slow_one(rows, columns, seed):
+    windows = draw_epoch(3, seed=seed, epoch=0, windows=True).windows
+    images = torch.arange(1.0, 3 * 2 * rows * columns + 1).reshape(3, 2, rows, columns)
+    slow = [
+        slowly_cropped(image, *window)
+        for image, window in zip(images, windows.tolist(), strict=True)
+    ]
+    torch.testing.assert_close(
+        crop_images(images, windows), torch.stack(slow), rtol=1e-4, atol=1e-3
+    )
+
+
+def test_windows_lie_inside_the_image_and_have_the_areas_and_forms_they_should():
+    windows = draw_epoch(5000, seed=1, epoch=2, windows=True).windows
+    top, left, height, width = windows.unbind(dim=1)
+    for start, size in ((top, height), (left, width)):
+        assert start.min() >= 0
+        assert (start + size).max() <= 1 + 1e-6
+    area, form = height * width, width / height
+    assert 0.08 <= area.min() < 0.1
+    assert 0.98 < area.max() <= 1
+    assert abs(area.mean().item() - 0.54) < 0.03  # the middle of 0.08..1, less what is cut
+    assert form.min() == pytest.approx(3 / 4, abs=0.01)
+    assert form.max() == pytest.approx(4 / 3, abs=0.01)
+    assert len(draw_epoch(5, seed=1, epoch=2).windows) == 0
+
+
+class Files:
+    """Images on disk that remember how they were asked for."""
+
+    def __init__(self):
+        self.streamed = 0
+
+    def __len__(self):
+        return 6
+
+    def read(self, indices):
+        return np.asarray(indices, np.uint8).reshape(-1, 1, 1, 1) * np.ones((1, 1, 2, 2), np.uint8)
+
+    def stream(self, batches):
+        for batch in batches:
+            self.streamed += 1
+            yield self.read(batch)
+
+
+def test_files_are_streamed_and_what_is_in_memory_is_taken():
+    files = Files()
+    one = {"device": CPU, "mean": np.zeros(1, np.float32), "spread": np.ones(1, np.float32)}
+    on_disk = ImageBatches(files, **one)
+    in_memory = ImageBatches(files.read(np.arange(6)), **one)
+    parts = torch.tensor([3, 1, 0, 5, 4]).split(2)
+    for streamed, taken in zip(
+        stream_batches(on_disk, parts), stream_batches(in_memory, parts), strict=True
+    ):
+        assert torch.equal(streamed, taken)
+    assert files.streamed == 3
 
 
 def test_crops_reach_four_pixels_and_shifts_one():

@@ -1,20 +1,26 @@
 """What can be said of the lockstep without a GPU: when it is not used, and why."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.exc import InternalTorchDynamoError
 
+from accord.errors import ChoiceError, NotCapturable
 from accord.training import lockstep
-from accord.training.batches import ImageBatches, TableBatches
-from accord.training.lockstep import Entrant, why_not
+from accord.training.batches import ImageBatches, TableBatches, TextBatches
+from accord.training.checkpoints import State
+from accord.training.lockstep import Entrant, compute_loss, why_not
 from accord.training.loop import Recipe
 from accord.training.losses import CrossEntropy
-from accord.training.spec import OptimizerSpec
+from accord.training.seeds import draw_epoch
 
 CPU = torch.device("cpu")
 ONE = {"mean": np.zeros(1, np.float32), "spread": np.ones(1, np.float32)}
 IMAGES = ImageBatches(np.zeros((4, 1, 2, 2), np.uint8), device=CPU, **ONE)
+ROWS = TableBatches(np.zeros((4, 1), np.float32), device=CPU, **ONE)
 
 
 class Files:
@@ -25,12 +31,9 @@ class Files:
         return np.zeros((len(indices), 1, 2, 2), np.uint8)
 
 
-def entrants(*, count=2, network=None, **recipe):
-    network = network or nn.Linear(1, 1)
-    return [
-        Entrant(network, CrossEntropy(), Recipe(**{"epochs": 2, **recipe}), seed)
-        for seed in range(count)
-    ]
+def entrants(*, count=2):
+    recipe = Recipe(epochs=2)
+    return [Entrant(nn.Linear(1, 1), CrossEntropy(), recipe, seed) for seed in range(count)]
 
 
 @pytest.fixture
@@ -43,24 +46,66 @@ def test_without_a_gpu_there_is_no_lockstep(monkeypatch):
     assert why_not(IMAGES, entrants()) == "there is no CUDA device"
 
 
-def test_images_in_memory_go_in_lockstep(gpu):
-    assert why_not(IMAGES, entrants()) is None
+@pytest.mark.parametrize("samples", [IMAGES, ROWS])
+def test_images_and_rows_in_memory_go_in_lockstep(gpu, samples):
+    assert why_not(samples, entrants()) is None
 
 
 @pytest.mark.parametrize(
     ("samples", "given", "reason"),
     [
         (IMAGES, {"count": 1}, "there is one network"),
-        (ImageBatches(Files(), device=CPU, **ONE), {}, "the samples are not images in memory"),
-        (TableBatches(np.zeros((4, 1), np.float32), device=CPU, **ONE), {}, "not images in memory"),
-        (IMAGES, {"optimizer": OptimizerSpec(kind="adamw")}, "an optimizer is not SGD"),
-        (IMAGES, {"every": 0.5}, "fractions of an epoch are recorded"),
-        (IMAGES, {"network": nn.Sequential(nn.Dropout(0.5))}, "draws random numbers of its own"),
+        (ImageBatches(Files(), device=CPU, **ONE), {}, "not images or rows in memory"),
+        (TextBatches(np.zeros((4, 2, 3), np.int32), device=CPU), {}, "not images or rows"),
     ],
 )
 def test_what_cannot_go_in_lockstep_is_told_why(gpu, samples, given, reason):
     assert reason in why_not(samples, entrants(**given))
 
 
-def test_a_dropout_of_nothing_is_no_obstacle(gpu):
-    assert why_not(IMAGES, entrants(network=nn.Sequential(nn.Dropout(0.0)))) is None
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # its compiler
+
+
+def choose(*, steps=100, state=None):
+    network = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU(), nn.Linear(1, 1)))
+    some = [Entrant(network, CrossEntropy(), Recipe(epochs=10), 0, state) for _ in range(3)]
+    return lockstep._choose_compute(some, steps)
+
+
+def test_a_run_is_compiled_if_it_is_long_enough_to_pay(monkeypatch):
+    monkeypatch.delenv("ACCORD_COMPILE", raising=False)
+    assert choose(steps=99) is compute_loss  # 3 networks × 10 epochs × 99 < 1500 × 2 layers
+    assert choose(steps=100) is not compute_loss
+    begun = State(epochs=1, weights={}, optimizer={}, loss={})
+    assert choose(steps=100, state=begun) is compute_loss
+
+
+def test_the_environment_says_whether_to_compile(monkeypatch):
+    monkeypatch.setenv("ACCORD_COMPILE", "never")
+    assert choose(steps=10**6) is compute_loss
+    monkeypatch.setenv("ACCORD_COMPILE", "always")
+    assert choose(steps=1) is not compute_loss
+    monkeypatch.setenv("ACCORD_COMPILE", "yes")
+    with pytest.raises(ChoiceError, match="ACCORD_COMPILE must be auto, always or never; got 'yes"):
+        choose()
+
+
+def test_a_compiler_that_fails_is_told_of_and_done_without(monkeypatch, caplog):
+    def fail(*_):
+        raise InternalTorchDynamoError("no compiler\nand more")
+
+    monkeypatch.setattr(lockstep.torch, "compile", lambda *_, **__: fail)
+    monkeypatch.setenv("ACCORD_COMPILE", "always")
+    compute = choose()
+    draws = draw_epoch(4, seed=0, epoch=0)
+    given = (nn.Flatten(), CrossEntropy(), IMAGES, draws, torch.tensor([0, 1, 2, 3]), draws.order)
+    assert [compute(*given).item() for _ in range(2)] == pytest.approx([math.log(4)] * 2)
+    assert caplog.messages == ["the networks are trained uncompiled: no compiler"]
+
+
+def test_what_a_graph_cannot_hold_is_named_and_lack_of_memory_is_not():
+    named = r"held in a CUDA graph \(operation not permitted\)"
+    with pytest.raises(NotCapturable, match=named), lockstep._only_what_graphs_hold():
+        raise RuntimeError("operation not permitted\nat line 3")
+    with pytest.raises(torch.OutOfMemoryError), lockstep._only_what_graphs_hold():
+        raise torch.OutOfMemoryError("full")

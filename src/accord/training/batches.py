@@ -1,16 +1,15 @@
 """Samples as a network sees them: on its device, scaled, and augmented for training."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
+from accord.training.augmentation import augment
 from accord.training.seeds import Draws
-
-REACH = {"crop": 4, "shift": 1}  # pixels an image may move, each way
 
 
 class Batches(Protocol):
@@ -37,6 +36,21 @@ class Readable(Protocol):
     def read(self, indices: NDArray[np.intp]) -> NDArray[np.uint8]:
         """Return images (sample, channel, row, column)."""
         ...
+
+    def stream(self, batches: Iterable[NDArray[np.intp]]) -> Iterator[NDArray[np.uint8]]:
+        """Yield the images of batch after batch, reading the next ones meanwhile."""
+        ...
+
+
+def stream_batches(
+    samples: Batches, parts: Sequence[Tensor], draws: Draws | None = None
+) -> Iterator[Tensor]:
+    """Yield part after part of the samples; files are decoded while the network computes."""
+    if isinstance(samples, ImageBatches) and not samples.in_memory:
+        yield from samples.stream(parts, draws)
+    else:
+        for part in parts:
+            yield samples.take(part, draws)
 
 
 class ImageBatches:
@@ -72,15 +86,25 @@ class ImageBatches:
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
         """Return some images (sample, channel, row, column)."""
-        images = (self._read(chosen).float() - self._mean) / self._spread
-        if draws is not None:
-            images = augment(images, chosen, draws, kinds=self._augment)
-        return images.contiguous(memory_format=torch.channels_last)
-
-    def _read(self, chosen: Tensor) -> Tensor:
         if isinstance(self._images, Tensor):
-            return self._images[chosen.to(self.device)]
-        return torch.from_numpy(self._images.read(chosen.numpy())).to(self.device)
+            images = self._images[chosen.to(self.device)]
+        else:
+            images = torch.from_numpy(self._images.read(chosen.numpy())).to(self.device)
+        return self._ready(images, chosen, draws)
+
+    def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
+        """Yield part after part of images that lie on disk, decoding ahead."""
+        if isinstance(self._images, Tensor):
+            raise TypeError("images in memory are taken, not streamed")
+        blocks = self._images.stream(part.numpy() for part in parts)
+        for part, images in zip(parts, blocks, strict=True):
+            yield self._ready(torch.from_numpy(images).to(self.device), part, draws)
+
+    def _ready(self, images: Tensor, chosen: Tensor, draws: Draws | None) -> Tensor:
+        scaled = (images.float() - self._mean) / self._spread
+        if draws is not None:
+            scaled = augment(scaled, chosen, draws, kinds=self._augment)
+        return scaled.contiguous(memory_format=torch.channels_last)
 
 
 class TableBatches:
@@ -124,52 +148,6 @@ class TextBatches:
         taken = self._tokens[chosen.to(self.device)]
         longest = int(taken[:, 1].sum(dim=1).max())
         return taken[:, :, :longest].long()
-
-
-def augment(
-    images: Tensor,  # (sample, channel, row, column), already scaled: what comes in is the mean
-    chosen: Tensor,  # (sample,)
-    draws: Draws,
-    *,
-    kinds: tuple[str, ...],
-) -> Tensor:
-    """Mirror and move images as an epoch's draws say."""
-    if "flip" in kinds:
-        flips = draws.flips[chosen].to(images.device).view(-1, 1, 1, 1)
-        images = torch.where(flips, images.flip(3), images)
-    pixels = reach_of(kinds)
-    if pixels:
-        images = shift_images(images, draws.moves[chosen].to(images.device), pixels=pixels)
-    return images
-
-
-def reach_of(kinds: tuple[str, ...]) -> int:
-    """Return how many pixels these augmentations move an image at most."""
-    return max((REACH[kind] for kind in kinds if kind in REACH), default=0)
-
-
-def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
-    """Move each image down and to the right by its own two numbers of pixels.
-
-    What leaves the image is lost; what comes in is zero.
-
-    Args:
-        images: (sample, channel, row, column).
-        moves: (sample, 2), whole numbers in -pixels..pixels.
-        pixels: the furthest move there may be.
-
-    >>> image = torch.tensor([[[[1, 2], [3, 4]]]])
-    >>> shift_images(image, torch.tensor([[0, 1]]), pixels=1)
-    tensor([[[[0, 1],
-              [0, 3]]]])
-    """
-    rows, columns = images.shape[2:]
-    padded = functional.pad(images, [pixels] * 4)
-    # Every window of the image's size, as a view: (sample, channel, top, left, row, column).
-    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)
-    # Moving the content down means looking at it through a window further up.
-    top, left = (pixels - moves).unbind(dim=1)
-    return windows[torch.arange(len(images), device=images.device), :, top, left]
 
 
 def channel_statistics(

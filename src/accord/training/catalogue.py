@@ -2,7 +2,7 @@
 
 from accord.data.noise import NOISES
 from accord.data.readers import READERS
-from accord.training.batches import REACH
+from accord.training.augmentation import AUGMENTATIONS
 from accord.training.loop import OPTIMIZERS
 from accord.training.losses import LOSSES
 from accord.training.networks import NETWORKS
@@ -22,6 +22,6 @@ def catalogue() -> list[str]:
         "loss": LOSSES,
         "optimizer": OPTIMIZERS,
         "schedule": SCHEDULES,
-        "augment": ("flip", *REACH),
+        "augment": AUGMENTATIONS,
     }
     return [f"{kind}/{name}" for kind, names in kinds.items() for name in names]

@@ -2,32 +2,46 @@
 
 Launching kernels one by one keeps a GPU waiting for Python. Here a whole step (taking the batch,
 augmenting, forward, backward, optimizer) is captured once for each network and replayed on the
-network's own stream, so that one network's small kernels fill the gaps of another's. It takes
-order, augmentation and rates from where the readable loop takes them, and trains the same.
+network's own stream, so that one network's small kernels fill the gaps of another's. Long runs
+are compiled first, once for all networks that are alike. The lockstep takes order, augmentation
+and rates from where the readable loop takes them, and trains the same.
 """
 
+import contextlib
+import logging
 import math
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor, nn
 
-from accord.errors import TrainingError
-from accord.training.batches import ImageBatches, reach_of
+from accord.errors import ChoiceError, NotCapturable, TrainingError
+from accord.training.batches import Batches, ImageBatches, TableBatches
 from accord.training.checkpoints import State, state_of
 from accord.training.loop import (
     Moment,
     Recipe,
     build_optimizer,
     diverged,
+    draw_for,
+    marks_of,
+    number_of,
     out_of_memory_named,
     precision,
 )
 from accord.training.schedules import rate_at
-from accord.training.seeds import Draws, draw_epoch
+from accord.training.seeds import Draws, OwnRandomness, derive_seed
 
-WARM_UP = 3  # steps before a capture, in which libraries choose their algorithms
+WARM_UP: Final = 3  # steps before a capture, in which libraries choose their algorithms
+WORTH_COMPILING: Final = 1500  # steps of all networks, for each layer, from which on it pays
+COMPILE: Final = "ACCORD_COMPILE"  # the environment variable: auto, always or never
+
+_logger = logging.getLogger(__name__)
+
+Compute = Callable[[nn.Module, nn.Module, Batches, Draws, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,19 +65,15 @@ def _reasons(samples: object, entrants: Sequence[Entrant]) -> Iterator[str]:
         yield "there is no CUDA device"
     if len(entrants) < 2:
         yield "there is one network"
-    if not isinstance(samples, ImageBatches) or not samples.in_memory:
-        yield "the samples are not images in memory"
-    recipes = [entrant.recipe for entrant in entrants]
-    if any(recipe.optimizer.kind != "sgd" for recipe in recipes):
-        yield "an optimizer is not SGD"
-    if any(recipe.every < 1 for recipe in recipes):
-        yield "fractions of an epoch are recorded"
-    if any(_draws_numbers(entrant.network) for entrant in entrants):
-        yield "a network draws random numbers of its own"
+    if not (
+        isinstance(samples, TableBatches)
+        or (isinstance(samples, ImageBatches) and samples.in_memory)
+    ):
+        yield "the samples are not images or rows in memory"
 
 
 def train_side_by_side(
-    entrants: Sequence[Entrant], samples: ImageBatches, labels: Tensor
+    entrants: Sequence[Entrant], samples: Batches, labels: Tensor
 ) -> Iterator[tuple[int, Moment | TrainingError]]:
     """Train networks together; yields which one has reached a moment, or why it was stopped.
 
@@ -71,59 +81,146 @@ def train_side_by_side(
     later state join when the others have caught up.
 
     Raises:
+        NotCapturable: a network waits for the GPU in the middle of a step, say to print a value.
         TrainingError: the device is out of memory; the graphs take all they need at the start.
     """
     labels = labels.to(samples.device)
-    with out_of_memory_named():
-        lanes = dict(enumerate(_Lane(entrant, samples, labels) for entrant in entrants))
     recipe = entrants[0].recipe
-    every, number = round(recipe.every), 0
+    steps = math.ceil(len(samples) / recipe.batch)
+    compute = _choose_compute(entrants, steps)
+    randomness = OwnRandomness(derive_seed(entrants[0].seed, 0, 2), samples.device)
+    with out_of_memory_named(), _algorithms_tried(), randomness.active():
+        lanes = {
+            position: _Lane(entrant, samples, labels, compute)
+            for position, entrant in enumerate(entrants)
+        }
+    marks = marks_of(recipe, steps)
     for epoch in range(recipe.epochs):
         running = {position: lane for position, lane in lanes.items() if epoch >= lane.begin}
-        _run_epoch(list(running.values()), epoch)
-        marked = (epoch + 1) % every == 0 or epoch == recipe.epochs - 1
-        for position, lane in running.items():
-            reached = lane.finish_epoch(epoch, number)
-            if isinstance(reached, TrainingError):
-                del lanes[position]
-            if marked or isinstance(reached, TrainingError):
-                yield position, reached
-        number += marked
+        randomness = OwnRandomness(derive_seed(entrants[0].seed, epoch, 1), samples.device)
+        for lane in running.values():
+            lane.start_epoch(epoch)
+        done = 0
+        for mark in marks.get(epoch, [steps]):
+            with randomness.active():
+                _replay(list(running.values()), range(done, mark))
+            done = mark
+            for position, lane in list(running.items()):
+                reached = lane.reach(epoch, mark, marks)
+                if isinstance(reached, TrainingError):
+                    del lanes[position], running[position]
+                if reached is not None:
+                    yield position, reached
 
 
-def _run_epoch(lanes: Sequence["_Lane"], epoch: int) -> None:
+def _replay(lanes: Sequence["_Lane"], steps: range) -> None:
     for lane in lanes:
-        lane.start_epoch(epoch)
-    for step in range(lanes[0].steps if lanes else 0):
+        lane.start()
+    for step in steps:
         for lane in lanes:
             lane.replay(step)
     torch.cuda.synchronize()
 
 
+def _choose_compute(entrants: Sequence[Entrant], steps: int) -> Compute:
+    """Return what a step computes, compiled if the run is long enough for that to pay."""
+    left = [entrant.recipe.epochs - _begin(entrant) for entrant in entrants]
+    asked = os.environ.get(COMPILE, "auto")
+    if asked not in ("auto", "always", "never"):
+        raise ChoiceError(f"{COMPILE} must be auto, always or never; got {asked!r}")
+    pays = sum(left) * steps >= WORTH_COMPILING * _count_layers(entrants[0].network)
+    return _Compiled() if asked == "always" or (asked == "auto" and pays) else compute_loss
+
+
+def _count_layers(network: nn.Module) -> int:
+    return sum(1 for module in network.modules() if any(True for _ in module.parameters(False)))
+
+
+def _begin(entrant: Entrant) -> int:
+    return 0 if entrant.state is None else entrant.state.epochs
+
+
+def compute_loss(
+    network: nn.Module,
+    loss: nn.Module,
+    samples: Batches,
+    draws: Draws,
+    labels: Tensor,
+    chosen: Tensor,
+) -> Tensor:
+    """Return the loss of a network on some samples: all of a step but its backward half."""
+    logits = network(samples.take(chosen, draws))
+    value: Tensor = loss(logits.float(), labels[chosen], chosen)
+    return value
+
+
+class _Compiled:
+    """The same, compiled; as written where compiling fails.
+
+    One set of kernels serves all networks of one kind: their parameters are arguments to it.
+    """
+
+    def __init__(self) -> None:
+        self._compiled: Compute | None = torch.compile(compute_loss, dynamic=False)
+
+    def __call__(
+        self,
+        network: nn.Module,
+        loss: nn.Module,
+        samples: Batches,
+        draws: Draws,
+        labels: Tensor,
+        chosen: Tensor,
+    ) -> Tensor:
+        from torch._dynamo.exc import TorchDynamoException  # takes a second to import
+
+        if self._compiled is not None:
+            try:
+                return self._compiled(network, loss, samples, draws, labels, chosen)
+            except TorchDynamoException as error:
+                _logger.warning("the networks are trained uncompiled: %s", _first_line(error))
+                self._compiled = None
+        return compute_loss(network, loss, samples, draws, labels, chosen)
+
+
+@contextlib.contextmanager
+def _algorithms_tried() -> Iterator[None]:
+    """Let cuDNN try its algorithms while the graphs are captured, which then keep the fastest."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
 class _Lane:
     """One network with its stream, its graphs and the memory that they read."""
 
-    def __init__(self, entrant: Entrant, samples: ImageBatches, labels: Tensor) -> None:
+    def __init__(
+        self, entrant: Entrant, samples: Batches, labels: Tensor, compute: Compute
+    ) -> None:
         device, recipe = samples.device, entrant.recipe
         self._entrant, self._samples, self._labels = entrant, samples, labels
         self.steps = math.ceil(len(samples) / recipe.batch)
-        self.begin = 0 if entrant.state is None else entrant.state.epochs
+        self.begin = _begin(entrant)
         self._network = entrant.network.to(device)
         self._loss = entrant.loss.to(device)
+        self._compute = compute
         self._optimizer = build_optimizer(self._network, recipe.optimizer, fused=True)
         for group in self._optimizer.param_groups:
             group["lr"] = torch.tensor(group["lr"], device=device)
-        self._draws = _on_device(self._draw(0), device)
+        self._draws = Draws(*(value.to(device) for value in self._draw(0)))
         self._rates = torch.zeros(self.steps, device=device)
         self._step = torch.zeros(1, dtype=torch.long, device=device)
         self._total = torch.zeros((), device=device)
+        self._counted = 0  # samples in that total
         self._stream = torch.cuda.Stream()
         self._graphs = self._capture()
 
     def _draw(self, epoch: int) -> Draws:
-        recipe, seed = self._entrant.recipe, self._entrant.seed
-        reach = reach_of(recipe.augment)
-        return draw_epoch(len(self._samples), seed=seed, epoch=epoch, reach=reach)
+        entrant = self._entrant
+        return draw_for(entrant.recipe, len(self._samples), seed=entrant.seed, epoch=epoch)
 
     def _capture(self) -> dict[int, torch.cuda.CUDAGraph]:
         """Capture a step for each size of batch there is: the last may be smaller."""
@@ -135,52 +232,49 @@ class _Lane:
         self._network.train()
         graphs = {}
         self._stream.wait_stream(torch.cuda.current_stream())
-        for size in {whole, last}:
-            with torch.cuda.stream(self._stream):
-                for _ in range(WARM_UP):
-                    self._step.zero_()
-                    self._run_step(size)
-            torch.cuda.synchronize()
-            graphs[size] = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graphs[size], stream=self._stream):
-                self._run_step(size)
+        with _only_what_graphs_hold():
+            for size in dict.fromkeys([whole, last]):
+                # The last batch of an epoch is not worth compiling for.
+                compute = self._compute if size == whole else compute_loss
+                graphs[size] = self._capture_step(size, compute)
         torch.cuda.synchronize()
         self._rewind(kept, remembered)
         return graphs
 
+    def _capture_step(self, size: int, compute: Compute) -> torch.cuda.CUDAGraph:
+        with torch.cuda.stream(self._stream):
+            for _ in range(WARM_UP):
+                self._step.zero_()
+                self._run_step(size, compute)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self._stream):
+            self._run_step(size, compute)
+        return graph
+
     def _rewind(self, weights: dict[str, Tensor], remembered: dict[str, Tensor]) -> None:
         """Undo what warming up did, in place: the graphs keep reading the same memory."""
-        with torch.no_grad():
-            for values, there in (
-                (weights, self._network.state_dict()),
-                (remembered, self._loss.state_dict()),
-            ):
-                for name, value in values.items():
-                    there[name].copy_(value)
-            for state in self._optimizer.state.values():
-                for value in state.values():
-                    if isinstance(value, Tensor):
-                        value.zero_()
-            if self._entrant.state is not None:
-                self._restore(self._entrant.state)
+        _copy_into(self._network.state_dict(), weights)
+        _copy_into(self._loss.state_dict(), remembered)
+        for state in self._optimizer.state.values():
+            for value in state.values():
+                if isinstance(value, Tensor):
+                    value.zero_()
+        if self._entrant.state is not None:
+            self._restore(self._entrant.state)
 
     def _restore(self, state: State) -> None:
-        for there, values in (
-            (self._network.state_dict(), state.weights),
-            (self._loss.state_dict(), state.loss),
-        ):
-            for name, value in values.items():
-                there[name].copy_(value)
-        for index, parameter in enumerate(self._parameters()):
-            buffer = self._optimizer.state[parameter].get("momentum_buffer")
-            kept = state.optimizer.get(f"{index}.momentum_buffer")
-            if buffer is not None and kept is not None:
-                buffer.copy_(kept)
+        _copy_into(self._network.state_dict(), state.weights)
+        _copy_into(self._loss.state_dict(), state.loss)
+        parameters = [one for group in self._optimizer.param_groups for one in group["params"]]
+        there = {
+            f"{index}.{name}": value
+            for index, parameter in enumerate(parameters)
+            for name, value in self._optimizer.state[parameter].items()
+        }
+        _copy_into(there, state.optimizer)
 
-    def _parameters(self) -> list[Tensor]:
-        return [one for group in self._optimizer.param_groups for one in group["params"]]
-
-    def _run_step(self, size: int) -> None:
+    def _run_step(self, size: int, compute: Compute) -> None:
         recipe = self._entrant.recipe
         first = self._step * recipe.batch
         chosen = self._draws.order[first + torch.arange(size, device=self._samples.device)]
@@ -189,8 +283,9 @@ class _Lane:
             group["lr"].copy_(rate[0] * group["lr_factor"])
         self._optimizer.zero_grad(set_to_none=True)
         with precision(self._samples.device, recipe.bfloat16, cache=False):
-            logits = self._network(self._samples.take(chosen, self._draws))
-            value = self._loss(logits.float(), self._labels[chosen], chosen)
+            value = compute(
+                self._network, self._loss, self._samples, self._draws, self._labels, chosen
+            )
         value.backward()
         self._optimizer.step()
         self._total += value.detach() * size
@@ -212,34 +307,60 @@ class _Lane:
         ]
         self._rates.copy_(torch.tensor(rates))
         self._step.zero_()
+
+    def start(self) -> None:
+        """Make ready for some steps of the epoch."""
         self._total.zero_()
+        self._counted = 0
         self._network.train()
         self._stream.wait_stream(torch.cuda.current_stream())
 
     def replay(self, step: int) -> None:
         """Start one step; it runs while the next network's is started."""
-        left = len(self._samples) - step * self._entrant.recipe.batch
+        size = min(self._entrant.recipe.batch, len(self._samples) - self._first(step))
         with torch.cuda.stream(self._stream):
-            self._graphs[min(self._entrant.recipe.batch, left)].replay()
+            self._graphs[size].replay()
+        self._counted += size
 
-    def finish_epoch(self, epoch: int, number: int) -> Moment | TrainingError:
-        """Return the moment that the epoch's end is, or why there will be no other."""
-        mean = self._total.item() / len(self._samples)
+    def _first(self, step: int) -> int:
+        return step * self._entrant.recipe.batch
+
+    def reach(
+        self, epoch: int, mark: int, marks: dict[int, list[int]]
+    ) -> Moment | TrainingError | None:
+        """Return the moment that has been reached, if it is one, or why there will be no other."""
+        mean = self._total.item() / self._counted
+        lr = float(self._rates[mark - 1])
         if not math.isfinite(mean):
-            return diverged(mean, epoch, float(self._rates[-1]))
+            return diverged(mean, epoch, lr)
+        if epoch not in marks:
+            return None
+        done = mark == self.steps
         return Moment(
-            number=number,
-            progress=float(epoch + 1),
+            number=number_of(epoch, mark, marks),
+            progress=float(epoch + 1) if done else epoch + mark / self.steps,
             loss=mean,
-            lr=float(self._rates[-1]),
-            state=state_of(epoch + 1, self._network, self._optimizer, self._loss),
+            lr=lr,
+            state=state_of(epoch + 1, self._network, self._optimizer, self._loss) if done else None,
         )
 
 
-def _on_device(draws: Draws, device: torch.device) -> Draws:
-    return Draws(*(value.to(device) for value in draws))
+@torch.no_grad()
+def _copy_into(there: dict[str, Tensor], values: dict[str, Tensor]) -> None:
+    for name, value in values.items():
+        there[name].copy_(value)
 
 
-def _draws_numbers(network: nn.Module) -> bool:
-    kinds = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
-    return any(isinstance(module, kinds) and module.p > 0 for module in network.modules())
+@contextlib.contextmanager
+def _only_what_graphs_hold() -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = f"a step cannot be held in a CUDA graph ({_first_line(error)})"
+        raise NotCapturable(reason) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accord.errors import ChoiceError, TrainingError
-from accord.training.batches import Batches, reach_of
+from accord.training.augmentation import reach_of
+from accord.training.batches import Batches, stream_batches
 from accord.training.checkpoints import State, restore, state_of
 from accord.training.networks import parameter_groups
 from accord.training.schedules import rate_at
-from accord.training.seeds import OwnRandomness, derive_seed, draw_epoch
+from accord.training.seeds import Draws, OwnRandomness, derive_seed, draw_epoch
 from accord.training.spec import OptimizerSpec, ScheduleSpec
 
 OPTIMIZERS: Final = ("sgd", "adamw")
@@ -83,9 +84,10 @@ def train(
         begin = state.epochs
 
     steps = math.ceil(len(samples) / recipe.batch)
-    marks = _marks(recipe, steps)
+    marks = marks_of(recipe, steps)
     for epoch in range(begin, recipe.epochs):
-        draws = draw_epoch(len(samples), seed=seed, epoch=epoch, reach=reach_of(recipe.augment))
+        draws = draw_for(recipe, len(samples), seed=seed, epoch=epoch)
+        parts = draws.order.split(recipe.batch)
         randomness = OwnRandomness(derive_seed(seed, epoch, 1), device)
         position = 0
         for mark in marks.get(epoch, [steps]):
@@ -93,7 +95,9 @@ def train(
             network.train()
             first = position * recipe.batch
             with randomness.active():
-                for step in range(position, mark):
+                todo = parts[position:mark]
+                batches = zip(todo, stream_batches(samples, todo, draws), strict=True)
+                for step, (chosen, batch) in enumerate(batches, start=position):
                     lr = rate_at(
                         epoch + step / steps,
                         schedule=recipe.schedule,
@@ -101,9 +105,8 @@ def train(
                         epochs=recipe.epochs,
                     )
                     set_rate(optimizer, lr)
-                    chosen = draws.order[step * recipe.batch : (step + 1) * recipe.batch]
                     with out_of_memory_named(), precision(device, recipe.bfloat16):
-                        logits = network(samples.take(chosen, draws))
+                        logits = network(batch)
                         value = loss(logits.float(), labels[chosen.to(device)], chosen.to(device))
                         optimizer.zero_grad()
                         value.backward()
@@ -116,12 +119,19 @@ def train(
             if epoch in marks:
                 done = mark == steps
                 yield Moment(
-                    number=_number(epoch, marks, mark),
+                    number=number_of(epoch, mark, marks),
                     progress=epoch + mark / steps if not done else float(epoch + 1),
                     loss=mean,
                     lr=lr,
                     state=state_of(epoch + 1, network, optimizer, loss) if done else None,
                 )
+
+
+def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
+    """Draw what chance decides in one epoch of a recipe."""
+    kinds = recipe.augment
+    windows = "resized-crop" in kinds
+    return draw_epoch(samples, seed=seed, epoch=epoch, reach=reach_of(kinds), windows=windows)
 
 
 def predict_probabilities(
@@ -139,7 +149,8 @@ def predict_probabilities(
         out_of_memory_named(),
         precision(samples.device, bfloat16),
     ):
-        logits = torch.cat([network(samples.take(part)).float() for part in parts], dim=-2)
+        batches = stream_batches(samples, parts)
+        logits = torch.cat([network(batch).float() for batch in batches], dim=-2)
         probabilities: NDArray[np.float32] = logits.softmax(dim=-1).cpu().numpy()
     return probabilities
 
@@ -147,10 +158,15 @@ def predict_probabilities(
 def build_optimizer(
     network: nn.Module, spec: OptimizerSpec, *, fused: bool | None = None
 ) -> torch.optim.Optimizer:
-    """Build the optimizer that a spec names; what members own learns at half the rate."""
+    """Build the optimizer that a spec names; what members own learns at half the rate.
+
+    A fused one may be captured in a CUDA graph.
+    """
     groups = parameter_groups(network, lr=spec.lr, weight_decay=spec.weight_decay)
     if spec.kind == "adamw":
-        return torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas, fused=fused)
+        return torch.optim.AdamW(
+            groups, lr=spec.lr, betas=spec.betas, fused=fused, capturable=bool(fused)
+        )
     return torch.optim.SGD(
         groups, lr=spec.lr, momentum=spec.momentum, nesterov=spec.nesterov, fused=fused
     )
@@ -170,7 +186,7 @@ def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
         group["lr"] = lr * group["lr_factor"]
 
 
-def _marks(recipe: Recipe, steps: int) -> dict[int, list[int]]:
+def marks_of(recipe: Recipe, steps: int) -> dict[int, list[int]]:
     """Return, for each epoch with moments, after how many of its steps they come."""
     if recipe.every >= 1:
         every = round(recipe.every)
@@ -181,14 +197,15 @@ def _marks(recipe: Recipe, steps: int) -> dict[int, list[int]]:
     return dict.fromkeys(range(recipe.epochs), inside)
 
 
-def _number(epoch: int, marks: dict[int, list[int]], mark: int) -> int:
+def number_of(epoch: int, mark: int, marks: dict[int, list[int]]) -> int:
+    """Return the number of the moment that comes after so many steps of an epoch."""
     before = sum(len(marks[other]) for other in marks if other < epoch)
     return before + marks[epoch].index(mark)
 
 
 def moments_of(recipe: Recipe, samples: int) -> int:
     """Return how many moments a training has in all."""
-    return sum(len(some) for some in _marks(recipe, math.ceil(samples / recipe.batch)).values())
+    return sum(len(some) for some in marks_of(recipe, math.ceil(samples / recipe.batch)).values())
 
 
 @contextmanager

@@ -6,15 +6,15 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from accord.errors import ChoiceError, SpecError, TrainingError
+from accord.errors import ChoiceError, NotCapturable, SpecError, TrainingError
 from accord.store.places import Folder
-from accord.training.batches import Batches, ImageBatches
+from accord.training.batches import Batches
 from accord.training.checkpoints import State
 from accord.training.keeping import Checkpoints, Keeper, Run, write_metrics
 from accord.training.lockstep import Entrant, train_side_by_side, why_not
@@ -93,8 +93,12 @@ def _train_members(
             waiting = [start for start in starts if not start.finished]
             reason = _why_not(waiting)
             if reason is None:
-                yield from _together(waiting, run)
-                return
+                try:
+                    yield from _together(waiting, run)
+                except NotCapturable as error:
+                    reason = str(error)
+                else:
+                    return
             if len(waiting) > 1:
                 notes.append(f"the networks were trained one after the other: {reason}")
     for member in members:
@@ -112,9 +116,9 @@ def _why_not(starts: Sequence["_Start"]) -> str | None:
 def _together(
     starts: Sequence["_Start"], run: Run
 ) -> Iterator[tuple[Member, Moment | TrainingError]]:
-    samples = cast("ImageBatches", starts[0].samples)
     entrants = [start.entrant for start in starts]
-    for position, reached in train_side_by_side(entrants, samples, _given(run.material)):
+    labels = _given(run.material)
+    for position, reached in train_side_by_side(entrants, starts[0].samples, labels):
         start = starts[position]
         if isinstance(reached, Moment):
             start.keep(reached)

@@ -4,13 +4,17 @@ Each epoch draws from its own seed, so that training can go on from any epoch wi
 random state, and every loop that asks here shuffles and augments alike.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+
+LEAST_AREA: Final = 0.08  # of an image, that a resized crop shows
+MOST_STRETCH: Final = 4 / 3  # of a resized crop's width against its height, or the other way
 
 
 class Draws(NamedTuple):
@@ -19,6 +23,7 @@ class Draws(NamedTuple):
     order: Tensor  # (sample,), a permutation
     flips: Tensor  # (sample,), whether to mirror
     moves: Tensor  # (sample, 2), pixels down and to the right, in -reach..reach
+    windows: Tensor  # (sample, 4), top, left, height and width to cut out; or (0, 4)
 
 
 def derive_seed(*parts: int) -> int:
@@ -30,14 +35,30 @@ def derive_seed(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def draw_epoch(samples: int, *, seed: int, epoch: int, reach: int = 0) -> Draws:
+def draw_epoch(
+    samples: int, *, seed: int, epoch: int, reach: int = 0, windows: bool = False
+) -> Draws:
     """Draw an epoch's order, flips and moves; on the CPU, so that every device sees the same."""
     generator = torch.Generator().manual_seed(derive_seed(seed, epoch, 0))
     return Draws(
         torch.randperm(samples, generator=generator),
         torch.randint(0, 2, (samples,), generator=generator) == 1,
         torch.randint(-reach, reach + 1, (samples, 2), generator=generator),
+        _draw_windows(samples if windows else 0, generator),
     )
+
+
+def _draw_windows(samples: int, generator: torch.Generator) -> Tensor:
+    """Draw windows with 8 to 100 % of an image's area, at most a third wider or higher than even.
+
+    A window that would reach beyond the image is cut to its size.
+    """
+    area, ratio, top, left = torch.rand(samples, 4, generator=generator).unbind(dim=1)
+    area = LEAST_AREA + (1 - LEAST_AREA) * area
+    stretch = ((2 * ratio - 1) * math.log(MOST_STRETCH)).exp()
+    height = (area / stretch).sqrt().clamp(max=1)
+    width = (area * stretch).sqrt().clamp(max=1)
+    return torch.stack([top * (1 - height), left * (1 - width), height, width], dim=1)
 
 
 class OwnRandomness:

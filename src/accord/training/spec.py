@@ -90,7 +90,7 @@ class LossSpec(_Part):
 
 Schedule = Annotated[ScheduleSpec, BeforeValidator(_by_kind)]
 Loss = Annotated[LossSpec, BeforeValidator(_by_kind)]
-Augment = Literal["crop", "flip", "shift"]
+Augment = Literal["crop", "flip", "shift", "resized-crop"]
 
 
 class MemberSpec(_Part):
@@ -153,6 +153,8 @@ class Spec(_Part):
             raise ValueError("train.networks is an empty list")
         if self.train.clean_only and self.noise.kind == "none" and self.data.kind[-1:] != "n":
             raise ValueError("train.clean_only leaves wrong labels out, but there is no noise")
+        if len({"crop", "shift", "resized-crop"}.intersection(self.train.augment)) > 1:
+            raise ValueError("train.augment takes one of crop, shift and resized-crop, not several")
         if round(1 / self.record.every, 6) % 1 and round(self.record.every, 6) % 1:
             raise ValueError("record.every must be a whole number of epochs, or 1 divided by one")
         return self
