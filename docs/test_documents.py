@@ -19,12 +19,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
+
+from accord.training.spec import parse_spec
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md")]
 )
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SPECS = sorted((ROOT / "examples").glob("*.toml"))
 FENCE = re.compile(
     r"(?P<exempt><!-- not run: .+? -->\n\s*)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S
 )
@@ -113,11 +117,12 @@ def test_every_link_leads_somewhere(document):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
-def write_small_cifar10(folder):
+def write_small_cifar10(folder, *, batches=1):
     """Noise in the published binary layout."""
     folder.mkdir()
     generator = np.random.default_rng(0)
-    for name, samples in (("data_batch_1.bin", 64), ("test_batch.bin", 32)):
+    names = [*(f"data_batch_{number + 1}.bin" for number in range(batches)), "test_batch.bin"]
+    for name, samples in zip(names, [*(64 // batches for _ in range(batches)), 32], strict=True):
         rows = generator.integers(0, 256, (samples, 3073)).astype(np.uint8)
         rows[:, 0] %= 10
         rows.tofile(folder / name)
@@ -138,6 +143,60 @@ def test_the_example_runs(example, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_spec_that_is_shown_is_one(document):
+    for block in blocks_of(document):
+        if block.kind == "toml" and block.text.startswith("name = "):
+            parse_spec(block.text, name=f"{document.name}:{block.line}")
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda path: path.name)
+def test_the_how_to_shows_the_example_spec_as_it_is(spec):
+    shown = (ROOT / "docs/how-to/train-an-ensemble.md").read_text()
+    assert spec.name == "digits.toml" or f"```toml\n{spec.read_text()}```" in shown
+
+
+def write_photos(folder):
+    generator = np.random.default_rng(0)
+    for part, count in (("train", 4), ("test", 2)):
+        for name in ("cat", "dog"):
+            (folder / part / name).mkdir(parents=True)
+            for number in range(count):
+                pixels = generator.integers(0, 256, (40, 50, 3)).astype(np.uint8)
+                Image.fromarray(pixels).save(folder / part / name / f"{number}.png")
+
+
+def write_customers(path):
+    rows = [f"{age},{age % 7},{'yes' if age % 2 else 'no'}" for age in range(20, 60)]
+    path.write_text("\n".join(["age,calls,left", *rows]))
+
+
+SMALLER = {
+    "digits.toml": [],
+    "image_folder.toml": [("size = 224", "size = 24"), ("resize = 256", "resize = 32")],
+    "table.toml": [],
+    "cifar10.toml": [('path = "data/cifar-10-batches-bin"', 'path = "small"\ncomplete = false')],
+}
+
+
+@pytest.mark.parametrize("name", SMALLER)
+def test_the_example_spec_trains(name, tmp_path, monkeypatch):
+    """On a little data, one network for one epoch."""
+    monkeypatch.chdir(tmp_path)
+    write_photos(tmp_path / "photos")
+    write_customers(tmp_path / "churn.csv")
+    write_small_cifar10(tmp_path / "small", batches=5)
+    text = (ROOT / "examples" / name).read_text()
+    for old, new in SMALLER[name]:
+        assert old in text
+        text = text.replace(old, new)
+    text = re.sub(r"(?m)^epochs = \d+", "epochs = 1", text)
+    text = re.sub(r"(?m)^networks = \d+", "networks = 1", text)
+    Path("spec.toml").write_text(text)
+    run_console(Block("console", "$ accord train spec.toml --out run\n", 1), tmp_path, name)
+    run_console(Block("console", "$ accord score run/test\n", 1), tmp_path, name)
 
 
 def test_a_wrong_output_is_noticed(tmp_path):

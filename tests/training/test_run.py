@@ -302,12 +302,24 @@ def test_everything_listed_has_a_name_of_its_own():
         assert any(name.startswith(f"{kind}/") for name in names)
 
 
+SMALL = 'network = "small-cnn"\noptions = { width = 4 }'
+NARROW = {
+    "mlp": "{ widths = [8] }",
+    "small-cnn": "{ width = 4 }",
+    "resnet18": "{ width = 4 }",
+    "resnet32": "{ width = 4 }",
+    "resnet50": "{ width = 4 }",
+    "densenet121": "{ growth = 4 }",
+    "wideresnet28-10": "{ widen = 1 }",
+}
+
+
 @pytest.mark.parametrize(
     "name",
     [
         one
         for one in catalogue()
-        if one.startswith(("noise/", "loss/", "optimizer/", "schedule/", "augment/"))
+        if not one.startswith("reader/")  # each has a layout of its own: tests/data/readers
         and one not in ("noise/superclass", "noise/file")
     ],
 )
@@ -321,6 +333,7 @@ def test_whatever_is_listed_trains_for_one_epoch(tmp_path, name):
         "optimizer": ("{ lr = 0.02 }", f'{{ kind = "{what}", lr = 0.02 }}'),
         "schedule": ("batch = 64", f'batch = 64\nschedule = "{what}"'),
         "augment": ('["shift"]', f'["{what}"]'),
+        "network": (SMALL, f'network = "{what}"\noptions = {NARROW.get(what, "{}")}'),
     }  # fmt: skip
     text = changed(options[kind], ("epochs = 4", "epochs = 1"), ("networks = 2", "networks = 1"))
     assert go(tmp_path / "run", text).failed == {}

@@ -72,7 +72,8 @@ class ImageBatches:
         )
         self._images: Tensor | Readable
         if isinstance(images, np.ndarray):
-            self._images = torch.from_numpy(images).to(device)
+            # Some readers look into a file's bytes, which torch takes only as a copy.
+            self._images = torch.from_numpy(np.require(images, requirements="W")).to(device)
         else:
             self._images = images
 
