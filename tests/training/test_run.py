@@ -302,6 +302,39 @@ def test_everything_listed_has_a_name_of_its_own():
         assert any(name.startswith(f"{kind}/") for name in names)
 
 
+AVERAGES = ("checkpoints = 2", 'checkpoints = 2\naverages = ["ema", "swa"]')
+
+
+def test_averaged_networks_are_recorded_beside_the_others(tmp_path, whole):
+    assert go(tmp_path / "run", changed(AVERAGES)).failed == {}
+    assert np.array_equal(labels_in(tmp_path / "run"), labels_in(whole))
+    moving = accord.open(tmp_path / "run/test-ema")
+    mean = accord.open(tmp_path / "run/test-swa")
+    assert (moving.epochs, mean.epochs) == (4, 1)
+    assert not np.array_equal(moving.labels[:], labels_in(whole))
+    folders = [out / "checkpoints/network-000" for out in (tmp_path / "run", whole)]
+    kept, plain = (load_checkpoint(checkpoints_in(folder)[3]) for folder in folders)
+    assert kept.keys() == plain.keys()
+
+
+def test_averages_go_on_after_an_interruption(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeping, "STATE_SECONDS", 0.0)
+    text = changed(AVERAGES, ("networks = 2", "networks = 1"))
+    go(tmp_path / "whole", text)
+
+    def stop(_network, _networks, progress, *_):
+        if progress == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "cut", text, progress=stop)
+    go(tmp_path / "cut", text)
+    for record in ("test", "test-ema", "test-swa"):
+        assert np.array_equal(
+            labels_in(tmp_path / "cut", record), labels_in(tmp_path / "whole", record)
+        )
+
+
 SMALL = 'network = "small-cnn"\noptions = { width = 4 }'
 NARROW = {
     "mlp": "{ widths = [8] }",

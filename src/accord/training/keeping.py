@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from accord.api import Recorder
@@ -16,6 +18,7 @@ from accord.errors import StorageError
 from accord.kernels import equally_spaced
 from accord.store import open_rows
 from accord.store.places import Folder
+from accord.training.averaging import Averaged, refresh_norms, without_averages
 from accord.training.batches import Batches
 from accord.training.checkpoints import State, load_state, save_checkpoint, save_state
 from accord.training.loop import Moment, Recipe, predict_probabilities
@@ -47,9 +50,15 @@ class Run:
 
 
 class Keeper:
-    """Records one split of one network, or of all members of one; a context manager."""
+    """Records one split of one network, or of all members of one; a context manager.
 
-    def __init__(self, split: str, member: Member, run: Run) -> None:
+    With an `average`, what the network would say with averaged weights: a moving average at each
+    moment, a mean over epochs once, at the last one.
+    """
+
+    def __init__(self, split: str, member: Member, run: Run, *, average: str | None = None) -> None:
+        self._average = average
+        self._run, self._member = run, member
         part = run.material.splits[split]
         self._samples = run.batches(split, member)
         self._open = contextlib.ExitStack()
@@ -57,7 +66,7 @@ class Keeper:
             self._recorders = [
                 opening.enter_context(
                     Recorder(
-                        run.out / split,
+                        run.out / (split if average is None else f"{split}-{average}"),
                         network=member.number + position,
                         samples=len(part),
                         classes=run.material.classes,
@@ -80,26 +89,39 @@ class Keeper:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    @property
-    def recorded(self) -> int:
-        """How many moments all of them hold."""
-        return min(recorder.epochs for recorder in self._recorders)
+    def finished(self, moments: int) -> bool:
+        """Tell whether all of them hold what there will be after so many moments."""
+        wanted = 1 if self._average == "swa" else moments
+        return min(recorder.epochs for recorder in self._recorders) >= wanted
 
     def keep(self, network: nn.Module, moment: Moment, recipe: Recipe) -> None:
         """Record what the network says now, unless it was recorded before an interruption."""
-        missing = [one for one in self._recorders if one.epochs <= moment.number]
+        row = moment.number
+        if self._average == "swa":
+            if moment.progress < recipe.epochs:
+                return
+            row = 0
+        missing = [one for one in self._recorders if one.epochs <= row]
         if not missing:
             return
-        tables = predict_probabilities(network, self._samples, bfloat16=recipe.bfloat16)
+        tables = self._predict(network, recipe)
         for position, recorder in enumerate(self._recorders):
             if recorder in missing:
                 recorder.record(
                     tables[position] if tables.ndim == 3 else tables,
-                    epoch=moment.number,
+                    epoch=row,
                     progress=moment.progress,
                     loss=moment.loss,
                     lr=moment.lr,
                 )
+
+    def _predict(self, network: nn.Module, recipe: Recipe) -> NDArray[np.float32]:
+        if self._average is None or not isinstance(network, Averaged):
+            return predict_probabilities(network, self._samples, bfloat16=recipe.bfloat16)
+        with network.using(self._average) as averaged:
+            if self._average == "swa":
+                refresh_norms(averaged, self._run.batches("train", self._member))
+            return predict_probabilities(averaged, self._samples, bfloat16=recipe.bfloat16)
 
 
 class Checkpoints:
@@ -121,7 +143,7 @@ class Checkpoints:
             return
         epochs = moment.state.epochs
         if epochs - 1 in self._chosen:
-            save_checkpoint(self._folder, epochs - 1, network)
+            save_checkpoint(self._folder, epochs - 1, without_averages(network))
         if epochs == self._last or time.monotonic() - self._saved > STATE_SECONDS:
             save_state(self._folder, moment.state)
             self._saved = time.monotonic()

@@ -24,6 +24,7 @@ from accord.training.checkpoints import State, state_of
 from accord.training.loop import (
     Moment,
     Recipe,
+    after_step,
     build_optimizer,
     diverged,
     draw_for,
@@ -288,6 +289,7 @@ class _Lane:
             )
         value.backward()
         self._optimizer.step()
+        after_step(self._network)
         self._total += value.detach() * size
         self._step += 1
 

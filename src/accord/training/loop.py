@@ -111,6 +111,7 @@ def train(
                         optimizer.zero_grad()
                         value.backward()
                         optimizer.step()
+                    after_step(network)
                     total += value.detach() * len(chosen)
             position = mark
             mean = total.item() / (min(mark * recipe.batch, len(samples)) - first)
@@ -125,6 +126,13 @@ def train(
                     lr=lr,
                     state=state_of(epoch + 1, network, optimizer, loss) if done else None,
                 )
+
+
+def after_step(network: nn.Module) -> None:
+    """Tell a network that wants to know, by a method `after_step`, that its weights changed."""
+    tell = getattr(network, "after_step", None)
+    if tell is not None:
+        tell()
 
 
 def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:

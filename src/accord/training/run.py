@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from accord.errors import ChoiceError, NotCapturable, SpecError, TrainingError
 from accord.store.places import Folder
+from accord.training.averaging import Averaged
 from accord.training.batches import Batches
 from accord.training.checkpoints import State
 from accord.training.keeping import Checkpoints, Keeper, Run, write_metrics
@@ -144,8 +145,12 @@ class _Start:
     def __init__(self, member: Member, run: Run, stack: contextlib.ExitStack) -> None:
         self.member, self._run = member, run
         self.recipe = recipe_for(run.spec, member, run.device)
-        splits = run.spec.record.splits
-        self._keepers = [stack.enter_context(Keeper(split, member, run)) for split in splits]
+        asked: list[tuple[str, str | None]] = [(split, None) for split in run.spec.record.splits]
+        asked += [("test", average) for average in run.spec.record.averages]
+        self._keepers = [
+            stack.enter_context(Keeper(split, member, run, average=average))
+            for split, average in asked
+        ]
         self._checkpoints = Checkpoints(member, run)
 
     @functools.cached_property
@@ -156,7 +161,9 @@ class _Start:
     @functools.cached_property
     def network(self) -> nn.Module:
         """The network, with its first weights."""
-        return _build_network(self._run.spec, self.member, self._run.material)
+        network = _build_network(self._run.spec, self.member, self._run.material)
+        averages = self._run.spec.record.averages
+        return Averaged(network, averages) if averages and _is_trainable(network) else network
 
     @functools.cached_property
     def loss(self) -> nn.Module:
@@ -174,12 +181,12 @@ class _Start:
     def finished(self) -> bool:
         """Whether every moment is recorded."""
         total = moments_of(self.recipe, len(self._run.material.splits["train"]))
-        return all(keeper.recorded >= total for keeper in self._keepers)
+        return all(keeper.finished(total) for keeper in self._keepers)
 
     @property
     def trainable(self) -> bool:
         """Whether there is anything to train; a network that guesses has nothing."""
-        return bool(getattr(self.network, "trainable", True))
+        return _is_trainable(self.network)
 
     @functools.cached_property
     def entrant(self) -> Entrant:
@@ -188,6 +195,8 @@ class _Start:
 
     def keep(self, moment: Moment) -> None:
         """Record, and write the checkpoints that are due."""
+        if isinstance(self.network, Averaged) and moment.state is not None:
+            self.network.end_epoch(moment.progress / self.recipe.epochs)
         for keeper in self._keepers:
             keeper.keep(self.network, moment, self.recipe)
         self._checkpoints.keep(self.network, moment)
@@ -206,6 +215,10 @@ def _moments(start: _Start, material: Material) -> Iterator[Moment]:
         seed=start.member.seed,
         state=start.state,
     )
+
+
+def _is_trainable(network: nn.Module) -> bool:
+    return bool(getattr(network, "trainable", True))
 
 
 def _given(material: Material) -> Tensor:

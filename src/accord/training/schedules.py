@@ -9,8 +9,8 @@ from accord.training.spec import ScheduleSpec
 def rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) -> float:
     """Return the learning rate after `progress` epochs of `epochs`.
 
-    A cosine falls from epoch to epoch, as the paper's code steps it; a warm-up and a line change
-    with every step.
+    A cosine falls from epoch to epoch, as the paper's code steps it, and with a `cycle` starts
+    anew after so many; a warm-up and a line change with every step.
 
     >>> cosine = ScheduleSpec(kind="cosine")
     >>> [round(rate_at(p, schedule=cosine, lr=0.1, epochs=4), 3) for p in (0, 2, 4)]
@@ -22,8 +22,10 @@ def rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) 
 
 
 def _cosine(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
-    whole = schedule.warmup + math.floor(progress - schedule.warmup)
-    return (1 + math.cos(math.pi * _share(whole, schedule, epochs))) / 2
+    whole = math.floor(progress - schedule.warmup)
+    period = schedule.cycle or max(epochs - schedule.warmup, 1e-9)
+    share = whole % period / period if schedule.cycle else whole / period
+    return (1 + math.cos(math.pi * share)) / 2
 
 
 def _linear(progress: float, schedule: ScheduleSpec, epochs: int) -> float:

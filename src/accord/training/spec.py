@@ -67,10 +67,11 @@ class OptimizerSpec(_Part):
 
 
 class ScheduleSpec(_Part):
-    """How the learning rate changes; warm-up and milestones in epochs."""
+    """How the learning rate changes; warm-up, milestones and cycles in epochs."""
 
     kind: Literal["cosine", "constant", "step", "linear"] = "cosine"
     warmup: float = Field(0.0, ge=0)
+    cycle: Annotated[int, Field(ge=1)] | None = None  # after which a cosine starts anew
     milestones: tuple[float, ...] = ()
     factor: float = Field(0.1, gt=0, lt=1)
 
@@ -132,6 +133,7 @@ class RecordSpec(_Part):
     splits: tuple[Literal["test", "train", "validation"], ...] = ("test",)
     probabilities: bool = False
     checkpoints: Annotated[int, Field(ge=0)] | Literal["all"] = 0  # equally spaced epochs
+    averages: tuple[Literal["ema", "swa"], ...] = ()  # of weights, recorded beside the networks
 
 
 class Spec(_Part):
@@ -153,6 +155,8 @@ class Spec(_Part):
             raise ValueError("train.networks is an empty list")
         if self.train.clean_only and self.noise.kind == "none" and self.data.kind[-1:] != "n":
             raise ValueError("train.clean_only leaves wrong labels out, but there is no noise")
+        if self.train.batch_ensemble and self.record.averages:
+            raise ValueError("record.averages cannot be had of a BatchEnsemble")
         if len({"crop", "shift", "resized-crop"}.intersection(self.train.augment)) > 1:
             raise ValueError("train.augment takes one of crop, shift and resized-crop, not several")
         if round(1 / self.record.every, 6) % 1 and round(self.record.every, 6) % 1:
@@ -161,7 +165,8 @@ class Spec(_Part):
 
     def digest(self) -> str:
         """Return a short name for what is asked, whatever the spec is called."""
-        asked = self.model_dump(mode="json", exclude={"name"})
+        # Without what is left at its default: a key that is new changes no run that lacks it.
+        asked = self.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
 
 
