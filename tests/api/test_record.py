@@ -185,3 +185,10 @@ def test_scores_need_truth(tmp_path):
     assert record.truth is None
     with pytest.raises(TruthMissing, match="no true labels"):
         record.score()
+
+
+def test_a_rule_is_recommended_from_the_votes_alone():
+    record = accord.open("example://cifar10-sym40")
+    found = record.recommend()
+    assert found.rule == "weighted-agreement"
+    assert found.reason

@@ -66,8 +66,9 @@ def test_every_rule_is_there_with_its_accuracies(page, record):
 
 def test_the_recommended_rule_is_marked_and_it_alone(page):
     rows = re.findall(r'<tr( class="chosen")? data-rule="([^"]+)"', page)
-    assert [rule for chosen, rule in rows if chosen] == ["max-agreement"]
+    assert [rule for chosen, rule in rows if chosen] == ["weighted-agreement"]
     assert page.count('class="badge"') == 1
+    assert page.count(">recommended<") == 1
 
 
 def test_oracles_are_set_apart(page):

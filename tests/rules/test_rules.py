@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from voting import draw_rows
 
-from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing
-from accord.rules import Rule, all_rules, find_rule
+from accord.errors import ChoiceError, ProbabilitiesMissing, SourceError, TruthMissing
+from accord.rules import Rule, all_rules, find_rule, load_rule
 from accord.store import ArrayRows, Facts
 from accord.testing import RuleContract
 
@@ -24,6 +25,8 @@ def test_the_rules_of_the_design_are_all_found():
         "probability-average",
         "max-agreement",
         "soft-agreement",
+        "weighted-agreement",
+        "dawid-skene",
         "oracle-best-epoch",
     } <= all_rules().keys()
 
@@ -50,7 +53,7 @@ def test_the_oracle_takes_the_first_of_equally_good_epochs():
 def test_an_unknown_rule_gets_the_nearest_offered():
     with pytest.raises(ChoiceError, match=r"'max-agrement'\. Did you mean 'max-agreement'"):
         find_rule("max-agrement")
-    with pytest.raises(ChoiceError, match=r"There are: majority, max-agreement.*single"):
+    with pytest.raises(ChoiceError, match=r"There are: consensus, .*max-agreement.*single"):
         find_rule("zzz")
 
 
@@ -60,6 +63,20 @@ def test_a_rule_that_needs_what_is_not_there_says_so():
     for name in ("probability-average", "soft-agreement"):
         with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
             find_rule(name)(rows())
+
+
+def test_what_a_rule_learnt_is_loaded_as_that_rule(tmp_path):
+    path = tmp_path / "learnt.npz"
+    for name in ("weighted-agreement", "dawid-skene"):
+        fitted = find_rule(name).fit(draw_rows())
+        fitted.save(path)
+        loaded = load_rule(path)
+        assert type(loaded) is type(fitted)
+        np.testing.assert_array_equal(loaded(draw_rows()).scores, fitted(draw_rows()).scores)
+    for name in ("majority", "nonsense"):
+        np.savez(path, rule=np.array(name))
+        with pytest.raises(SourceError, match=rf"learnt\.npz: no rule called '{name}' learns"):
+            load_rule(path)
 
 
 class Contrary(Rule):

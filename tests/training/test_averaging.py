@@ -37,9 +37,11 @@ class Following(nn.Module):
     def __init__(self):
         super().__init__()
         self.network = new_network()
-        ema = get_ema_multi_avg_fn(0.999)
-        self.theirs = [AveragedModel(self.network, multi_avg_fn=ema, use_buffers=True)]
+        self.theirs = [AveragedModel(self.network, multi_avg_fn=self.average, use_buffers=True)]
         self.theirs[0].update_parameters(self.network)
+
+    def average(self, averages, values, steps):
+        get_ema_multi_avg_fn(min(0.999, float(1 + steps) / float(10 + steps)))(averages, values, 0)
 
     def forward(self, images):
         return self.network(images)
@@ -53,13 +55,24 @@ def go(network, epochs=4):
     return train(network, CrossEntropy(), batches(), LABELS, recipe=recipe, seed=1)
 
 
-def test_the_moving_average_is_torchs_own():
+def test_the_moving_average_is_torchs_own_with_a_decay_that_grows():
     ours, theirs = Averaged(new_network(), ["ema"]), Following()
     list(go(ours)), list(go(theirs))
     with ours.using("ema") as network:
         for name, value in theirs.theirs[0].module.state_dict().items():
             if value.is_floating_point():
                 torch.testing.assert_close(network.state_dict()[name], value)
+
+
+def test_after_many_steps_a_thousandth_is_taken():
+    ours = Averaged(nn.Linear(1, 1, bias=False), ["ema"])
+    with torch.no_grad():
+        ours.network.weight.fill_(0.0)
+        ours.get_buffer("ema_0").fill_(0.0)
+        ours.get_buffer("steps").fill_(8990.0)
+        ours.network.weight.fill_(1.0)
+        ours.after_step()
+    assert ours.get_buffer("ema_0").item() == pytest.approx(0.001, rel=1e-3)
 
 
 def test_the_mean_over_epochs_is_torchs_own_once_enough_has_passed():

@@ -12,10 +12,9 @@ from accord.analysis.histograms import (
     margin_of,
 )
 from accord.analysis.persistence import Persistence, persistence
-from accord.analysis.scores import RECOMMENDED, Score, score
+from accord.analysis.scores import Score, score
 
 __all__ = [
-    "RECOMMENDED",
     "Accuracy",
     "Changes",
     "Curve",

@@ -1,17 +1,16 @@
 """Score the rules that a record allows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 from accord.analysis.accuracy import Accuracy, measure
 from accord.errors import ProbabilitiesMissing
 from accord.rules import Rule, all_rules, find_rule
 from accord.rules.oracle_best_epoch import OracleBestEpoch
+from accord.rules.recommend import recommend
 from accord.rules.single import Single
 from accord.store import Rows
-
-RECOMMENDED: Final = "max-agreement"
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,8 @@ class Score:
     selective_accuracy: float | None = None
     per_network: tuple[float, ...] | None = None  # of the rule that reads one network
     epoch: int | None = None  # of the rule that chooses one
+    note: str = ""  # what the rule has to say of its prediction
+    recommended: bool = False  # by the record alone, whatever the truth says
 
 
 def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
@@ -38,7 +39,9 @@ def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     """
     truth = rows.truth()
     chosen = _chosen(rows, rules)
-    return [_score_one(rule, rows, truth) for rule in chosen]
+    scores = [_score_one(rule, rows, truth) for rule in chosen]
+    best = recommend(rows).rule
+    return [replace(one, recommended=one.rule == best) for one in scores]
 
 
 def _chosen(rows: Rows, names: Sequence[str | Rule] | None) -> list[Rule]:
@@ -64,7 +67,9 @@ def _score_one(rule: Rule, rows: Rows, truth: Any) -> Score:
         epoch = rule.best_epoch(rows)
         measured = measure(rule(rows).labels, truth, classes=rows.classes)
         return _as_score(rule, measured, epoch=epoch)
-    return _as_score(rule, measure(rule(rows).labels, truth, classes=rows.classes))
+    predicted = rule(rows)
+    measured = measure(predicted.labels, truth, classes=rows.classes)
+    return replace(_as_score(rule, measured), note=predicted.note)
 
 
 def _score_single(rule: Single, rows: Rows, truth: Any) -> Score:

@@ -12,6 +12,7 @@ from accord.api.saving import save_prediction
 from accord.api.stored import StoredArray
 from accord.kernels.checks import check_table
 from accord.rules import Prediction, Rule, find_rule
+from accord.rules.recommend import Recommendation, recommend
 from accord.store import Rows, Told, open_rows
 from accord.store.layout import label_dtype
 
@@ -143,6 +144,10 @@ class Record:
     def score(self, rules: Sequence[str | Rule] | None = None) -> list[analysis.Score]:
         """Score the named rules, or all that the record allows, against the truth."""
         return analysis.score(self.rows, rules)
+
+    def recommend(self) -> Recommendation:
+        """Return the rule that suits this record, judged by its votes alone, and why."""
+        return recommend(self.rows)
 
     def curve(self, rule: str | Rule = "max-agreement") -> analysis.Curve:
         """Score a rule after each epoch, counting all epochs up to it."""

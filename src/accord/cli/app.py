@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from accord._version import __version__
-from accord.cli import make, read, train
+from accord.cli import compare, make, read, train
 from accord.errors import AccordError, ChoiceError
 
 # Newer releases of typer carry their own copy of click, so its name depends on the release.
@@ -34,6 +34,7 @@ app = typer.Typer(
 read.add_to(app)
 make.add_to(app)
 train.add_to(app)
+compare.add_to(app)
 
 
 def _show_version(wanted: bool) -> None:

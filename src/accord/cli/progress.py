@@ -44,6 +44,11 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
 
+    def begin(self, what: str) -> None:
+        """Start the next part of the work."""
+        self._what = what
+        self._reached = {}
+
     def epoch(self, network: int, epoch: int, networks: int, epochs: int, loss: float) -> None:
         """Show that one epoch of one network is done."""
         text = f"{self._what} network {network + 1} of {networks}, loss {loss:.2f}"

@@ -3,12 +3,13 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from accord._version import __version__
-from accord.analysis import RECOMMENDED, Changes, Score
+from accord.analysis import Changes, Score
 from accord.api import Record
 from accord.errors import ExtraMissing
 from accord.report.captions import CAPTIONS, TITLES
@@ -152,14 +153,12 @@ def _points(share: float) -> str:
 
 
 def _rule(one: Score) -> dict[str, Any]:
-    recommended = one.rule == RECOMMENDED
-    note = score_note(one)
     return {
         "name": one.rule,
         "accuracy": one.accuracy,
         "balanced": one.balanced_accuracy,
-        "note": "" if recommended and note == "recommended" else note,
-        "recommended": recommended,
+        "note": score_note(replace(one, recommended=False)),
+        "recommended": one.recommended,
         "oracle": one.oracle,
     }
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from accord.analysis import RECOMMENDED, Score
+from accord.analysis import Score
 from accord.api import Record
+from accord.rules.recommend import recommend
 from accord.store import Description
 
 
@@ -67,9 +68,14 @@ def score_json(record: Record, scores: Sequence[Score]) -> dict[str, Any]:
         "epochs": record.epochs,
         "samples": record.samples,
         "classes": record.classes,
-        "recommended": RECOMMENDED,
+        "recommended": _recommended(record, scores),
         "rules": {one.rule: _score_fields(one) for one in scores},
     }
+
+
+def _recommended(record: Record, scores: Sequence[Score]) -> str:
+    scored = next((one.rule for one in scores if one.recommended), None)
+    return scored or recommend(record.rows).rule
 
 
 def _score_fields(one: Score) -> dict[str, Any]:
@@ -84,6 +90,8 @@ def _score_fields(one: Score) -> dict[str, Any]:
         fields["per_network"] = list(one.per_network)
     if one.epoch is not None:
         fields["epoch"] = one.epoch
+    if one.note:
+        fields["note"] = one.note
     return fields
 
 
@@ -115,13 +123,14 @@ def score_note(one: Score) -> str:
         return f"an oracle: epoch {one.epoch} was chosen by the truth"
     if one.selective_accuracy is not None:
         return f"{100 * one.coverage:.1f} % labelled, {100 * one.selective_accuracy:.2f} of those"
-    return "recommended" if one.rule == RECOMMENDED else ""
+    said = ["recommended"] if one.recommended else []
+    return "; ".join([*said, one.note] if one.note else said)
 
 
 def gain_sentence(scores: Sequence[Score]) -> str:
     """Say in one sentence what max agreement did against the majority vote."""
     found = {one.rule: one.accuracy for one in scores}
-    agreed, voted = found[RECOMMENDED], found["majority"]
+    agreed, voted = found["max-agreement"], found["majority"]
     gain = 100 * (agreed - voted)
     best = found.get("oracle-best-epoch")
     if gain > 0:

@@ -3,20 +3,25 @@
 import functools
 import importlib
 import inspect
+import os
 import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TypeGuard
 
-from accord.errors import ChoiceError, suggest
+from accord.errors import ChoiceError, SourceError, suggest
+from accord.rules.fitted import RULE, FittedRule, read_arrays
 from accord.rules.rule import ABSTAINED, Definition, Prediction, Rule, predict_blocks
 
 __all__ = [
     "ABSTAINED",
     "Definition",
+    "FittedRule",
     "Prediction",
     "Rule",
     "all_rules",
     "find_rule",
+    "load_rule",
     "predict_blocks",
 ]
 
@@ -32,9 +37,13 @@ def all_rules() -> Mapping[str, Rule]:
     for found in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{found.name}")
         for _, kind in inspect.getmembers(module, inspect.isclass):
-            if kind.__module__ == module.__name__ and issubclass(kind, Rule) and kind is not Rule:
+            if kind.__module__ == module.__name__ and _is_whole(kind):
                 rules[kind.name] = kind()
     return MappingProxyType(rules)
+
+
+def _is_whole(kind: type) -> TypeGuard[type[Rule]]:
+    return issubclass(kind, Rule) and not inspect.isabstract(kind)
 
 
 def find_rule(name: str | Rule) -> Rule:
@@ -50,3 +59,16 @@ def find_rule(name: str | Rule) -> Rule:
     if name in rules:
         return rules[name]
     raise ChoiceError(f"no rule is called {name!r}. {suggest(str(name), sorted(rules))}")
+
+
+def load_rule(path: str | os.PathLike[str]) -> FittedRule:
+    """Return the rule whose `save` wrote that file, with what it had learnt.
+
+    Raises:
+        SourceError: the file is missing, damaged, or not of a rule that learns.
+    """
+    name = str(read_arrays(path)[RULE])
+    kind = type(all_rules().get(name))
+    if not issubclass(kind, FittedRule):
+        raise SourceError(f"{path}: no rule called {name!r} learns anything")
+    return kind.load(path)

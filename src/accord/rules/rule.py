@@ -19,6 +19,7 @@ class Prediction:
 
     labels: NDArray[np.intp]  # (sample,), -1 where the rule abstains
     scores: NDArray[np.float64]  # (sample,), the support of that class, 0..1
+    note: str = ""  # what the rule has to say of this prediction, if anything
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,6 +46,7 @@ class Rule(ABC):
     reads: ClassVar[Literal["last", "all"]]  # the last epoch alone, or all of them
     needs: ClassVar[frozenset[Literal["truth", "probabilities"]]] = frozenset()
     symmetric: ClassVar[bool] = True  # whether the order of the networks is without effect
+    ordered: ClassVar[bool] = False  # whether it matters which epochs are close to each other
 
     @abstractmethod
     def __call__(self, rows: Rows) -> Prediction:
@@ -87,7 +89,7 @@ def predict_blocks(
     return Prediction(labels, scores)
 
 
-def most_supported(support: NDArray[np.float64], voters: int) -> Support:
+def most_supported(support: NDArray[np.float64], voters: float) -> Support:
     """Pick the class with the largest summed support, the smaller one if equal.
 
     Half-precision probabilities are multiples of 2**-24, so their sums in double precision

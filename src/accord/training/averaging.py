@@ -10,7 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from accord.training.batches import Batches, stream_batches
 
-DECAY: Final = 0.999  # of the moving average, at each step
+DECAY: Final = 0.999  # of the moving average, at each step; less in the first ones
 BEGIN: Final = 0.75  # share of the training after which epochs are averaged
 
 
@@ -35,6 +35,7 @@ class Averaged(nn.Module):
         for kind in self.kinds:
             for position, value in enumerate(self._values()):
                 self.register_buffer(f"{kind}_{position}", value.detach().clone())
+        self.register_buffer("steps", torch.zeros(()))  # in ema
         self.register_buffer("averaged", torch.zeros((), dtype=torch.long))  # epochs, in swa
 
     def forward(self, samples: Tensor) -> Tensor:
@@ -44,9 +45,15 @@ class Averaged(nn.Module):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Move the EMA by one step."""
+        """Move the EMA by one step: at first by much, later by a thousandth."""
         if "ema" in self.kinds:
-            torch._foreach_lerp_(self._averages("ema"), self._values(), 1 - DECAY)
+            step = self.get_buffer("steps")
+            step += 1
+            weight = (9 / (10 + step)).clamp(min=1 - DECAY)
+            averages = self._averages("ema")
+            ahead = torch._foreach_sub(self._values(), averages)  # noqa: SLF001
+            torch._foreach_mul_(ahead, weight)
+            torch._foreach_add_(averages, ahead)
 
     @torch.no_grad()
     def end_epoch(self, share: float) -> None:

@@ -161,7 +161,7 @@ class _Start:
     @functools.cached_property
     def network(self) -> nn.Module:
         """The network, with its first weights."""
-        network = _build_network(self._run.spec, self.member, self._run.material)
+        network = build_network(self._run.spec, self.member, self._run.material)
         averages = self._run.spec.record.averages
         return Averaged(network, averages) if averages and _is_trainable(network) else network
 
@@ -235,7 +235,8 @@ def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[Momen
         yield Moment(number=number, progress=progress, loss=0.0, lr=0.0, state=None)
 
 
-def _build_network(spec: Spec, member: Member, material: Material) -> nn.Module:
+def build_network(spec: Spec, member: Member, material: Material) -> nn.Module:
+    """Build one network of a spec, with its first weights."""
     channels, size = material.shape
     network = build(
         member.network,

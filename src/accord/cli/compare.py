@@ -1,0 +1,117 @@
+"""The command that holds max agreement against its rivals."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from accord.cli.arguments import Json
+from accord.cli.progress import Bar
+from accord.errors import ExtraMissing
+
+EXAMPLE = (
+    "\b\nExample:\n"
+    "  accord compare --method majority --method max-agreement --method elr\n"
+    "  accord compare examples/cifar10.toml --out runs/rivals --repetitions 3\n\n"
+    "Exit status: 0 compared; 1 the data are at fault, or a network could not be trained; "
+    "2 the spec or an argument is wrong."
+)
+DIGITS: Final = """
+name = "digits-sym40"
+
+[data]
+kind = "digits"
+
+[noise]
+kind = "symmetric"
+rate = 0.4
+
+[train]
+networks = 5
+network = "small-cnn"
+options = { width = 24 }
+epochs = 40
+batch = 64
+optimizer = { lr = 0.02, weight_decay = 0.0 }
+augment = ["shift"]
+"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(epilog=EXAMPLE)(compare)
+
+
+def compare(
+    spec: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SPEC.toml", help="what to train", show_default="the digits of the demo"
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method", metavar="NAME", help="only this method; may be repeated", show_default="all"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="a folder for the runs", show_default="runs/compare-NAME"),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="each with other seeds", min=1)] = 1,
+    listing: Annotated[bool, typer.Option("--list", help="name every method, and stop")] = False,
+    as_json: Json = False,
+) -> None:
+    """Hold max agreement against its rivals, on one set of trained networks where possible.
+
+    Trains what SPEC.toml asks for, and anew for methods that train in a way of their own. If a
+    method needs samples that no network has seen, a tenth of the training samples is held out from
+    all. Stopped and started again, nothing is done twice.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ExtraMissing("comparing needs torch: pip install 'accord[train]'")
+    if listing:
+        _list(as_json=as_json)
+    else:
+        _compare(spec, method, out, repetitions, as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
+    from accord.experiments.comparison import METHODS
+
+    if as_json:
+        items = [
+            {"name": one.name, "status": "built", "says": one.says} for one in METHODS.values()
+        ]
+        typer.echo(json.dumps({"items": items}))
+    else:
+        width = max(map(len, METHODS))
+        typer.echo("\n".join(f"{one.name.ljust(width)}  {one.says}" for one in METHODS.values()))
+
+
+def _compare(
+    path: Path | None,
+    methods: list[str] | None,
+    out: Path | None,
+    repetitions: int,
+    *,
+    as_json: bool,
+) -> None:
+    from accord.experiments.comparison import compare, comparison_json, comparison_text
+    from accord.training.spec import load_spec, parse_spec
+
+    spec = parse_spec(DIGITS) if path is None else load_spec(path)
+    folder = out or Path("runs") / f"compare-{spec.name}"
+    with Bar("comparing") as bar:
+        found = compare(
+            spec,
+            folder,
+            methods=methods,
+            repetitions=repetitions,
+            progress=bar.moment,
+            starting=bar.begin,
+        )
+    typer.echo(json.dumps(comparison_json(found)) if as_json else comparison_text(found))

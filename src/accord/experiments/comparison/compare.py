@@ -1,0 +1,100 @@
+"""Compare methods over repetitions, and sum up what each reached and costs."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from accord.errors import ChoiceError, suggest
+from accord.experiments.comparison.methods import METHODS, Method, Outcome, methods_for
+from accord.experiments.comparison.runs import Runs, shared_spec
+from accord.training.run import Progress
+from accord.training.spec import Spec
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One method over all repetitions."""
+
+    method: Method
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def accuracy(self) -> float:
+        """The mean over the repetitions."""
+        return sum(one.accuracy for one in self.outcomes) / len(self.outcomes)
+
+    def mean(self, fact: str) -> float | None:
+        """Return the mean of any of the outcomes' numbers; None if there is none."""
+        values = [getattr(one, fact) for one in self.outcomes]
+        return None if None in values else float(sum(values) / len(values))
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of that mean; None for one repetition."""
+        count = len(self.outcomes)
+        if count < 2:
+            return None
+        squares = sum((one.accuracy - self.accuracy) ** 2 for one in self.outcomes)
+        return math.sqrt(squares / (count - 1) / count)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several methods on the same data."""
+
+    spec: Spec
+    repetitions: int
+    out: Path
+    methods: tuple[Summary, ...]
+
+
+def compare(
+    spec: Spec,
+    out: Path,
+    *,
+    methods: Sequence[str] | None = None,
+    repetitions: int = 1,
+    progress: Progress | None = None,
+    starting: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Train what is missing and measure each method on the test samples.
+
+    Networks are shared by all methods that can share them. If one needs samples that no network
+    was trained on, they are held out from all. Started again, nothing is done twice.
+
+    Args:
+        spec: what to train.
+        out: a folder; each run gets one of its own inside.
+        methods: names; by default all.
+        repetitions: how often to repeat, each time with other seeds.
+        progress: called at each moment of training.
+        starting: called with a few words before each run.
+
+    Raises:
+        ChoiceError: no such method, or fewer than one repetition.
+        TrainingError: a network diverged.
+    """
+    chosen = choose_methods(spec, methods)
+    if repetitions < 1:
+        raise ChoiceError(f"there must be at least one repetition; got {repetitions}")
+    shared = shared_spec(spec, validation=any(method.validation for method in chosen))
+    outcomes: dict[str, list[Outcome]] = {method.name: [] for method in chosen}
+    for repetition in range(repetitions):
+        train = shared.train.model_copy(update={"seed": shared.train.seed + repetition})
+        repeated = shared.model_copy(update={"train": train})
+        runs = Runs(repeated, out, progress=progress, starting=starting)
+        for method in chosen:
+            outcomes[method.name].append(method.measure(runs))
+    summaries = tuple(Summary(method, tuple(outcomes[method.name])) for method in chosen)
+    return Comparison(spec, repetitions, out, summaries)
+
+
+def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:
+    """Return the methods of these names, or all that the spec allows."""
+    if names is None:
+        return methods_for(spec)
+    for name in names:
+        if name not in METHODS:
+            raise ChoiceError(f"no method is called {name!r}. {suggest(name, list(METHODS))}")
+    return [METHODS[name] for name in names]

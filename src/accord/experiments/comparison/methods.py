@@ -1,0 +1,187 @@
+"""Every method that a comparison can name: where its networks come from and what it predicts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.analysis import measure
+from accord.api import Record
+from accord.experiments.comparison.runs import Runs, TrainedRun
+from accord.kernels import winners
+from accord.rules import all_rules, find_rule
+from accord.training.spec import Spec
+
+OWN_TRAINING: Final = ("snapshot", "elr", "batch-ensemble", "hyper-ensemble")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one method did, and what it costs."""
+
+    accuracy: float
+    coverage: float = 1.0  # of the samples, on which it does not abstain
+    selective_accuracy: float | None = None  # on those
+    single: float | None = None  # its networks one by one, last epoch
+    with_max_agreement: float | None = None  # over its networks and their epochs
+    passes: int = 1  # forward passes for one new sample
+    training: float = 0.0  # networks trained for it alone, besides the shared ones
+    disk: int = 0  # bytes of weights to keep for new samples
+    epoch: int | None = None  # where it chooses one
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to a prediction."""
+
+    name: str
+    says: str
+    measure: Callable[[Runs], Outcome]
+    validation: bool = False  # whether it needs samples that no network was trained on
+    oracle: bool = False
+
+
+def _outcome(run: TrainedRun, labels: NDArray[Any], *, passes: int, **more: Any) -> Outcome:
+    found = measure(labels, run.record.rows.truth(), classes=run.record.classes)
+    return Outcome(
+        accuracy=found.accuracy,
+        coverage=found.coverage,
+        selective_accuracy=found.selective_accuracy if found.coverage < 1 else None,
+        passes=passes,
+        disk=passes * run.network_bytes,
+        **more,
+    )
+
+
+def _by_rule(name: str) -> Callable[[Runs], Outcome]:
+    def of(runs: Runs) -> Outcome:
+        run = runs["shared"]
+        record, rule = run.record, find_rule(name)
+        if name == "single":
+            accuracy = record.score(["single"])[0].accuracy
+            return Outcome(accuracy=accuracy, disk=run.network_bytes)
+        passes = record.networks * (record.epochs if rule.reads == "all" else 1)
+        if rule.oracle:
+            passes = record.networks
+        return _outcome(run, record.predict(name).labels, passes=passes)
+
+    return of
+
+
+def _early_stopping(runs: Runs) -> Outcome:
+    """Stop where the networks' vote agrees best with held-out labels, wrong ones among them."""
+    run = runs["shared"]
+    held_out = run.record_of("validation")
+    epoch = best_epoch(held_out)
+    labels = run.record.select(epochs=[epoch]).predict("majority").labels
+    return _outcome(run, labels, passes=run.record.networks, epoch=epoch)
+
+
+def best_epoch(record: Record) -> int:
+    """Return the epoch whose majority agrees best with the given labels; the first of equals."""
+    right = np.zeros(record.epochs, np.int64)
+    given = record.given if record.given is not None else record.rows.truth()
+    for block in record.rows.blocks():
+        for epoch in range(record.epochs):
+            won = winners(block.values[:, epoch], classes=record.classes).labels
+            right[epoch] += (won == given[block.where]).sum()
+    return int(right.argmax())
+
+
+def _averaged(kind: str) -> Callable[[Runs], Outcome]:
+    def of(runs: Runs) -> Outcome:
+        run = runs["shared"]
+        record = run.record_of(f"test-{kind}")
+        single = record.score(["single"])[0].accuracy
+        labels = record.predict("majority").labels
+        more = {"single": single}
+        if record.epochs > 1:
+            more["with_max_agreement"] = record.score(["max-agreement"])[0].accuracy
+        return _outcome(run, labels, passes=record.networks, **more)
+
+    return of
+
+
+def _snapshot(runs: Runs) -> Outcome:
+    """Average one network's probabilities at the end of each cycle."""
+    run = runs["snapshot"]
+    cycle = run.spec.train.schedule.cycle or 1
+    ends = list(range(cycle - 1, run.record.epochs, cycle))
+    probabilities = np.zeros((run.record.samples, run.record.classes))
+    for end in ends:
+        probabilities += run.record.probabilities[0, end]
+    labels = probabilities.argmax(axis=1)
+    return _outcome(run, labels, passes=len(ends), training=1.0, **_beside(run))
+
+
+def _trained_anew(name: str) -> Callable[[Runs], Outcome]:
+    def of(runs: Runs) -> Outcome:
+        run = runs[name]
+        labels = run.record.predict("majority").labels
+        networks = run.record.networks
+        return _outcome(run, labels, passes=networks, training=float(networks), **_beside(run))
+
+    return of
+
+
+def _batch_ensemble(runs: Runs) -> Outcome:
+    """Average the members' probabilities; they share one network's weights."""
+    run = runs["batch-ensemble"]
+    labels = run.record.predict("probability-average").labels
+    outcome = _outcome(run, labels, passes=run.record.networks, training=1.0, **_beside(run))
+    return replace(outcome, disk=run.network_bytes)
+
+
+def _beside(run: TrainedRun) -> dict[str, float]:
+    single, agreed = run.record.score(["single", "max-agreement"])
+    return {"single": single.accuracy, "with_max_agreement": agreed.accuracy}
+
+
+def methods_for(spec: Spec) -> list[Method]:
+    """Return the methods that can be measured for a spec, in the order of the table."""
+    return [
+        method
+        for method in METHODS.values()
+        if not (spec.train.batch_ensemble and method.name in ("swa", "ema", "rog", "npc"))
+    ]
+
+
+def _rules() -> list[Method]:
+    first = ["single", "majority", "probability-average", "max-agreement", "soft-agreement"]
+    rules = [find_rule(name) for name in [*first, *sorted(set(all_rules()) - set(first))]]
+    return [
+        Method(
+            rule.name, (rule.__doc__ or "").splitlines()[0], _by_rule(rule.name), oracle=rule.oracle
+        )
+        for rule in rules
+    ]
+
+
+METHODS: Final[dict[str, Method]] = {
+    method.name: method
+    for method in [
+        *_rules(),
+        Method(
+            "early-stopping",
+            "Predict by majority at the epoch that agrees best with held-out noisy labels.",
+            _early_stopping,
+            validation=True,
+        ),
+        Method("swa", "Average each network's weights over its last epochs.", _averaged("swa")),
+        Method("ema", "Average each network's weights over its steps.", _averaged("ema")),
+        Method("snapshot", "Average one network at the ends of a cyclic rate.", _snapshot),
+        Method("elr", "Train with early-learning regularisation.", _trained_anew("elr")),
+        Method(
+            "batch-ensemble",
+            "Train members that share most of one network's weights.",
+            _batch_ensemble,
+        ),
+        Method(
+            "hyper-ensemble",
+            "Train with learning rates from low to high.",
+            _trained_anew("hyper-ensemble"),
+        ),
+    ]
+}

@@ -1,0 +1,85 @@
+"""A comparison as text for people and as JSON for programs."""
+
+from typing import Any, Final
+
+from accord.experiments.comparison.compare import Comparison, Summary
+
+HEADINGS: Final = ("method", "accuracy", "with MAP", "passes", "training", "weights", "")
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Return everything that was measured; fractions at full precision."""
+    return {
+        "name": comparison.spec.name,
+        "repetitions": comparison.repetitions,
+        "methods": {one.method.name: _as_json(one) for one in comparison.methods},
+    }
+
+
+def _as_json(summary: Summary) -> dict[str, Any]:
+    first = summary.outcomes[0]
+    facts = {
+        "accuracy": summary.accuracy,
+        "standard_error": summary.standard_error,
+        "accuracies": [one.accuracy for one in summary.outcomes],
+        "single": summary.mean("single"),
+        "with_max_agreement": summary.mean("with_max_agreement"),
+        "coverage": summary.mean("coverage"),
+        "selective_accuracy": summary.mean("selective_accuracy"),
+        "passes": first.passes,
+        "training": first.training,
+        "disk": first.disk,
+        "epoch": first.epoch,
+        "oracle": summary.method.oracle,
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Return a table, with what its columns mean below."""
+    rows = [_as_row(one) for one in comparison.methods]
+    widths = [max(len(row[column]) for row in [HEADINGS, *rows]) for column in range(len(HEADINGS))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column in (0, 6) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [HEADINGS, *rows]
+    ]
+    count = comparison.repetitions
+    head = (
+        f"{comparison.spec.name}: {count} repetition{'s' if count > 1 else ''}, in {comparison.out}"
+    )
+    legend = (
+        "accuracy in %, with its standard error over repetitions; with MAP: max agreement over\n"
+        "that method's own networks and epochs; passes: forward passes for a new sample;\n"
+        "training: networks trained for it alone; weights: to keep, to predict new samples"
+    )
+    return "\n".join([head, "", *lines, "", legend])
+
+
+def _as_row(summary: Summary) -> tuple[str, ...]:
+    first = summary.outcomes[0]
+    error = summary.standard_error
+    agreed = summary.mean("with_max_agreement")
+    return (
+        summary.method.name,
+        f"{summary.accuracy:.2%}"[:-1] + (f" ± {error:.2%}"[:-1] if error is not None else ""),
+        "" if agreed is None else f"{agreed:.2%}"[:-1],
+        str(first.passes),
+        f"{first.training:g}" if first.training else "",
+        f"{first.disk / 1e6:.1f} MB",
+        _note(summary),
+    )
+
+
+def _note(summary: Summary) -> str:
+    first = summary.outcomes[0]
+    if summary.method.oracle:
+        return "an oracle: it looks at the truth"
+    if first.selective_accuracy is not None:
+        sure = summary.mean("selective_accuracy") or 0.0
+        return f"answers {summary.mean('coverage'):.1%}, {sure:.1%} of them right"
+    if first.epoch is not None:
+        return "epoch " + ", ".join(str(one.epoch) for one in summary.outcomes)
+    return ""

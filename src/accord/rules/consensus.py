@@ -1,0 +1,85 @@
+"""Consensus: the networks' vote at the last epoch, if enough of them agree."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError
+from accord.kernels import winners
+from accord.rules.rule import ABSTAINED, Definition, Prediction, Rule, Support, predict_blocks
+from accord.store import Block, Rows
+
+
+class Consensus(Rule):
+    """Predict the class that more than half of the networks say at the last epoch, or abstain.
+
+    Args:
+        least: how many networks must agree; by default more than half.
+        threshold: how probable each of them must find the class; above 0, the record needs
+            probabilities.
+    """
+
+    name = "consensus"
+    reads = "last"
+
+    def __init__(self, *, least: int | None = None, threshold: float = 0.0) -> None:
+        if (least is not None and least < 1) or not 0 <= threshold <= 1:
+            raise ChoiceError(
+                "consensus needs at least 1 network and a threshold in 0..1; "
+                f"got least={least}, threshold={threshold}"
+            )
+        self.least, self.threshold = least, threshold
+
+    def __call__(self, rows: Rows) -> Prediction:
+        """Predict; the score is the share of networks that agree."""
+        last = rows.last()
+        if not self.threshold:
+            return predict_blocks(last.blocks(), self._by_votes(rows), samples=rows.samples)
+        rows.check_probabilities()
+        blocks = last.probability_blocks()
+        return predict_blocks(blocks, self._by_probability(rows), samples=rows.samples)
+
+    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+        """Ask for consensus at each epoch."""
+        yield from super().after_each_epoch(rows) if self.threshold else self._each_epoch(rows)
+
+    def _each_epoch(self, rows: Rows) -> Iterator[Block]:
+        vote = self._by_votes(rows)
+        for block in rows.blocks():
+            labels = [vote(block.values[:, epoch])[0] for epoch in range(rows.epochs)]
+            yield Block(block.start, block.stop, np.stack(labels))
+
+    def _by_votes(self, rows: Rows) -> Any:
+        def predict(labels: NDArray[Any]) -> Support:
+            won = winners(labels, classes=rows.classes)
+            return self._enough(won.labels, won.votes, rows.networks)
+
+        return predict
+
+    def _by_probability(self, rows: Rows) -> Any:
+        def predict(probabilities: NDArray[Any]) -> Support:
+            table = probabilities[:, 0]  # (network, sample, class)
+            says = table == table.max(axis=-1, keepdims=True)
+            first = np.arange(rows.classes) == says.argmax(axis=-1)[..., None]
+            votes = (first & (table >= self.threshold)).sum(axis=0)
+            return self._enough(votes.argmax(axis=-1), votes.max(axis=-1), rows.networks)
+
+        return predict
+
+    def _enough(self, labels: NDArray[Any], votes: NDArray[Any], networks: int) -> Support:
+        least = networks // 2 + 1 if self.least is None else self.least
+        chosen = np.where(votes >= least, labels.astype(np.intp), ABSTAINED)
+        return chosen, votes / networks
+
+    @staticmethod
+    def by_definition(record: Definition) -> list[int]:
+        """Predict as the rule is defined."""
+        half = len(record.labels) / 2
+        answers = []
+        for sample in range(record.labels.shape[2]):
+            votes = [(record.labels[:, -1, sample] == c).sum() for c in range(record.classes)]
+            sure = [c for c, count in enumerate(votes) if count > half]
+            answers.append(sure[0] if sure else ABSTAINED)
+        return answers

@@ -1,0 +1,157 @@
+"""Dawid–Skene: every network at every epoch is an annotator with habits of its own."""
+
+from dataclasses import fields
+from typing import Self
+
+import numpy as np
+
+from accord.errors import PredictionError
+from accord.kernels.exact import LOGARITHM_BITS, WEIGHT_BITS, on_grid
+from accord.rules.annotators import Annotators, Tally, to_posterior
+from accord.rules.epoch_weights import measure_likeness, reliability, weigh
+from accord.rules.expectation import (
+    MOST_ROUNDS,
+    Fit,
+    estimate,
+    fit_annotators,
+    full_votes,
+    group_epochs,
+    has_settled,
+    lost_classes,
+)
+from accord.rules.fitted import Arrays, FittedRule, check_networks, check_voters
+from accord.rules.max_agreement import MaxAgreement
+from accord.rules.rule import Definition, Prediction
+from accord.rules.weighted_agreement import WeightedAgreement, likeness_by_definition
+from accord.store import Rows
+
+
+class DawidSkene(FittedRule):
+    """Predict the class that explains the votes best, knowing who tends to say what.
+
+    Each network at each epoch has a confusion matrix: how often it says each label for
+    each true class. Matrices, weights of the epochs and true classes are found together by
+    expectation-maximisation from the votes alone, beginning with weighted agreement. Where
+    a confusion is systematic, as when mislabelled cats are called dogs, votes for the
+    wrong class become evidence for the right one.
+
+    If the classes change places on the way (the search collapses), the prediction is
+    weighted agreement's and its note says so; with one network, max agreement's.
+
+    Args:
+        annotators: what is known of them, if it was found before; see `fit` and `load`.
+    """
+
+    name = "dawid-skene"
+    reads = "all"
+    ordered = True
+    arrays = tuple(field.name for field in fields(Annotators))
+
+    def __init__(self, annotators: Annotators | None = None) -> None:
+        self.annotators = annotators
+
+    def __call__(self, rows: Rows) -> Prediction:
+        """Predict; the score is the class's posterior probability."""
+        if self.annotators is not None:
+            return _predict(rows, self.annotators)
+        if rows.networks == 1:
+            agreed = MaxAgreement()(rows)
+            note = "one network alone cannot tell its errors from the truth: max agreement"
+            return Prediction(agreed.labels, agreed.scores, note)
+        start, fit = _fit(rows)
+        if fit.collapsed:
+            note = f"{_collapse(fit)} These are the labels of weighted agreement."
+            return Prediction(start.labels, start.scores, note)
+        predicted = _predict(rows, fit.annotators)
+        return Prediction(predicted.labels, predicted.scores, _unsettled(fit))
+
+    def fit(self, rows: Rows) -> Self:
+        """Return this rule with what these samples tell of the annotators.
+
+        Raises:
+            ChoiceError: there is only one network.
+            PredictionError: expectation-maximisation collapsed or did not settle.
+        """
+        check_networks(rows, self.name)
+        _, fit = _fit(rows)
+        if fit.collapsed or not fit.settled:
+            said = _collapse(fit) if fit.collapsed else _unsettled(fit)
+            raise PredictionError(f"{rows.name}: {said} Use weighted-agreement.")
+        return type(self)(fit.annotators)
+
+    def learnt(self) -> Arrays | None:
+        """Return what is known of the annotators."""
+        return None if self.annotators is None else vars(self.annotators)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Self:
+        """Return the rule with these annotators."""
+        return cls(Annotators(**{name: arrays[name] for name in cls.arrays}))
+
+    @staticmethod
+    def by_definition(record: Definition) -> list[int]:
+        """Predict as the rule is defined."""
+        if len(record.labels) == 1:
+            return MaxAgreement.by_definition(record)
+        return _by_definition(record)
+
+
+def _fit(rows: Rows) -> tuple[Prediction, Fit]:
+    likeness = measure_likeness(rows)
+    weights = weigh(likeness.within, reliability(likeness.across))
+    start = WeightedAgreement(weights)(rows)
+    return start, fit_annotators(rows, start.labels, likeness=likeness, weights=weights)
+
+
+def _predict(rows: Rows, annotators: Annotators) -> Prediction:
+    networks, _, _, classes = annotators.confusion.shape
+    epochs = len(annotators.weights)
+    check_voters(rows, DawidSkene.name, networks=networks, epochs=epochs, classes=classes)
+    labels, scores = np.empty(rows.samples, np.intp), np.empty(rows.samples)
+    for part, posterior in annotators.posteriors(rows.blocks()):
+        labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)
+    return Prediction(labels, scores)
+
+
+def _collapse(fit: Fit) -> str:
+    lost = ", ".join(map(str, fit.lost))
+    return (
+        f"expectation-maximisation collapsed within {fit.rounds} rounds: "
+        f"most samples of class {lost} went to another."
+    )
+
+
+def _unsettled(fit: Fit) -> str:
+    said = f"expectation-maximisation did not settle within {fit.rounds} rounds."
+    return "" if fit.settled else said
+
+
+def _by_definition(record: Definition) -> list[int]:
+    labels, classes = record.labels, record.classes
+    networks, epochs, samples = labels.shape
+    groups = group_epochs(epochs, samples=samples, classes=classes)
+    likeness = likeness_by_definition(record)
+    weights = weigh(likeness.within, reliability(likeness.across))
+    start = np.array(WeightedAgreement.by_definition(record))
+    posterior, found = np.eye(classes)[start], start
+    for rounds in range(MOST_ROUNDS):
+        tally = Tally.empty(networks=networks, classes=classes, groups=groups)
+        tally.sizes += posterior.sum(axis=0)
+        for network, epoch, sample in np.ndindex(labels.shape):
+            said = labels[network, epoch, sample]
+            tally.votes[network, groups[epoch], said] += posterior[sample]
+            tally.right[epoch] += posterior[sample, said]
+        if rounds:
+            weights = weigh(likeness.within, tally.reliability(likeness.said))
+        annotators = estimate(tally, groups, full_votes(weights, likeness, networks))
+        evidence = np.tile(on_grid(np.log(annotators.prior), LOGARITHM_BITS), (samples, 1))
+        for network, epoch, sample in np.ndindex(labels.shape):
+            weight = on_grid(annotators.weights, WEIGHT_BITS)[epoch]
+            table = annotators.tables()[network, groups[epoch]]
+            evidence[sample] += weight * table[labels[network, epoch, sample]]
+        posterior, before = to_posterior(evidence), found
+        found = posterior.argmax(axis=1)
+        if has_settled(before, found):
+            break
+    lost = lost_classes(start, found, classes=classes)
+    return [int(label) for label in (start if lost else found)]

@@ -1,0 +1,128 @@
+"""How much each epoch's votes should weigh, from how alike the networks vote."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.kernels.exact import WEIGHT_BITS, on_grid
+from accord.kernels.matching import count_matching_pairs
+from accord.store import Rows
+
+Weights = NDArray[np.float64]  # (epoch,), adding up to 1
+Covariance = NDArray[np.float64]  # (epoch, epoch)
+
+# How much a weight costs, as a share of the votes' mean variance. Between 0.03 and 1 the
+# development records differ by tenths of a point; above, weights only come closer to equal.
+RIDGE = 0.3
+APART = 4  # epochs count as far apart from a quarter of the training on
+LEAST_EPOCHS = 3  # from which on three epochs' reliabilities can be told from their products
+ROUNDS = 300  # of the fixed point for reliabilities; it settles within about fifty
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike the votes of two epochs are beyond chance, by one network or by two.
+
+    Each is the covariance of votes as 0/1 tables, summed over classes: the share of samples
+    with equal labels, less the share that the two class distributions give by chance.
+    """
+
+    within: Covariance  # of one and the same network, the mean over networks
+    across: Covariance  # of two networks, the mean over pairs; zeros if there is only one
+    said: NDArray[np.float64]  # (epoch, class), the share of an epoch's votes for a class
+
+
+def measure_likeness(rows: Rows) -> Likeness:
+    """Compare all epochs with each other, within networks and across them.
+
+    Reads the rows once. All sums are of whole numbers: the order of the networks is
+    without effect.
+    """
+    networks, epochs, samples = rows.networks, rows.epochs, rows.samples
+    pairs = np.zeros((networks * epochs,) * 2, np.intp)
+    said = np.zeros((networks * epochs, rows.classes), np.intp)
+    for block in rows.blocks():
+        labels = block.values.reshape(networks * epochs, -1)
+        pairs += count_matching_pairs(labels)
+        said += np.stack([np.bincount(row, minlength=rows.classes) for row in labels])
+    return from_counts(
+        pairs.reshape(networks, epochs, networks, epochs),
+        said.reshape(networks, epochs, rows.classes),
+        samples=samples,
+    )
+
+
+def from_counts(
+    pairs: NDArray[np.intp],  # (network, epoch, network, epoch)
+    said: NDArray[np.intp],  # (network, epoch, class)
+    *,
+    samples: int,
+) -> Likeness:
+    """Turn counts of equal labels, and of labels, into covariances."""
+    networks = len(said)
+    same = np.einsum("iaib->ab", pairs) * samples - np.einsum("iac,ibc->ab", said, said)
+    total = said.sum(axis=0)
+    all_pairs = pairs.sum(axis=(0, 2)) * samples - total @ total.T
+    others = max(1, networks * (networks - 1))
+    return Likeness(
+        within=same / (networks * samples**2),
+        across=(all_pairs - same) / (others * samples**2),
+        said=total / (networks * samples),
+    )
+
+
+def reliability(across: Covariance) -> NDArray[np.float64]:
+    """Estimate how well each epoch's votes go with the truth, up to one common factor.
+
+    Two networks far apart in training share little but what is true of a sample, so that
+    the covariance of their votes is the product of two reliabilities: one factor is
+    fitted to all pairs of epochs at least a quarter of the training apart. Epochs close to
+    each other are left out, because networks at the same stage also share mistakes.
+    """
+    epochs = len(across)
+    found = np.sqrt(np.maximum(np.diag(across), 0))
+    if epochs < LEAST_EPOCHS:
+        return found
+    distance = np.abs(np.subtract.outer(np.arange(epochs), np.arange(epochs)))
+    far = distance >= max(1, epochs // APART)
+    products = np.where(far, across, 0)
+    for _ in range(ROUNDS):
+        squares = far @ found**2
+        fitted = np.divide(products @ found, squares, out=np.zeros(epochs), where=squares > 0)
+        found = np.sqrt(found * np.maximum(fitted, 0))
+    return found
+
+
+def weigh(within: Covariance, reliabilities: NDArray[np.float64]) -> Weights:
+    """Weigh epochs so that the weighted vote of one network goes best with the truth.
+
+    That is a linear regression with a ridge; the votes' covariance within a network tells
+    which epochs only repeat each other. Negative weights become zero. Epochs of which
+    nothing can be told weigh the same.
+    """
+    epochs = len(within)
+    mean_variance = np.trace(within) / epochs
+    if mean_variance <= 0 or not reliabilities.any():
+        return equal_weights(epochs)
+    weights = np.linalg.solve(within + RIDGE * mean_variance * np.eye(epochs), reliabilities)
+    weights = np.maximum(weights, 0)
+    return on_grid(weights / weights.sum(), WEIGHT_BITS)
+
+
+def equal_weights(epochs: int) -> Weights:
+    """Return the weights of max agreement: all epochs the same."""
+    return on_grid(np.full(epochs, 1 / epochs), WEIGHT_BITS)
+
+
+def independent_epochs(likeness: Likeness, weights: Weights) -> float:
+    """Estimate how many epochs with independent errors the weighted epochs are worth.
+
+    A network's own errors are what its votes share with themselves beyond what they share
+    with other networks' votes.
+    """
+    own = likeness.within - likeness.across
+    of_one, of_all = weights @ np.diag(own), weights @ own @ weights
+    if of_all <= 0 or of_one <= 0:
+        return 1.0
+    return float(np.clip(of_one / of_all, 1, len(weights)))

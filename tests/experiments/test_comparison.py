@@ -1,0 +1,207 @@
+"""All methods see the same networks, are measured as they are defined, and are not done twice."""
+
+import json
+
+import numpy as np
+import pytest
+
+import accord
+from accord.cli.app import run as run_command
+from accord.errors import ChoiceError, TrainingError
+from accord.experiments.comparison import METHODS, compare, comparison_json, comparison_text
+from accord.experiments.comparison import runs as runs_module
+from accord.experiments.comparison.methods import best_epoch
+from accord.training.spec import load_spec, parse_spec
+
+TEXT = """
+name = "small"
+[data]
+kind = "digits"
+per_class = 20
+[noise]
+kind = "symmetric"
+rate = 0.4
+[train]
+networks = 3
+network = "small-cnn"
+options = { width = 4 }
+epochs = 5
+batch = 64
+optimizer = { lr = 0.05 }
+"""
+SPEC = parse_spec(TEXT)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("compared")
+
+
+@pytest.fixture(scope="module")
+def compared(out):
+    return {one.method.name: one.outcomes[0] for one in compare(SPEC, out).methods}
+
+
+def run_of(out, name):
+    (folder,) = out.glob(f"{name}-*")
+    return folder
+
+
+def test_every_method_that_is_listed_is_measured(compared):
+    assert compared.keys() == METHODS.keys()
+    assert all(0 <= one.accuracy <= 1 for one in compared.values())
+
+
+def test_rules_are_scored_on_the_shared_networks(compared, out):
+    record = accord.open(run_of(out, "shared") / "test")
+    for score in record.score():
+        assert compared[score.rule].accuracy == score.accuracy
+    assert compared["majority"].passes == 3
+    assert compared["max-agreement"].passes == 15
+    assert compared["single"].passes == 1
+    assert compared["oracle-best-epoch"].passes == 3
+    assert compared["max-agreement"].disk == 15 * compared["single"].disk > 0
+
+
+def test_samples_are_held_out_for_all_if_one_method_needs_them(compared, out, tmp_path):
+    shared = run_of(out, "shared")
+    assert accord.open(shared / "validation").samples == 20
+    compare(SPEC, tmp_path, methods=["majority"])
+    assert not (run_of(tmp_path, "shared") / "validation").exists()
+
+
+def test_early_stopping_looks_at_noisy_labels_alone(compared, out):
+    shared = run_of(out, "shared")
+    held_out, test = accord.open(shared / "validation"), accord.open(shared / "test")
+    agreed = [
+        (held_out.select(epochs=[epoch]).predict("majority").labels == held_out.given).mean()
+        for epoch in range(5)
+    ]
+    epoch = int(np.argmax(agreed))
+    assert compared["early-stopping"].epoch == best_epoch(held_out) == epoch
+    labels = test.select(epochs=[epoch]).predict("majority").labels
+    assert compared["early-stopping"].accuracy == (labels == test.truth).mean()
+
+
+def test_a_snapshot_ensemble_is_the_mean_at_the_ends_of_the_cycles(tmp_path):
+    spec = parse_spec(TEXT.replace("epochs = 5", "epochs = 10"))
+    found = compare(spec, tmp_path, methods=["snapshot"]).methods[0].outcomes[0]
+    record = accord.open(run_of(tmp_path, "snapshot") / "test")
+    assert (record.networks, record.epochs) == (1, 10)
+    mean = np.mean([record.probabilities[0, end] for end in (1, 3, 5, 7, 9)], axis=0, dtype=float)
+    assert found.accuracy == (mean.argmax(axis=1) == record.truth).mean()
+    assert (found.passes, found.training) == (5, 1.0)
+    rates = [told["lr"] for told in record.told[0].told]
+    assert rates == pytest.approx([0.05, 0.025] * 5)
+
+
+def test_averaged_networks_vote(compared, out):
+    for kind in ("ema", "swa"):
+        record = accord.open(run_of(out, "shared") / f"test-{kind}")
+        score = record.score(["majority"])[0]
+        assert compared[kind].accuracy == score.accuracy
+    assert compared["ema"].with_max_agreement is not None
+    assert compared["swa"].with_max_agreement is None
+
+
+def test_what_is_trained_anew_is_trained_as_it_should_be(compared, out):
+    elr, hyper, members = (
+        load_spec(run_of(out, name) / "spec.toml").train
+        for name in ("elr", "hyper-ensemble", "batch-ensemble")
+    )
+    assert elr.loss.kind == "elr"
+    assert [one.lr for one in hyper.networks] == pytest.approx([0.01, 0.04, 0.07, 0.10])
+    assert (members.networks, members.batch_ensemble) == (1, 4)
+    assert [compared[name].training for name in ("elr", "hyper-ensemble", "batch-ensemble")] == [
+        3.0,
+        4.0,
+        1.0,
+    ]
+    assert compared["batch-ensemble"].passes == 4
+    assert compared["batch-ensemble"].disk < 4 * compared["single"].disk
+
+
+def test_they_are_reported_alone_and_with_max_agreement(compared, out):
+    record = accord.open(run_of(out, "elr") / "test")
+    single, majority, agreed = record.score(["single", "majority", "max-agreement"])
+    found = compared["elr"]
+    assert found.single == single.accuracy
+    assert found.accuracy == majority.accuracy
+    assert found.with_max_agreement == agreed.accuracy
+
+
+def test_nothing_is_trained_twice(compared, out, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr("accord.training.run.train", refuse)
+    again = compare(SPEC, out)
+    assert {one.method.name: one.outcomes[0] for one in again.methods} == compared
+
+
+def test_repetitions_have_other_seeds_and_a_standard_error(tmp_path):
+    names = ["majority", "max-agreement"]
+    found = compare(SPEC, tmp_path, methods=names, repetitions=3)
+    assert len(list(tmp_path.glob("shared-*"))) == 3
+    for summary in found.methods:
+        values = [one.accuracy for one in summary.outcomes]
+        assert summary.accuracy == pytest.approx(np.mean(values))
+        assert summary.standard_error == pytest.approx(np.std(values, ddof=1) / np.sqrt(3))
+    table = comparison_json(found)
+    assert table["repetitions"] == 3
+    assert list(table["methods"]) == names
+    assert "±" in comparison_text(found)
+
+
+def test_a_method_that_is_not_there_is_told_with_the_nearest(tmp_path):
+    with pytest.raises(ChoiceError, match=r"no method is called 'snapshots'\. Did you mean 'snap"):
+        compare(SPEC, tmp_path, methods=["snapshots"])
+    with pytest.raises(ChoiceError, match="at least one repetition; got 0"):
+        compare(SPEC, tmp_path, repetitions=0)
+
+
+def test_a_network_that_diverges_is_named(tmp_path):
+    wild = parse_spec(TEXT.replace("lr = 0.05", "lr = 1e30"))
+    with pytest.raises(TrainingError, match=r"shared-.*: network 0 was stopped: the loss became"):
+        compare(wild, tmp_path, methods=["majority"])
+
+
+def test_averages_are_not_asked_of_a_batch_ensemble(tmp_path):
+    spec = parse_spec(TEXT.replace("networks = 3", "networks = 1\nbatch_ensemble = 2"))
+    names = [one.method.name for one in compare(spec, tmp_path).methods]
+    assert "swa" not in names
+    assert "max-agreement" in names
+
+
+def test_kept_predictions_are_not_made_again(compared, out):
+    run = runs_module.TrainedRun(SPEC, run_of(out, "shared"))
+    assert run.kept("some", lambda: np.array([1, 2])).tolist() == [1, 2]
+    assert run.kept("some", lambda: np.array([3, 4])).tolist() == [1, 2]
+
+
+def test_the_last_weights_say_what_was_recorded_last(compared, out):
+    from accord.training.loop import predict_probabilities
+
+    folder = run_of(out, "shared")
+    run = runs_module.TrainedRun(load_spec(folder / "spec.toml"), folder)
+    samples = run.material.batches("test", device=run.device)
+    for number, network in enumerate(run.networks()):
+        said = predict_probabilities(network, samples).argmax(axis=1)
+        assert np.array_equal(said, run.record.labels[number, -1])
+
+
+def test_the_command_prints_a_table_or_json(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text(TEXT)
+    asked = ["compare", "spec.toml", "--method", "majority", "--out", "runs"]
+    assert run_command(asked) == 0
+    shown = capsys.readouterr()
+    assert "majority" in shown.out
+    assert "shared run, seed 0: network" in shown.err
+    assert run_command([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["methods"]["majority"]) >= {"accuracy", "passes", "training", "disk"}
+    assert run_command(["compare", "--list", "--json"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert [one["name"] for one in items] == list(METHODS)
+    assert run_command(["compare", "spec.toml", "--method", "nothing"]) == 2

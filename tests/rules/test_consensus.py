@@ -1,0 +1,67 @@
+"""Consensus answers where enough networks agree, surely enough, and abstains elsewhere."""
+
+import numpy as np
+import pytest
+
+from accord.errors import ChoiceError, ProbabilitiesMissing
+from accord.rules.consensus import Consensus
+from accord.store import rows_from_arrays
+
+LABELS = np.array([[[0, 2, 1]], [[0, 2, 2]], [[1, 2, 0]]])  # (network, epoch, sample)
+TABLE = np.array(
+    [
+        [[[0.9, 0.1, 0.0], [0.1, 0.3, 0.6], [0.2, 0.5, 0.3]]],
+        [[[0.6, 0.4, 0.0], [0.0, 0.1, 0.9], [0.1, 0.1, 0.8]]],
+        [[[0.2, 0.8, 0.0], [0.0, 0.0, 1.0], [0.7, 0.2, 0.1]]],
+    ]
+)
+
+
+def predict(*, least=None, threshold=0.0, probabilities=True):
+    arrays = {"labels": LABELS}
+    if probabilities:
+        arrays["probabilities"] = TABLE.astype(np.float16)
+    return Consensus(least=least, threshold=threshold)(rows_from_arrays(arrays, classes=3))
+
+
+def test_more_than_half_must_agree():
+    assert predict().labels.tolist() == [0, 2, -1]
+    np.testing.assert_allclose(predict().scores, [2 / 3, 1, 1 / 3])
+
+
+def test_how_many_can_be_said():
+    assert predict(least=3).labels.tolist() == [-1, 2, -1]
+    assert predict(least=1).labels.tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "wanted"), [(0.5, [0, 2, -1]), (0.7, [-1, 2, -1]), (0.95, [-1, -1, -1])]
+)
+def test_networks_that_are_not_sure_do_not_count(threshold, wanted):
+    assert predict(threshold=threshold).labels.tolist() == wanted
+
+
+def test_half_is_not_enough():
+    rows = rows_from_arrays({"labels": np.array([[[0]], [[1]]])}, classes=2)
+    assert Consensus()(rows).labels.tolist() == [-1]
+
+
+def test_a_threshold_needs_probabilities():
+    with pytest.raises(ProbabilitiesMissing):
+        predict(threshold=0.5, probabilities=False)
+
+
+def test_after_each_epoch_a_threshold_counts_too():
+    labels = np.concatenate([LABELS[:, :, ::-1], LABELS], axis=1)
+    table = np.concatenate([TABLE[:, :, ::-1], TABLE], axis=1).astype(np.float16)
+    rows = rows_from_arrays({"labels": labels, "probabilities": table}, classes=3)
+    for rule in (Consensus(), Consensus(threshold=0.7)):
+        (block,) = rule.after_each_epoch(rows)
+        assert block.values[1].tolist() == rule(rows).labels.tolist()
+        assert block.values[0].tolist() == rule(rows).labels.tolist()[::-1]
+
+
+@pytest.mark.parametrize("wrong", [{"least": 0}, {"threshold": 1.5}, {"threshold": -0.1}])
+def test_impossible_wishes_are_refused(wrong):
+    with pytest.raises(ChoiceError, match=r"at least 1 network and a threshold in 0\.\.1; got"):
+        Consensus(**wrong)

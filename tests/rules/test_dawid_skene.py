@@ -1,0 +1,297 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from voting import accuracy, draw_rows
+
+import accord
+from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
+from accord.kernels import count_votes
+from accord.rules import annotators, expectation
+from accord.rules.annotators import Annotators, Tally, small_parts
+from accord.rules.dawid_skene import DawidSkene
+from accord.rules.epoch_weights import Likeness, equal_weights, measure_likeness
+from accord.rules.expectation import (
+    fit_annotators,
+    full_votes,
+    group_epochs,
+    lost_classes,
+    plain_dawid_skene,
+)
+from accord.rules.max_agreement import MaxAgreement
+from accord.rules.rule import Definition
+from accord.rules.weighted_agreement import WeightedAgreement
+from accord.store import ArrayRows, Block, Facts
+from accord.store import rows as rows_module
+
+# Half of the later votes say the next class: more than say the right one.
+TURNED = {"accuracies": (0.9,) * 3 + (0.45,) * 6, "turns": 0.95, "samples": 1000}
+
+
+def test_votes_for_the_wrong_class_become_evidence_for_the_right_one():
+    rows = draw_rows(**TURNED)
+    assert accuracy(DawidSkene(), rows) > 0.98
+    assert accuracy(MaxAgreement(), rows) < 0.95
+
+
+def test_the_bundled_record_is_predicted_better_than_by_max_agreement():
+    rows = accord.open("example://cifar10-sym40").rows
+    assert accuracy(DawidSkene(), rows) > accuracy(MaxAgreement(), rows)
+
+
+def test_a_network_that_guesses_does_no_harm():
+    rows = draw_rows(networks=5, **TURNED)
+    labels = rows.read_labels(range(5), range(9), slice(None)).copy()
+    labels[0] = np.random.default_rng(1).integers(0, 4, labels[0].shape)
+    assert accuracy(DawidSkene(), ArrayRows(labels, rows.facts)) > 0.97
+
+
+def test_annotators_are_found_as_they_were_drawn():
+    rows = draw_rows(accuracies=(0.9, 0.6, 0.6, 0.6), turns=1, samples=4000)
+    found = DawidSkene().fit(rows).annotators
+    np.testing.assert_allclose(found.prior, 0.25, atol=0.01)
+    expected = 0.6 * np.eye(4) + 0.4 * np.roll(np.eye(4), 1, axis=0)
+    np.testing.assert_allclose(found.confusion[:, 2], np.stack([expected] * 4), atol=0.06)
+    np.testing.assert_allclose(found.confusion.sum(axis=2), 1)
+
+
+def test_scores_are_posteriors_and_a_sure_sample_has_one():
+    predicted = DawidSkene()(draw_rows(accuracies=(0.95,) * 6))
+    assert predicted.scores.max() == 1
+    assert predicted.note == ""
+
+
+def test_one_network_is_max_agreement_and_says_so():
+    rows = draw_rows(networks=1)
+    predicted = DawidSkene()(rows)
+    np.testing.assert_array_equal(predicted.labels, MaxAgreement()(rows).labels)
+    np.testing.assert_array_equal(predicted.scores, MaxAgreement()(rows).scores)
+    assert "one network" in predicted.note
+    with pytest.raises(ChoiceError, match="dawid-skene learns from how alike the networks vote"):
+        DawidSkene().fit(rows)
+
+
+def test_one_epoch_is_enough():
+    rows = draw_rows(networks=5, accuracies=(0.8,))
+    assert accuracy(DawidSkene(), rows) >= accuracy(MaxAgreement(), rows) - 0.02
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_all_samples_in_one_class_get_that_class(classes):
+    labels = np.full((3, 4, 5), classes - 1, np.uint8)
+    predicted = DawidSkene()(ArrayRows(labels, Facts(5, classes)))
+    np.testing.assert_array_equal(predicted.labels, classes - 1)
+    np.testing.assert_array_equal(predicted.scores, 1)
+
+
+def test_a_class_that_nobody_predicts_gets_no_sample():
+    drawn = draw_rows(accuracies=(0.8,) * 6)
+    labels = drawn.read_labels(range(4), range(6), slice(None))
+    rows = ArrayRows(labels, Facts(600, 7, truth=drawn.truth()))
+    assert DawidSkene()(rows).labels.max() == 3
+    assert accuracy(DawidSkene(), rows) > 0.97
+
+
+def test_fewer_samples_than_classes_are_predicted():
+    rows = draw_rows(samples=3, classes=5, accuracies=(1.0,) * 4)
+    np.testing.assert_array_equal(DawidSkene()(rows).labels, [0, 1, 2])
+
+
+def test_a_hundred_classes_share_matrices_between_epochs():
+    rows = draw_rows(classes=100, samples=1000, accuracies=(0.6,) * 12, turns=0.8)
+    fitted = DawidSkene().fit(rows)
+    assert fitted.annotators.confusion.shape == (4, 4, 100, 100)
+    assert accuracy(fitted, rows) > 0.97
+
+
+def test_more_matrices_than_memory_holds_are_refused_with_another_rule():
+    with pytest.raises(PredictionError, match=r"5 networks × 4 groups.*20000 × 20000.*weighted-"):
+        Tally.empty(networks=5, classes=20_000, groups=np.arange(4))
+    with pytest.raises(PredictionError, match=r"2 networks × 1 groups.* 6 GiB; the most is 4\."):
+        Tally.empty(networks=2, classes=20_000, groups=np.arange(1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_epochs_that_share_matrices_follow_the_definition_too(seed):
+    rows = draw_rows(networks=3, accuracies=(0.5,) * 13, samples=40, turns=0.5, seed=seed)
+    assert group_epochs(13, samples=40, classes=4).tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [
+        *(3, 3, 3, 4)
+    ]
+    labels = rows.read_labels(range(3), range(13), slice(None))
+    definition = Definition(labels, np.zeros(0), rows.truth(), 4)
+    np.testing.assert_array_equal(DawidSkene()(rows).labels, DawidSkene.by_definition(definition))
+
+
+def test_epochs_are_weighed_anew_by_how_often_they_are_right():
+    rows = draw_rows(**TURNED)
+    begun = WeightedAgreement().fit(rows).weights
+    arrived = DawidSkene().fit(rows).annotators.weights
+    assert (arrived / arrived.sum())[:3].sum() > begun[:3].sum() + 0.05
+
+
+def collapsing(monkeypatch):
+    # Networks that guess tell nothing; with votes that hardly count, the largest class wins all.
+    monkeypatch.setattr(expectation, "full_votes", lambda weights, *_: weights / 1000)
+    return draw_rows(accuracies=(0.5,) * 5, samples=250)
+
+
+def test_a_collapse_is_named_and_weighted_agreement_stands_in(monkeypatch):
+    rows = collapsing(monkeypatch)
+    predicted, weighted = DawidSkene()(rows), WeightedAgreement()(rows)
+    np.testing.assert_array_equal(predicted.labels, weighted.labels)
+    np.testing.assert_array_equal(predicted.scores, weighted.scores)
+    assert "collapsed" in predicted.note
+    assert "most samples of class" in predicted.note
+    with pytest.raises(PredictionError, match=r"drawn: .*collapsed within .* Use weighted-agr"):
+        DawidSkene().fit(rows)
+
+
+def test_a_search_that_does_not_settle_says_so(monkeypatch):
+    monkeypatch.setattr(expectation, "MOST_ROUNDS", 1)
+    rows = draw_rows(accuracies=(0.5,) * 6)
+    assert "did not settle" in DawidSkene()(rows).note
+    with pytest.raises(PredictionError, match=r"drawn: .*not settle within 1 .*Use weighted-"):
+        DawidSkene().fit(rows)
+
+
+def test_lost_classes_are_those_whose_samples_went_elsewhere():
+    before = np.array([0, 0, 1, 1, 2, 2, 2])
+    assert lost_classes(before, before, classes=4) == ()
+    assert lost_classes(before, np.array([0, 1, 0, 1, 2, 2, 0]), classes=4) == ()  # half stayed
+    assert lost_classes(before, np.array([1, 1, 0, 0, 2, 0, 0]), classes=4) == (0, 1, 2)
+
+
+def test_the_search_reports_its_rounds():
+    rows = draw_rows(accuracies=(0.95,) * 6)
+    likeness = measure_likeness(rows)
+    start = MaxAgreement()(rows).labels
+    fit = fit_annotators(rows, start, likeness=likeness, weights=equal_weights(6))
+    assert (fit.rounds, fit.settled, fit.collapsed) == (1, True, False)
+
+
+def test_votes_count_as_many_as_are_independent_but_a_network_at_least_once():
+    alone, weights = np.eye(8), np.full(8, 1 / 8)
+    apart = Likeness(alone, 0 * alone, alone)
+    np.testing.assert_allclose(full_votes(weights, apart, 2), 0.5)  # 8 votes by 2 × 8 voters
+    alike = Likeness(np.ones((8, 8)), 0 * alone, alone)
+    np.testing.assert_allclose(full_votes(weights, alike, 2), 1 / 8)  # one for each network
+
+
+def test_epochs_are_grouped_only_as_far_as_samples_are_missing():
+    assert group_epochs(100, samples=10_000, classes=10).max() == 99
+    assert group_epochs(100, samples=10_000, classes=100).max() == 9
+    assert group_epochs(100, samples=10_000, classes=1000).max() == 3
+    assert group_epochs(3, samples=1, classes=1000).tolist() == [0, 1, 2]
+
+
+def test_matrices_of_a_network_lean_on_all_networks():
+    tally = Tally(np.zeros((2, 1, 2, 2)), np.zeros(1), np.array([6.0, 2.0]))
+    tally.votes[0, 0] = [[6, 0], [0, 2]]
+    tally.votes[1, 0] = [[0, 2], [6, 0]]
+    np.testing.assert_allclose(tally.prior(), [0.75, 0.25])
+    np.testing.assert_allclose(tally.confusion(shared=0)[0, 0], np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(tally.confusion(shared=2)[0, 0, :, 0], [7 / 8, 1 / 8])
+    np.testing.assert_allclose(tally.confusion(shared=2)[0, 0, :, 1], [1 / 4, 3 / 4])
+
+
+def test_reliability_is_what_is_right_beyond_chance():
+    tally = Tally(np.zeros((2, 2, 2, 2)), np.array([8.0, 3.0]), np.array([2.0, 2.0]))
+    said = np.array([[0.5, 0.5], [1.0, 0.0]])
+    np.testing.assert_allclose(tally.reliability(said), [0.5, 0])
+
+
+def test_what_was_fitted_on_some_samples_predicts_others(tmp_path):
+    first, second = draw_rows(**TURNED), draw_rows(**TURNED, seed=1)
+    fitted = DawidSkene().fit(first)
+    fitted.save(tmp_path / "annotators.npz")
+    loaded = DawidSkene.load(tmp_path / "annotators.npz")
+    for name in ("prior", "confusion", "groups", "weights"):
+        found, expected = (getattr(rule.annotators, name) for rule in (loaded, fitted))
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(fitted(first).labels, DawidSkene()(first).labels)
+    np.testing.assert_array_equal(loaded(second).labels, fitted(second).labels)
+    assert accuracy(loaded, second) > 0.98
+    some = Annotators(*vars(loaded.annotators).values())
+    assert some.tables().max() <= 0
+
+
+def test_other_voters_than_fitted_are_refused(tmp_path):
+    fitted = DawidSkene().fit(draw_rows())
+    for what, rows in {
+        "4 networks; this record has 5": draw_rows(networks=5),
+        "6 epochs; this record has 7": draw_rows(accuracies=(0.9,) * 7),
+        "4 classes; this record has 5": draw_rows(classes=5),
+    }.items():
+        with pytest.raises(RecordMismatch, match=f"drawn: dawid-skene was fitted on {what}"):
+            fitted(rows)
+    with pytest.raises(ChoiceError, match=r"nothing yet to save.*fit"):
+        DawidSkene().save(tmp_path / "annotators.npz")
+    with pytest.raises(SourceError, match="not a readable"):
+        DawidSkene.load(tmp_path / "annotators.npz")
+
+
+def test_a_record_in_several_blocks_is_read_anew_in_each_round(monkeypatch):
+    rows = draw_rows(accuracies=(0.5,) * 5, samples=100)
+    whole, read = DawidSkene()(rows), []
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(rows_module, "LEAST_BLOCK", 40)
+    monkeypatch.setattr(annotators, "CELLS_AT_ONCE", 100)
+    plain = rows.read_labels
+    monkeypatch.setattr(rows, "read_labels", lambda *args: read.append(args[2]) or plain(*args))
+    again = DawidSkene()(rows)
+    assert len(read) > 9
+    np.testing.assert_array_equal(again.labels, whole.labels)
+    np.testing.assert_array_equal(again.scores, whole.scores)
+
+
+def test_a_record_in_one_block_is_read_once_for_all_rounds(monkeypatch):
+    rows, read = draw_rows(accuracies=(0.5,) * 5), []
+    plain = rows.read_labels
+    monkeypatch.setattr(rows, "read_labels", lambda *args: read.append(1) or plain(*args))
+    fit_annotators(
+        rows,
+        np.asarray(rows.truth()),
+        likeness=Likeness(np.eye(5), np.zeros((5, 5)), np.full((5, 4), 0.25)),
+        weights=equal_weights(5),
+    )
+    assert read == [1]
+
+
+def test_parts_are_cut_to_a_small_table(monkeypatch):
+    monkeypatch.setattr(annotators, "CELLS_AT_ONCE", 10)
+    block = Block(5, 12, np.arange(7).reshape(1, 1, 7))
+    parts = list(small_parts(iter([block]), classes=4))
+    assert [(part.start, part.stop) for part in parts] == [(5, 7), (7, 9), (9, 11), (11, 12)]
+    np.testing.assert_array_equal(
+        np.concatenate([part.values for part in parts], axis=2), block.values
+    )
+
+
+def plain_by_definition(labels, classes, rounds):
+    """Dawid and Skene's method as they state it, with logarithms only where products vanish."""
+    voters, samples = labels.shape
+    posterior = count_votes(labels, classes=classes) / voters
+    for _ in range(rounds):
+        prior = posterior.mean(axis=0)
+        confusion = np.zeros((voters, classes, classes))
+        for voter in range(voters):
+            for sample in range(samples):
+                confusion[voter, labels[voter, sample]] += posterior[sample]
+        confusion = np.maximum(confusion, 1e-10)
+        confusion /= confusion.sum(axis=1, keepdims=True)
+        for sample in range(samples):
+            said = [np.log(confusion[voter, labels[voter, sample]]) for voter in range(voters)]
+            likelihood = np.log(np.maximum(prior, 1e-10)) + np.sum(said, axis=0)
+            powers = np.exp(likelihood - likelihood.max())
+            posterior[sample] = powers / powers.sum()
+    return posterior
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_the_plain_method_is_dawid_and_skenes(seed, rounds):
+    generator = np.random.default_rng(seed)
+    truth = generator.integers(0, 3, 30)
+    labels = np.where(generator.random((5, 30)) < 0.7, truth, generator.integers(0, 3, (5, 30)))
+    found = plain_dawid_skene(labels, classes=3, rounds=rounds)
+    np.testing.assert_allclose(found, plain_by_definition(labels, 3, rounds), atol=2e-3)

@@ -1,0 +1,208 @@
+import numpy as np
+import pytest
+from voting import accuracy, draw_rows
+
+import accord
+from accord.errors import ChoiceError, RecordMismatch, SourceError
+from accord.kernels import blocks
+from accord.rules import weighted_agreement
+from accord.rules.epoch_weights import (
+    Likeness,
+    equal_weights,
+    independent_epochs,
+    measure_likeness,
+    reliability,
+    weigh,
+)
+from accord.rules.max_agreement import MaxAgreement
+from accord.rules.weighted_agreement import WeightedAgreement, weighted_votes
+from accord.store import ArrayRows, Facts
+
+FADING = (0.9, 0.9, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3)
+
+
+def test_good_epochs_outvote_many_that_repeat_a_bad_one():
+    drawn = draw_rows(accuracies=FADING)
+    repeated = [0, 1, 2] + [3] * 9
+    rows = ArrayRows(drawn.read_labels(range(4), repeated, slice(None)), drawn.facts)
+    assert accuracy(WeightedAgreement(), rows) > accuracy(MaxAgreement(), rows) + 0.1
+
+
+def test_good_epochs_weigh_more():
+    weights = WeightedAgreement().fit(draw_rows(accuracies=FADING)).weights
+    assert weights[:3].min() > 2 * weights[3:].max()
+    assert weights.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_the_bundled_record_is_predicted_better_than_by_max_agreement():
+    record = accord.open("example://cifar10-sym40")
+    weighted = accuracy(WeightedAgreement(), record.rows)
+    assert weighted >= accuracy(MaxAgreement(), record.rows) + 0.004
+
+
+def test_an_epoch_at_which_all_networks_say_one_class_weighs_next_to_nothing():
+    rows = draw_rows(accuracies=(0.8,) * 8)
+    labels = rows.read_labels(range(4), range(8), slice(None)).copy()
+    labels[:, 0] = 2
+    weights = WeightedAgreement().fit(ArrayRows(labels, rows.facts)).weights
+    assert weights[0] == 0
+
+
+def test_epochs_that_repeat_each_other_share_their_weight():
+    once = draw_rows(accuracies=(0.7,) * 5)
+    labels = once.read_labels(range(4), [0, 1, 2, 3, 4, 4, 4, 4], slice(None))
+    weights = WeightedAgreement().fit(ArrayRows(labels, once.facts)).weights
+    assert weights[4:].max() < 0.6 * weights[:4].min()
+
+
+def test_likeness_of_labels_drawn_apart_is_none():
+    likeness = measure_likeness(draw_rows(accuracies=(0.25,) * 3, samples=20_000))
+    assert np.abs(likeness.across).max() < 0.01
+    np.testing.assert_allclose(np.diag(likeness.within), 0.75, atol=0.01)
+    np.testing.assert_allclose(likeness.said, 0.25, atol=0.02)
+
+
+def test_likeness_across_is_zero_for_one_network():
+    assert not measure_likeness(draw_rows(networks=1)).across.any()
+
+
+def test_reliability_is_the_factor_of_far_epochs_and_ignores_near_ones():
+    factor = np.array([0.2, 0.5, 0.9, 0.9, 0.7, 0.6, 0.4, 0.3])
+    across = np.outer(factor, factor) + 0.5 * np.eye(8)
+    across += 0.2 * (np.abs(np.subtract.outer(range(8), range(8))) == 1)
+    np.testing.assert_allclose(reliability(across), factor, atol=1e-3)
+
+
+def test_reliability_of_networks_that_contradict_each_other_is_none():
+    assert not reliability(-np.ones((5, 5))).any()
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_reliability_of_one_or_two_epochs_is_their_own_likeness(epochs):
+    across = np.diag([0.01, 0.64][:epochs])
+    np.testing.assert_allclose(reliability(across), [0.1, 0.8][:epochs])
+
+
+def test_weights_are_the_regression_with_a_ridge():
+    within = np.array([[1.0, 0.5], [0.5, 1.0]])
+    expected = np.linalg.solve(within + 0.3 * np.eye(2), [0.9, 0.6])
+    found = weigh(within, np.array([0.9, 0.6]))
+    np.testing.assert_allclose(found, expected / expected.sum(), atol=1e-6)
+
+
+def test_negative_weights_become_zero():
+    weights = weigh(np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 0.1]))
+    np.testing.assert_array_equal(weights, [1, 0])
+
+
+@pytest.mark.parametrize("nothing", [np.zeros((2, 2)), np.eye(2)])
+def test_epochs_of_which_nothing_is_known_weigh_the_same(nothing):
+    np.testing.assert_array_equal(weigh(nothing, np.zeros(2)), equal_weights(2))
+    np.testing.assert_array_equal(weigh(0 * nothing, np.ones(2)), equal_weights(2))
+
+
+def test_independent_epochs_are_counted():
+    alone, alike = np.eye(4), np.ones((4, 4))
+    weights = np.full(4, 0.25)
+    assert independent_epochs(Likeness(alone, 0 * alone, alone), weights) == 4
+    assert independent_epochs(Likeness(alike, 0 * alike, alone), weights) == 1
+    assert independent_epochs(Likeness(alike + alone, alike, alone), weights) == 4
+    assert independent_epochs(Likeness(alone, alone, alone), weights) == 1  # no errors at all
+    opposed = alone - 0.2 * (alike - alone)
+    assert independent_epochs(Likeness(opposed, 0 * alone, alone), weights) == 4  # not more
+
+
+def test_one_network_is_max_agreement_and_says_so():
+    rows = draw_rows(networks=1, accuracies=FADING)
+    predicted = WeightedAgreement()(rows)
+    np.testing.assert_array_equal(predicted.labels, MaxAgreement()(rows).labels)
+    assert "one network" in predicted.note
+    assert WeightedAgreement()(draw_rows()).note == ""
+    with pytest.raises(ChoiceError, match=r"drawn: weighted-agreement .* there is one.*at least"):
+        WeightedAgreement().fit(rows)
+
+
+def test_one_epoch_is_the_majority():
+    rows = draw_rows(accuracies=(0.6,))
+    np.testing.assert_array_equal(WeightedAgreement()(rows).labels, MaxAgreement()(rows).labels)
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_all_samples_in_one_class_get_that_class(classes):
+    labels = np.full((3, 4, 5), classes - 1, np.uint8)
+    predicted = WeightedAgreement()(ArrayRows(labels, Facts(5, classes)))
+    np.testing.assert_array_equal(predicted.labels, classes - 1)
+    np.testing.assert_array_equal(predicted.scores, 1)
+
+
+def test_fewer_samples_than_classes_are_predicted():
+    rows = draw_rows(samples=3, classes=4, accuracies=(1.0,) * 4)
+    np.testing.assert_array_equal(WeightedAgreement()(rows).labels, [0, 1, 2])
+
+
+def test_what_was_fitted_on_some_samples_predicts_others(tmp_path):
+    first, second = draw_rows(accuracies=FADING), draw_rows(accuracies=FADING, seed=1)
+    fitted = WeightedAgreement().fit(first)
+    fitted.save(tmp_path / "weights.npz")
+    loaded = WeightedAgreement.load(tmp_path / "weights.npz")
+    np.testing.assert_array_equal(loaded.weights, fitted.weights)
+    np.testing.assert_array_equal(loaded(second).labels, fitted(second).labels)
+    np.testing.assert_array_equal(fitted(first).labels, WeightedAgreement()(first).labels)
+    assert (loaded(second).labels != WeightedAgreement(equal_weights(9))(second).labels).any()
+
+
+def test_scores_are_shares_of_all_weights():
+    labels = np.array([[[0, 1], [0, 0]], [[0, 1], [0, 0]]])
+    predicted = WeightedAgreement(np.array([3.0, 1.0]))(ArrayRows(labels, Facts(2, 2)))
+    np.testing.assert_array_equal(predicted.labels, [0, 1])
+    np.testing.assert_array_equal(predicted.scores, [1, 0.75])
+
+
+def test_other_epochs_than_fitted_are_refused():
+    fitted = WeightedAgreement().fit(draw_rows())
+    with pytest.raises(RecordMismatch, match=r"drawn: .* on 6 epochs; this record has 5.*same"):
+        fitted(draw_rows(accuracies=(0.9,) * 5))
+
+
+def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
+    path = tmp_path / "weights.npz"
+    with pytest.raises(ChoiceError, match=r"nothing yet to save.*fit"):
+        WeightedAgreement().save(path)
+    with pytest.raises(ChoiceError, match=r"weights\.csv: .* \.npz file"):
+        WeightedAgreement(equal_weights(2)).save(tmp_path / "weights.csv")
+    with pytest.raises(SourceError, match=r"weights\.npz: not a readable"):
+        WeightedAgreement.load(path)
+    for junk in (b"", b"no archive", b"PK\x03\x04"):
+        path.write_bytes(junk)
+        with pytest.raises(SourceError, match="not a readable"):
+            WeightedAgreement.load(path)
+    np.savez(path, rule=np.array("dawid-skene"))
+    with pytest.raises(SourceError, match="dawid-skene learnt, not weighted-agreement"):
+        WeightedAgreement.load(path)
+    np.savez(path, weights=np.ones(2))
+    with pytest.raises(SourceError, match="not what a rule learnt"):
+        WeightedAgreement.load(path)
+    np.savez(path, rule=np.array("weighted-agreement"))
+    with pytest.raises(SourceError, match="needs weights"):
+        WeightedAgreement.load(path)
+    np.save(tmp_path / "plain.npy", np.zeros(2))
+    with pytest.raises(SourceError, match="not a readable"):
+        WeightedAgreement.load(tmp_path / "plain.npy")
+
+
+def test_many_samples_are_counted_in_narrow_parts(monkeypatch):
+    rows = draw_rows(accuracies=FADING, samples=100)
+    whole = WeightedAgreement()(rows)
+    asked = []
+    counted = weighted_votes
+
+    def watched(labels, weights, *, classes):
+        asked.append(labels.shape[2])
+        return counted(labels, weights, classes=classes)
+
+    monkeypatch.setattr(weighted_agreement, "weighted_votes", watched)
+    monkeypatch.setattr(weighted_agreement, "width_for", lambda voters, columns: 30)
+    parts = WeightedAgreement()(rows)
+    assert asked == [30, 30, 30, 10]
+    np.testing.assert_array_equal(parts.labels, whole.labels)
+    assert blocks.width_for(500, 1000) <= 2**17 // 1000
