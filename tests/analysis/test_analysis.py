@@ -62,7 +62,7 @@ def test_only_rules_that_the_record_allows_are_scored_unless_named():
     rows = ArrayRows(np.zeros((1, 1, 2), np.uint8), Facts(2, 2, truth=np.array([0, 1])))
     rules = [one.rule for one in analysis.score(rows)]
     over_all_epochs = ["dawid-skene", "max-agreement", "weighted-agreement"]
-    assert rules == ["single", "majority", *over_all_epochs, "oracle-best-epoch"]
+    assert rules == ["single", "consensus", "majority", *over_all_epochs, "oracle-best-epoch"]
     with pytest.raises(ProbabilitiesMissing, match="soft-agreement needs probabilities"):
         analysis.score(rows, ["soft-agreement"])
     with pytest.raises(ChoiceError, match="Did you mean 'majority'"):

@@ -3,9 +3,12 @@ import csv
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from memorised import memorised_rows
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
 import accord
+from accord import analysis
+from accord.api import Record
 from accord.errors import ChoiceError, ExtraMissing, PredictionError, StorageError, TruthMissing
 
 NAMES = ["ant", "bee", "cat", "dog", "eel"]
@@ -192,3 +195,25 @@ def test_a_rule_is_recommended_from_the_votes_alone():
     found = record.recommend()
     assert found.rule == "weighted-agreement"
     assert found.reason
+
+
+def test_what_analysis_tells_is_told_by_the_record_too():
+    record = accord.open("example://cifar10-sym40")
+    assert record.watch().epoch == analysis.watch(record.rows).epoch
+    assert record.watch(least_fall=0.5).alarm is False
+    assert record.members() == analysis.members(record.rows)
+    assert record.good_networks() == [0, 1, 2, 3, 4]
+    predicted = record.predict("majority")
+    measured = record.calibration("majority", bins=5)
+    expected = analysis.calibration_of(predicted, record.truth, bins=5)
+    np.testing.assert_array_equal(measured.accuracy, expected.accuracy)
+    right = record.predict().labels == record.truth
+    assert record.risk_coverage().area == analysis.risk_coverage(record.margin(), right).area
+    found = record.forgetting("max-agreement")
+    assert found.judged_by == "max-agreement"
+    assert found.share == analysis.forgetting(record.rows, judge="max-agreement").share
+
+
+def test_a_training_record_is_audited():
+    rows = memorised_rows()
+    assert Record(rows).audit().ranking.tolist() == analysis.audit(rows).ranking.tolist()

@@ -40,6 +40,7 @@ def winners_by_definition(labels):
 
 def test_the_commands_of_the_contract_are_all_there():
     assert set(COMMANDS) >= {
+        "audit", "compare",
         "demo", "import", "show", "predict", "score", "check", "pack", "report", "bench",
     }  # fmt: skip
 

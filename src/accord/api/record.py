@@ -149,6 +149,10 @@ class Record:
         """Return the rule that suits this record, judged by its votes alone, and why."""
         return recommend(self.rows)
 
+    def audit(self) -> analysis.Audit:
+        """Rank the given labels of a training record by suspicion, and propose corrections."""
+        return analysis.audit(self.rows)
+
     def curve(self, rule: str | Rule = "max-agreement") -> analysis.Curve:
         """Score a rule after each epoch, counting all epochs up to it."""
         return analysis.curve(self.rows, rule)
@@ -172,6 +176,36 @@ class Record:
     def persistence(self) -> analysis.Persistence:
         """Find when right and wrong predictions set in and how long they last."""
         return analysis.persistence(self.rows)
+
+    def watch(self, *, sure: float = 0.99, least_fall: float = 0.01) -> analysis.Watch:
+        """Tell from the networks' agreement whether overfit has set in, and the epoch before it."""
+        return analysis.watch(self.rows, sure=sure, least_fall=least_fall)
+
+    def calibration(
+        self, rule: str | Rule = "max-agreement", *, bins: int = 15
+    ) -> analysis.Calibration:
+        """Compare a rule's scores with how often its labels are right."""
+        return analysis.calibration_of(self.predict(rule), self.rows.truth(), bins=bins)
+
+    def risk_coverage(self) -> analysis.RiskCoverage:
+        """Measure max agreement's share of wrong labels among samples of at least some margin."""
+        right = self.predict().labels == self.rows.truth()
+        return analysis.risk_coverage(self.margin(), right)
+
+    def members(self) -> tuple[analysis.Member, ...]:
+        """Say of each network whether it votes with the others, or how it is bad."""
+        return analysis.members(self.rows)
+
+    def good_networks(self) -> list[int]:
+        """Return the numbers of the networks worth keeping, for `select`."""
+        return analysis.good_networks(self.rows)
+
+    def forgetting(self, judge: str | Rule | None = None) -> analysis.Forgetting:
+        """Find samples that were right at some epoch and are wrong at the last one.
+
+        Without true labels, a rule such as "max-agreement" may judge.
+        """
+        return analysis.forgetting(self.rows, judge=judge)
 
     def __repr__(self) -> str:
         return (

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from accord.errors import PredictionError
-from accord.store import Writer, make_facts
+from accord.store import Facts, Writer, make_facts
 from accord.store.intake import row_from_logits, row_from_predictions
 
 
@@ -70,6 +70,16 @@ class Recorder:
     def epochs(self) -> int:
         """How many epochs this network holds: where a resumed loop begins."""
         return self._writer.epochs
+
+    @property
+    def facts(self) -> Facts:
+        """What was said of the samples and classes when it was opened."""
+        return self._writer.facts
+
+    @property
+    def keeps_probabilities(self) -> bool:
+        """Whether probabilities are kept beside the labels."""
+        return self._keep
 
     def record(
         self,

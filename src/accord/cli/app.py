@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from accord._version import __version__
-from accord.cli import compare, make, read, train
+from accord.cli import audit, compare, make, read, train, watch
 from accord.errors import AccordError, ChoiceError
 
 # Newer releases of typer carry their own copy of click, so its name depends on the release.
@@ -32,8 +32,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 read.add_to(app)
+audit.add_to(app)
 make.add_to(app)
 train.add_to(app)
+watch.add_to(app)
 compare.add_to(app)
 
 

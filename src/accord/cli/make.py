@@ -75,18 +75,25 @@ def _program() -> str:
 
 def import_(
     source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="the file to read", show_default=False)
+        Path,
+        typer.Argument(metavar="SOURCE", help="the file or folder to read", show_default=False),
     ],
     record: Annotated[
         str, typer.Argument(metavar="RECORD", help="the record to write", show_default=False)
     ],
     format: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="npz", show_default="by the file's ending"),
+        typer.Option(
+            metavar="NAME",
+            help="npz, npy-folder, npy-folder-train or cartography",
+            show_default="as the source tells",
+        ),
     ] = None,
     classes: Annotated[
         int | None,
-        typer.Option(metavar="C", min=1, help="how many classes", show_default="as the file tells"),
+        typer.Option(
+            metavar="C", min=1, help="how many classes", show_default="as the source tells"
+        ),
     ] = None,
 ) -> None:
     """Make RECORD from arrays that something else wrote.
@@ -94,6 +101,9 @@ def import_(
     An npz holds `labels` (network, epoch, sample) and may hold `truth`, `given`,
     `probabilities`, `class_names` and `ids`. Classes: the number of class names, else the
     largest label + 1.
+
+    A folder holds resnet<i>/test_resnet_<i>_<epoch>.npy (npy-folder; without `test_`:
+    npy-folder-train) or training_dynamics/dynamics_epoch_<e>.jsonl (cartography).
     """
     from accord.store import import_record
 

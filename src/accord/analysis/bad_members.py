@@ -1,0 +1,163 @@
+"""Networks that do not vote with the rest: random, diverged or constant ones."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.kernels import count_votes
+from accord.rules import Prediction, predict_blocks
+from accord.store import Rows
+
+Kind = Literal["good", "random", "constant", "diverged", "weak"]
+
+LAST: Final = 4  # the last quarter of the epochs is what counts
+HALF: Final = 0.5  # of what the others reach; less is bad
+NEAR_CHANCE: Final = 0.05  # agreement beyond chance, 0..1, that is as good as none
+CONSTANT: Final = 0.98  # of a network's votes for one class
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network, as the others see it."""
+
+    network: int  # its own number
+    kind: Kind
+    agreement: float  # with its best fellow, beyond chance, over the last quarter of the epochs
+    before: float  # the same at its best epoch
+    commonest: float  # the share of its votes for its commonest class, over the last quarter
+
+    @property
+    def good(self) -> bool:
+        """Whether to keep it."""
+        return self.kind == "good"
+
+
+def members(rows: Rows) -> tuple[Member, ...]:
+    """Say of each network whether it votes with the others, from the votes alone.
+
+    Two networks agree beyond chance by kappa: 0 if they say the same no more often than the
+    frequencies of their classes make likely, 1 if always. A network counts by the fellow it
+    agrees with most, so that any number of bad ones cannot outvote two good ones. It is bad if
+    that is no more than chance, or less than half of the median of those above chance:
+
+    - constant: nearly all of its votes are for one class, and those of others are not;
+    - diverged: it once agreed with a fellow as well as the median network does now;
+    - random: it agrees with none beyond chance;
+    - weak: anything else below half.
+
+    Where no two networks agree beyond chance, as when there is one network or all samples are
+    of one class, nobody can be told from the rest and all are called good. Of two networks that
+    disagree, it cannot be told which is bad: both count as good.
+    """
+    kappa, said = _measure(rows)
+    last = slice(rows.epochs - max(1, rows.epochs // LAST), None)
+    now = _best_fellow(kappa[:, :, last].mean(axis=2))
+    once = np.max([_best_fellow(kappa[:, :, epoch]) for epoch in range(rows.epochs)], axis=0)
+    shares = said[:, last].sum(axis=1)
+    commonest = shares.max(axis=1) / shares.sum(axis=1)
+    usual = _usual(now, chance_error(rows))
+    return tuple(
+        Member(
+            number,
+            _kind(float(now[i]), float(once[i]), float(commonest[i]), usual),
+            float(now[i]),
+            float(once[i]),
+            float(commonest[i]),
+        )
+        for i, number in enumerate(rows.numbers)
+    )
+
+
+def good_networks(rows: Rows) -> list[int]:
+    """Return the numbers of the networks worth keeping, as `Record.select(networks=…)` takes."""
+    return [member.network for member in members(rows) if member.good]
+
+
+def network_weights(rows: Rows) -> NDArray[np.float64]:
+    """Return a weight for each network by its agreement beyond chance; the largest is 1.
+
+    All weigh the same where no two agree beyond chance.
+    """
+    found = np.array([max(member.agreement, 0.0) for member in members(rows)])
+    if found.max() <= chance_error(rows):
+        return np.ones(rows.networks)
+    return np.asarray(found / found.max())
+
+
+def weighted_vote(rows: Rows, weights: Sequence[float] | NDArray[np.float64]) -> Prediction:
+    """Predict by max agreement with networks that weigh differently.
+
+    Counts a table of samples × classes for one block and network at a time. Equal support goes to
+    the smaller class.
+    """
+    shares = np.asarray(weights, np.float64) / np.sum(weights)
+
+    def predict(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        support = sum(
+            share * count_votes(one, classes=rows.classes)
+            for share, one in zip(shares, labels, strict=True)
+        )
+        # Sums of equal weights in another order must still tie.
+        table = np.round(np.asarray(support) / rows.epochs, 12)
+        return table.argmax(axis=1), np.minimum(table.max(axis=1), 1.0)
+
+    return predict_blocks(rows.blocks(), predict, samples=rows.samples)
+
+
+def chance_error(rows: Rows) -> float:
+    """Return how far beyond chance two unrelated networks may seem to agree: three standard errors.
+
+    Never less than 0.05.
+    """
+    return max(NEAR_CHANCE, 3 / math.sqrt(rows.samples * max(rows.classes - 1, 1)))
+
+
+def _usual(now: NDArray[np.float64], chance: float) -> float:
+    above = now[now > chance]
+    # The lower of two middle ones: a network recorded twice agrees with itself, and must not
+    # make others look bad.
+    return float(np.quantile(above, 0.5, method="lower")) if above.size else 0.0
+
+
+def _kind(now: float, once: float, commonest: float, usual: float) -> Kind:
+    if not usual or now >= HALF * usual:
+        return "good"
+    if commonest >= CONSTANT:
+        return "constant"
+    if once >= usual:
+        return "diverged"
+    return "random" if now <= NEAR_CHANCE else "weak"
+
+
+def _best_fellow(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (network,)
+    others = kappa.copy()
+    np.fill_diagonal(others, 0.0 if len(kappa) == 1 else -1.0)
+    return np.asarray(others.max(axis=1))
+
+
+def _measure(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return kappa (network, network, epoch), and votes (network, epoch, class)."""
+    equal = np.zeros((rows.networks, rows.networks, rows.epochs))
+    said = np.zeros((rows.networks, rows.epochs, rows.classes))
+    for block in rows.blocks():
+        for first, second in combinations(range(rows.networks), 2):
+            same = np.count_nonzero(block.values[first] == block.values[second], axis=1)
+            equal[first, second] += same
+            equal[second, first] += same
+        _add_votes(said, block.values)
+    by_chance = np.einsum("iec,jec->ije", said, said) / rows.samples**2
+    beyond = equal / rows.samples - by_chance
+    room = 1 - by_chance
+    return np.divide(beyond, room, out=np.zeros_like(beyond), where=room > 1e-12), said
+
+
+def _add_votes(said: NDArray[np.float64], labels: NDArray[Any]) -> None:
+    networks, epochs, classes = said.shape
+    for network in range(networks):
+        for epoch in range(epochs):
+            said[network, epoch] += np.bincount(labels[network, epoch], minlength=classes)

@@ -1,0 +1,172 @@
+"""The command that finds wrong training labels."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accord.cli.arguments import (
+    Common,
+    Epochs,
+    Json,
+    Networks,
+    RecordPath,
+    parse_numbers,
+    parse_slice,
+)
+from accord.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from accord.analysis.audit import Audit
+    from accord.analysis.review import Decisions
+    from accord.store import Rows
+
+EXAMPLE = (
+    "\b\nExample:\n"
+    "  accord audit runs/mine/train --out audit.csv\n"
+    "  accord audit runs/mine/train --queue queue.csv --most 200\n"
+    "  accord audit runs/mine/train --decisions queue.csv --corrected labels.npz\n\n"
+    "Exit status: 0 audited; 1 the record or the decisions are at fault; 2 an argument is wrong."
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(epilog=EXAMPLE)(audit)
+
+
+def audit(
+    record: RecordPath,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="write all samples, the most suspicious first"),
+    ] = None,
+    probabilities: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npy", help="write weighted shares of votes, (sample, class)"),
+    ] = None,
+    queue: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="write samples for people to decide on: .csv, or Label Studio .json",
+        ),
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="M", help="how many samples to queue", show_default="all flagged"),
+    ] = None,
+    link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="where to see a queued sample; {id} and {sample} are filled in"
+        ),
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="read what people decided: .csv, or Label Studio .json"),
+    ] = None,
+    corrected: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write the labels to train on next: .npz, .npy or .csv"),
+    ] = None,
+    proposals: Annotated[
+        bool,
+        typer.Option(
+            "--proposals", help="in --corrected, take proposed labels where nobody decided"
+        ),
+    ] = False,
+    networks: Networks = None,
+    epochs: Epochs = None,
+    common: Common = False,
+    as_json: Json = False,
+) -> None:
+    """Find the wrong labels that RECORD's networks were trained on.
+
+    Ranks the training labels by suspicion, estimates how many are wrong and proposes
+    corrections. RECORD is of the training split, with the given labels. No true label is
+    needed; where RECORD holds them, the ranking is scored.
+    """
+    _check_queue(queue, most=most, link=link)
+    _check_corrected(corrected, decisions, proposals=proposals)
+    from accord.analysis.audit import audit as find
+    from accord.analysis.review_files import read_decisions, write_audit
+    from accord.store import open_rows
+
+    rows = open_rows(record, common=common, networks=parse_numbers(networks))
+    rows = rows.select(epochs=parse_slice(epochs))
+    found = find(rows)
+    decided = None if decisions is None else read_decisions(decisions, facts=rows.facts)
+    if out is not None:
+        write_audit(found, out, facts=rows.facts)
+    if probabilities is not None:
+        _write_probabilities(rows, probabilities)
+    if queue is not None:
+        _write_queue(rows, found, queue, most, link)
+    if corrected is not None:
+        _write_corrected(found, decided, corrected, proposals=proposals)
+    _print(rows, found, decided, as_json=as_json)
+
+
+def _check_queue(queue: Path | None, *, most: int | None, link: str | None) -> None:
+    for option, value in (("--most", most), ("--link", link)):
+        if value is not None and queue is None:
+            raise ChoiceError(f"{option} is about a queue; name one: --queue queue.csv")
+
+
+def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposals: bool) -> None:
+    if proposals and corrected is None:
+        raise ChoiceError("--proposals is about corrected labels; name a file: --corrected FILE")
+    if corrected is not None and decisions is None and not proposals:
+        raise ChoiceError("--corrected needs --decisions, or --proposals to take what is proposed")
+
+
+def _write_probabilities(rows: "Rows", path: Path) -> None:
+    from accord.analysis.audit import audit_probabilities
+    from accord.analysis.review_files import write_probabilities
+
+    write_probabilities(audit_probabilities(rows), path)
+
+
+def _write_queue(
+    rows: "Rows", found: "Audit", path: Path, most: int | None, link: str | None
+) -> None:
+    from accord.analysis.audit_tables import gain_text
+    from accord.analysis.review import expected_gain, review_queue
+    from accord.analysis.review_files import write_queue
+
+    samples = review_queue(found, most)
+    write_queue(found, samples, path, facts=rows.facts, link=link)
+    typer.echo(f"{path}: {gain_text(expected_gain(found, samples))}", err=True)
+
+
+def _write_corrected(
+    found: "Audit", decided: "Decisions | None", path: Path, *, proposals: bool
+) -> None:
+    from accord.analysis.review import corrected_labels
+    from accord.analysis.review_files import write_labels
+
+    labels = corrected_labels(found, decided, proposals=proposals)
+    write_labels(labels, path)
+    changed = int((labels != found.given).sum())
+    typer.echo(
+        f"{path}: {changed} of {len(labels)} labels are new. To train on them, in a spec: "
+        f'noise = {{ kind = "file", path = "{path}" }}',
+        err=True,
+    )
+
+
+def _print(rows: "Rows", found: "Audit", decided: "Decisions | None", *, as_json: bool) -> None:
+    from accord.analysis.audit_tables import audit_json, audit_notes, audit_text, gain_text
+    from accord.analysis.review import measure_gain
+
+    gain = None if decided is None else measure_gain(found, decided, rows.facts.truth)
+    for note in audit_notes(found, rows.facts):
+        typer.echo(f"accord: {note}", err=True)
+    if as_json:
+        typer.echo(json.dumps(audit_json(rows, found, gain)))
+        return
+    typer.echo(audit_text(rows, found))
+    if gain is not None:
+        typer.echo(f"\n{gain_text(gain)}")

@@ -1,0 +1,181 @@
+"""The command that watches for overfit."""
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from accord.cli.arguments import Json, Networks, RecordPath, parse_numbers
+
+if TYPE_CHECKING:
+    from accord.analysis.alarm import Watch
+    from accord.analysis.bad_members import Member
+    from accord.analysis.growing import Seen
+    from accord.api import Record
+
+ALARMED: Final = 3  # the exit status of --until-alarm
+MOST_LINES: Final = 25
+WIDTH: Final = 40  # of a bar for an agreement of 1
+EXAMPLE = (
+    "\b\nExample:\n"
+    "  accord watch runs/mine\n"
+    "  accord watch runs/mine --follow --until-alarm; [ $? = 3 ] && kill $TRAINING\n\n"
+    "Exit status: 0 watched, alarm or not; 1 the record is missing, incomplete or damaged; "
+    "2 an argument is wrong; 3 there was an alarm, with --until-alarm alone."
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(epilog=EXAMPLE)(watch)
+
+
+def watch(
+    record: RecordPath,
+    networks: Networks = None,
+    as_json: Json = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="go on while networks record, a line for each epoch")
+    ] = False,
+    until_alarm: Annotated[
+        bool, typer.Option("--until-alarm", help="stop at the alarm, with exit status 3")
+    ] = False,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.01, help="how often to look; --follow")
+    ] = 10.0,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", min=0, help="stop if no epoch came for so long", show_default="never"
+        ),
+    ] = None,
+) -> None:
+    """Tell whether overfit has set in, and the epoch before it. Needs no labels.
+
+    Networks that learn wrong labels by heart stop agreeing with each other. Takes the epochs
+    that all networks have, so RECORD may still be growing.
+    """
+    numbers = parse_numbers(networks)
+    alarmed = False
+    if follow:
+        waits = Waits(every, idle, until_alarm=until_alarm)
+        alarmed = _follow(record, numbers, waits, talk=as_json)
+    if not follow or as_json:
+        alarmed = _tell(record, numbers, as_json=as_json) or alarmed
+    if alarmed and until_alarm:
+        raise typer.Exit(ALARMED)
+
+
+def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
+    from accord.analysis.alarm import watch as watch_rows
+    from accord.analysis.bad_members import members
+    from accord.api import open_record
+    from accord.store import describe
+
+    lengths = describe(path).epochs
+    opened = open_record(path, common=True, networks=numbers)
+    found = watch_rows(opened.rows)
+    bad = [member for member in members(opened.rows) if not member.good]
+    if len(set(lengths.values())) > 1:
+        typer.echo(f"accord: {path}: watching the {opened.epochs} epochs all have", err=True)
+    if as_json:
+        typer.echo(json.dumps(_document(opened, found, bad)))
+    else:
+        typer.echo("\n".join(_lines(opened, found, bad)))
+    return found.alarm
+
+
+def _document(record: "Record", found: "Watch", bad: "list[Member]") -> dict[str, Any]:
+    return {
+        "record": record.path,
+        "alarm": found.alarm,
+        "epoch": found.epoch,
+        "best_epoch": found.best_epoch,
+        "progress": record.progress[found.best_epoch],
+        "fall": found.fall,
+        "sure": found.sure,
+        "reason": found.reason,
+        "agreement": found.agreement.tolist(),
+        "smoothed": found.smoothed.tolist(),
+        "bad_networks": {str(member.network): member.kind for member in bad},
+    }
+
+
+def _lines(record: "Record", found: "Watch", bad: "list[Member]") -> list[str]:
+    step = -(-record.epochs // MOST_LINES)
+    curve = [
+        f"{epoch:5}  {100 * found.agreement[epoch]:9.1f}  "
+        f"{'#' * round(WIDTH * found.agreement[epoch])}"
+        for epoch in range(0, record.epochs, step)
+    ]
+    head = (
+        f"{record.path}: {record.networks} networks, {record.epochs} epochs, "
+        f"{record.samples} samples"
+    )
+    return [head, "", "epoch  agreement", *curve, "", *_verdict(found), *_warnings(record, bad)]
+
+
+def _verdict(found: "Watch") -> list[str]:
+    if not found.alarm:
+        return [
+            f"no alarm: {found.reason}",
+            f"The epoch whose majority vote looks best: {found.best_epoch}",
+        ]
+    return [
+        f"alarm: {found.reason}",
+        f"It fell by {100 * found.fall:.1f} points after its peak; sure: {100 * found.sure:.2f} %",
+        f"The epoch before overfit: {found.epoch}",
+    ]
+
+
+def _warnings(record: "Record", bad: "list[Member]") -> list[str]:
+    if not bad:
+        return []
+    kinds = ", ".join(f"network {member.network} is {member.kind}" for member in bad)
+    left_out = {member.network for member in bad}
+    good = ",".join(str(one) for one in record.rows.numbers if one not in left_out)
+    return [f"warning: {kinds}. To leave out: --networks {good}"]
+
+
+@dataclass(frozen=True)
+class Waits:
+    """How long to follow a record."""
+
+    every: float  # seconds between two looks
+    idle: float | None  # seconds without news after which to stop
+    until_alarm: bool
+
+
+def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -> bool:
+    """Print each epoch until there is a reason to stop; tell whether there was an alarm."""
+    from accord.analysis.growing import Follower
+
+    follower = Follower(path, networks=numbers)
+    last_news, told = time.monotonic(), ""
+    while True:
+        seen = follower.look()
+        for one in seen:
+            typer.echo(_line(one), err=talk)
+            if one.best_epoch is not None and waits.until_alarm:
+                return True
+        if follower.waiting_for not in ("", told):
+            told = follower.waiting_for
+            typer.echo(f"accord: waiting: {told}", err=True)
+        if seen:
+            last_news = time.monotonic()
+        if waits.idle is not None and time.monotonic() - last_news >= waits.idle:
+            return follower.alarmed
+        time.sleep(waits.every)
+
+
+def _line(seen: "Seen") -> str:
+    text = f"epoch {seen.epoch}: agreement {100 * seen.agreement:.1f} %"
+    if seen.best_epoch is None:
+        return text
+    verdict = seen.verdict
+    return (
+        f"{text}; alarm: it fell by {100 * verdict.fall:.1f} points "
+        f"(sure: {100 * verdict.sure:.2f} %). The epoch before overfit: {seen.best_epoch}"
+    )

@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from accord.analysis.falls import STRETCH, Fall, deepest_fall, find_fall, smooth, sure_beyond_wobble
+
+curves = arrays(np.float64, st.integers(8, 30), elements=st.integers(0, 100).map(lambda n: n / 100))
+
+
+@given(curves, st.sampled_from([1, 3, 5, 99]))
+def test_smoothing_is_the_mean_of_neighbours(curve, window):
+    half = window // 2
+    expected = [curve[max(0, e - half) : e + half + 1].mean() for e in range(len(curve))]
+    np.testing.assert_allclose(smooth(curve, window=window), expected, atol=1e-12)
+
+
+def deepest_by_definition(curve):
+    smoothed = smooth(curve)
+    return max(
+        smoothed[peak] - curve[low : low + STRETCH].mean()
+        for peak in range(len(curve))
+        for low in range(peak + 2, len(curve) - STRETCH + 1)
+    )
+
+
+@given(curves)
+def test_the_deepest_fall_is_the_largest_of_all(curve):
+    assert deepest_fall(curve) == pytest.approx(deepest_by_definition(curve), abs=1e-12)
+
+
+@given(curves)
+def test_a_fall_goes_from_the_first_peak_to_the_lowest_stretch_after_it(curve):
+    found = find_fall(curve)
+    smoothed = smooth(curve)
+    peak = next(e for e in range(len(curve)) if smoothed[e] >= smoothed.max() - 0.01)
+    starts = range(peak + 2, len(curve) - STRETCH + 1)
+    if not starts:
+        assert found is None
+        return
+    assert found.peak == peak
+    lowest = min(curve[start : start + STRETCH].mean() for start in starts)
+    assert found.size(curve) == pytest.approx(smoothed[peak] - lowest, abs=1e-12)
+    assert found.low in starts
+
+
+def test_an_earlier_peak_that_is_nearly_as_high_comes_first():
+    curve = np.concatenate([np.full(5, 0.700), np.full(10, 0.5), np.full(5, 0.708)])
+    assert find_fall(curve) == Fall(peak=0, low=5)
+    curve[-5:] = 0.75
+    assert find_fall(curve) is None
+
+
+def test_a_fall_is_taken_from_many_curves_at_once():
+    fall = Fall(peak=1, low=4)
+    many = np.arange(20.0).reshape(2, 10)
+    np.testing.assert_allclose(fall.size(many), [fall.size(many[0]), fall.size(many[1])])
+
+
+def wobbling(seed, *, epochs=60, drop=0.0):
+    noise = np.random.default_rng(seed).normal(0, 0.02, epochs)
+    return 0.8 + noise - drop * (np.arange(epochs) >= epochs // 2)
+
+
+def test_curves_that_only_wobble_rarely_seem_sure():
+    """Of 200 flat curves no more than a few may pass 99 %: the test keeps what it promises."""
+    flat = [wobbling(seed) for seed in range(200)]
+    sure = [sure_beyond_wobble(c, find_fall(c), seed=0) for c in flat if find_fall(c)]
+    assert np.mean(np.array(sure) >= 0.99) <= 0.02
+
+
+def test_a_fall_beyond_the_wobble_is_sure():
+    sure = [sure_beyond_wobble(c, find_fall(c), seed=0) for c in map(dropped, range(30))]
+    assert np.mean(np.array(sure) >= 0.99) >= 0.95
+
+
+def dropped(seed):
+    return wobbling(seed, drop=0.08)
+
+
+def test_the_same_seed_is_as_sure_again():
+    curve = wobbling(3, drop=0.03)
+    fall = find_fall(curve)
+    again = [sure_beyond_wobble(curve, fall, seed=seed) for seed in (0, 0, 1)]
+    assert again[0] == again[1]
+    assert 0 <= again[2] < 1

@@ -1,0 +1,165 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+from memorised import NAMES, memorised_rows
+
+from accord.api import Recorder
+from accord.cli.app import run
+from accord.training.spec import parse_spec
+
+
+def write_rows(rows, path, **facts):
+    labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
+    known = {"truth": rows.facts.truth, "given": rows.facts.given, "split": "train"} | facts
+    for number, said in enumerate(labels):
+        with Recorder(path, network=number, samples=600, classes=5, **known) as recorder:
+            for row in said:
+                recorder.record(row)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return memorised_rows()
+
+
+@pytest.fixture(scope="module")
+def record(rows, tmp_path_factory):
+    return write_rows(rows, tmp_path_factory.mktemp("audit") / "train", class_names=list(NAMES))
+
+
+@pytest.fixture
+def accord(capsys):
+    """Run one command; return its exit status, what it printed and what it said."""
+
+    def call(*arguments):
+        status = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return call
+
+
+def test_audit_prints_json_and_nothing_else(accord, record, rows):
+    status, out, said = accord("audit", record, "--json")
+    told = json.loads(out)
+    assert (status, said) == (0, "")
+    assert told["samples"] == 600
+    assert sorted(told["ranking"]) == list(range(600))
+    wrong = rows.facts.given != rows.truth()
+    assert told["noise_rate"] == pytest.approx(wrong.mean(), abs=0.02)
+    ranks = np.empty(600)
+    ranks[told["ranking"]] = np.arange(600)
+    duels = ranks[wrong][:, np.newaxis] < ranks[~wrong]
+    assert told["auroc"] == pytest.approx(duels.mean(), abs=1e-3)
+
+
+def test_audit_prints_text(accord, record):
+    status, out, said = accord("audit", record)
+    assert (status, said) == (0, "")
+    assert "600 samples, 5 classes" in out
+    assert "labels are probably wrong" in out
+
+
+def test_audit_writes_its_files(accord, record, tmp_path):
+    out, table = tmp_path / "audit.csv", tmp_path / "table.npy"
+    status, _, _ = accord("audit", record, "--out", out, "--probabilities", table)
+    assert status == 0
+    assert len(out.read_text().splitlines()) == 601
+    np.testing.assert_allclose(np.load(table).sum(axis=1), 1)
+
+
+def test_audit_takes_networks_and_epochs(accord, record):
+    chosen = ("--networks", "3,0", "--epochs", "1:7")
+    told = json.loads(accord("audit", record, "--json", *chosen)[1])
+    assert (told["networks"], told["epochs"]) == (2, 6)
+
+
+def test_a_review_goes_round(accord, record, rows, tmp_path):
+    queue, labels = tmp_path / "queue.csv", tmp_path / "labels.npz"
+    status, _, said = accord("audit", record, "--queue", queue, "--most", 40)
+    assert status == 0
+    assert f"{queue}: 40 labels to review; 9" in said
+    with queue.open(newline="") as file:
+        decided = list(csv.DictReader(file))
+    for row in decided:
+        row["decided"] = NAMES[rows.truth()[int(row["sample"])]]
+    with queue.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(decided[0]))
+        writer.writeheader()
+        writer.writerows(decided)
+    status, out, said = accord("audit", record, "--decisions", queue, "--corrected", labels)
+    assert status == 0
+    assert "40 labels reviewed, 40 changed" in out
+    assert f'noise = {{ kind = "file", path = "{labels}" }}' in said
+    found = np.load(labels)["labels"]
+    changed = np.array([int(row["sample"]) for row in decided])
+    np.testing.assert_array_equal(found[changed], rows.truth()[changed])
+    assert (found != rows.facts.given).sum() == 40
+    told = json.loads(accord("audit", record, "--decisions", queue, "--json")[1])
+    assert told["review"]["actual"] == 1.0
+
+
+def test_what_is_said_of_corrected_labels_is_a_spec(accord, record, tmp_path):
+    labels = tmp_path / "labels.npy"
+    _, _, said = accord("audit", record, "--corrected", labels, "--proposals")
+    noise = said.split("in a spec: ")[1].strip()
+    spec = parse_spec(
+        f'name = "again"\n{noise}\ndata = {{ kind = "digits" }}\ntrain = {{ epochs = 1 }}'
+    )
+    assert (spec.noise.kind, spec.noise.path) == ("file", str(labels))
+    assert np.load(labels).shape == (600,)
+
+
+def test_a_queue_for_label_studio(accord, record, tmp_path):
+    queue = tmp_path / "queue.json"
+    status, _, _ = accord("audit", record, "--queue", queue, "--link", "https://host/{sample}.png")
+    assert status == 0
+    assert json.loads(queue.read_text())[0]["data"]["image"].startswith("https://host/")
+
+
+def test_a_class_that_nobody_predicts_is_told_apart_from_the_json(accord, rows, tmp_path):
+    labels = rows.read_labels(range(4), range(12), slice(None))
+    mute = type(rows)(np.where(labels == 4, 0, labels), rows.facts)
+    status, out, said = accord("audit", write_rows(mute, tmp_path / "mute"), "--json")
+    assert (status, json.loads(out)["unpredicted"]) == (0, [4])
+    assert "no network ever predicts 4" in said
+
+
+def test_a_test_record_is_at_fault(accord, rows, tmp_path):
+    path = write_rows(rows, tmp_path / "test", given=None, split="test")
+    status, out, said = accord("audit", path, "--json")
+    assert (status, out) == (1, "")
+    assert "record of the test split holds none" in said
+
+
+def test_a_record_of_late_epochs_is_at_fault(accord, record):
+    status, _, said = accord("audit", record, "--epochs", "-1")
+    assert status == 1
+    assert "cannot tell wrong labels" in said
+
+
+def test_decisions_about_other_samples_are_at_fault(accord, record, tmp_path):
+    (tmp_path / "decided.csv").write_text("sample,decided\n9999,bee\n")
+    status, out, said = accord("audit", record, "--decisions", tmp_path / "decided.csv", "--json")
+    assert (status, out) == (1, "")
+    assert "about another record?" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--most", "5"], "--most is about a queue"),
+        (["--link", "{id}"], "--link is about a queue"),
+        (["--corrected", "labels.npz"], "--corrected needs --decisions, or --proposals"),
+        (["--proposals"], "--proposals is about corrected labels"),
+        (["--out", "audit.txt"], "an audit is written as .csv"),
+        (["--networks", "0"], "there is one"),
+    ],
+)
+def test_wrong_arguments(accord, record, options, words):
+    status, _, said = accord("audit", record, *options)
+    assert status == 2
+    assert words in said

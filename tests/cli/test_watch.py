@@ -1,0 +1,191 @@
+import json
+import threading
+
+import numpy as np
+import pytest
+from overfitting import draw_run, right_chances
+
+from accord.analysis import network_agreement
+from accord.analysis.alarm import watch
+from accord.api import Recorder
+from accord.cli import watch as module
+from accord.cli.app import run
+
+SAMPLES, CLASSES, EPOCHS = 600, 5, 40
+
+
+@pytest.fixture
+def accord(capsys):
+    """Run one command; return its exit status, what it printed and what it said."""
+
+    def call(*arguments):
+        status = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return call
+
+
+def run_rows(*, end, networks=3):
+    chances = right_chances(EPOCHS, end=end)
+    return draw_run(chances, networks=networks, samples=SAMPLES, classes=CLASSES)
+
+
+def write(path, rows, *, lengths=None, spoilt=None):
+    for network in range(rows.networks):
+        with Recorder(path, network=network, samples=SAMPLES, classes=CLASSES) as recorder:
+            for epoch in range((lengths or [EPOCHS] * 9)[network]):
+                labels = rows.read_labels([network], [epoch], slice(None))[0, 0]
+                recorder.record(np.zeros_like(labels) if network == spoilt else labels)
+    return str(path)
+
+
+@pytest.fixture
+def overfitted(tmp_path):
+    return write(tmp_path / "overfitted", run_rows(end=0.5))
+
+
+@pytest.fixture
+def clean(tmp_path):
+    return write(tmp_path / "clean", run_rows(end=None))
+
+
+def test_json_holds_the_alarm_the_epoch_and_the_agreement(accord, overfitted):
+    status, out, said = accord("watch", overfitted, "--json")
+    found = json.loads(out)
+    rows = run_rows(end=0.5)
+    assert (status, said) == (0, "")
+    assert found["alarm"] is True
+    assert found["epoch"] == found["best_epoch"] == watch(rows).epoch
+    assert found["progress"] == found["epoch"] + 1
+    np.testing.assert_allclose(found["agreement"], network_agreement(rows))
+    np.testing.assert_allclose(found["smoothed"], watch(rows).smoothed)
+    assert found["sure"] >= 0.99
+    assert found["bad_networks"] == {}
+
+
+def test_json_of_a_clean_run_has_no_epoch(accord, clean):
+    status, out, _ = accord("watch", clean, "--json")
+    found = json.loads(out)
+    assert (status, found["alarm"], found["epoch"]) == (0, False, None)
+    assert len(found["agreement"]) == EPOCHS
+
+
+def test_text_shows_the_curve_and_the_verdict(accord, overfitted, clean):
+    status, out, said = accord("watch", overfitted)
+    assert (status, said) == (0, "")
+    assert out.startswith(f"{overfitted}: 3 networks, 40 epochs, 600 samples\n")
+    epochs = [line.split()[0] for line in out.splitlines() if line.endswith("#")]
+    assert epochs == [str(epoch) for epoch in range(0, 40, 2)]
+    assert "alarm: agreement fell" in out
+    assert f"The epoch before overfit: {watch(run_rows(end=0.5)).epoch}" in out
+    _, out, _ = accord("watch", clean)
+    assert "no alarm: " in out
+    assert "looks best: " in out
+
+
+def test_a_bad_network_is_named_with_the_cure(accord, tmp_path):
+    path = write(tmp_path / "spoilt", run_rows(end=None, networks=4), spoilt=2)
+    _, out, _ = accord("watch", path)
+    assert "warning: network 2 is constant. To leave out: --networks 0,1,3" in out
+    assert json.loads(accord("watch", path, "--json")[1])["bad_networks"] == {"2": "constant"}
+    _, out, _ = accord("watch", path, "--networks", "0,1,3")
+    assert "warning" not in out
+
+
+def test_networks_of_unequal_length_are_cut_and_that_is_said(accord, tmp_path):
+    path = write(tmp_path / "unequal", run_rows(end=None), lengths=[9, 4, 7])
+    status, out, said = accord("watch", path, "--json")
+    assert status == 0
+    assert len(json.loads(out)["agreement"]) == 4
+    assert "watching the 4 epochs all have" in said
+
+
+def test_one_network_is_an_error(accord, clean):
+    status, out, said = accord("watch", clean, "--networks", "1")
+    assert (status, out) == (2, "")
+    assert "agreement between networks needs two; there is one" in said
+
+
+def test_a_missing_record_is_an_error(accord, tmp_path):
+    for options in ([], ["--follow", "--idle", "0"]):
+        status, out, said = accord("watch", tmp_path / "nowhere", *options)
+        assert (status, out) == (1, "")
+        assert "nowhere: no such file or folder" in said
+
+
+def test_following_tells_each_epoch_and_stops_when_idle(accord, clean):
+    status, out, said = accord("watch", clean, "--follow", "--idle", "0", "--every", "0.01")
+    assert (status, said) == (0, "")
+    assert [line.split(":")[0] for line in out.splitlines()] == [f"epoch {e}" for e in range(40)]
+    assert "alarm" not in out
+
+
+def test_following_until_the_alarm_stops_there_with_status_3(accord, overfitted, clean):
+    status, out, _ = accord("watch", overfitted, "--follow", "--until-alarm")
+    assert status == 3
+    last = out.splitlines()[-1]
+    assert "alarm: it fell by" in last
+    assert "The epoch before overfit: " in last
+    assert len(out.splitlines()) < EPOCHS
+    assert accord("watch", overfitted, "--until-alarm")[0] == 3
+    assert accord("watch", clean, "--until-alarm")[0] == 0
+    assert accord("watch", overfitted, "--follow", "--idle", "0")[0] == 0
+
+
+def test_following_with_json_prints_json_alone(accord, overfitted):
+    status, out, said = accord("watch", overfitted, "--follow", "--idle", "0", "--json")
+    assert status == 0
+    assert json.loads(out)["alarm"] is True
+    assert said.count("epoch ") >= EPOCHS
+    assert accord("watch", overfitted, "--follow", "--until-alarm", "--json")[0] == 3
+
+
+def test_following_waits_for_what_is_still_to_come(capsys, tmp_path, monkeypatch):
+    """No clock: every wait lets the writer go on by one step, until it has no more."""
+    rows, path = run_rows(end=None), tmp_path / "growing"
+    steps = iter([(0, 1), (0, 3), (1, 1), (1, 2), (1, 3)])
+
+    def step(_):
+        write_one(path, rows, *next(steps))
+
+    write_one(path, rows, 0, 0)
+    monkeypatch.setattr(module.time, "sleep", step)
+    with pytest.raises(StopIteration):
+        run(["watch", str(path), "--follow"])
+    printed = capsys.readouterr()
+    told = [line.split(":")[0] for line in printed.out.splitlines()]
+    assert told == ["epoch 0", "epoch 1", "epoch 2"]
+    waited = [line for line in printed.err.splitlines() if "waiting" in line]
+    assert len(waited) == 2
+    assert "holds no epochs yet" in waited[0]
+    assert "one network so far" in waited[1]
+
+
+def write_one(path, rows, network, until):
+    with Recorder(path, network=network, samples=SAMPLES, classes=CLASSES) as recorder:
+        for epoch in range(recorder.epochs, until):
+            recorder.record(rows.read_labels([network], [epoch], slice(None))[0, 0])
+
+
+def test_a_writer_in_another_thread_is_followed(accord, tmp_path):
+    rows, path = run_rows(end=None), tmp_path / "growing"
+    write_one(path, rows, 0, 1)
+
+    def grow():
+        for until in (1, 2, 3):
+            write_one(path, rows, 0, until)
+            write_one(path, rows, 1, until)
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    status, out, _ = accord("watch", path, "--follow", "--idle", "1", "--every", "0.01")
+    writer.join()
+    assert status == 0
+    assert out.count("agreement") == 3
+
+
+def test_bad_options_are_refused(accord, clean):
+    for options in (["--every", "0"], ["--idle", "-1"], ["--networks", "x"]):
+        status, out, _ = accord("watch", clean, *options)
+        assert (status, out) == (2, "")

@@ -1,0 +1,26 @@
+"""Records of networks that come to agree and, if told to, part again."""
+
+import numpy as np
+
+from accord.store import ArrayRows, Facts
+
+
+def right_chances(epochs=40, *, peak=0.9, end=None, wobble=0.01, seed=0):
+    """How often a network is right at each epoch: rising to a plateau, then perhaps falling."""
+    progress = np.arange(epochs) / epochs
+    rise = peak * (1 - np.exp(-progress * 12))
+    fall = 0 if end is None else (peak - end) * np.clip((progress - 0.5) / 0.3, 0, 1)
+    noise = np.random.default_rng([7, seed]).normal(0, wobble, epochs)
+    return np.clip(rise - fall + noise, 0.05, 0.99)
+
+
+def draw_run(chances, *, networks=5, samples=600, classes=5, truth=None, seed=0):
+    """Draw labels: each network keeps its own luck with a sample, so that it does not flicker."""
+    generator = np.random.default_rng(seed)
+    truth = np.arange(samples) % classes if truth is None else truth
+    luck = generator.random((networks, 1, samples))
+    shake = generator.normal(0, 0.05, (networks, len(chances), samples))
+    strange = (truth + generator.integers(1, classes, (networks, 1, samples))) % classes
+    right = luck + shake < np.asarray(chances)[:, None]
+    labels = np.where(right, truth, strange).astype(np.uint8)
+    return ArrayRows(labels, Facts(samples, classes, truth=truth), name="run")
