@@ -27,7 +27,10 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md")]
 )
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+FRAMEWORKS = ("keras_script.py", "lightning_script.py", "transformers_script.py")  # see clients/
+EXAMPLES = sorted(
+    set((ROOT / "examples").glob("*.py")) - {ROOT / "examples" / f for f in FRAMEWORKS}
+)
 SPECS = sorted((ROOT / "examples").glob("*.toml"))
 FENCE = re.compile(
     r"(?P<exempt><!-- not run: .+? -->\n\s*)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S

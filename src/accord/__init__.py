@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from accord.api import Record, Recorder, agreement, max_agreement
     from accord.api import open_record as open  # noqa: A004
     from accord.rules import Prediction, Rule
+    from accord.store import import_arrays
 
 __all__ = [
     "AccordError",
@@ -27,6 +28,7 @@ __all__ = [
     "Rule",
     "__version__",
     "agreement",
+    "import_arrays",
     "max_agreement",
     "open",
 ]
@@ -37,6 +39,7 @@ _HOMES = {
     "Recorder": ("accord.api", "Recorder"),
     "Rule": ("accord.rules", "Rule"),
     "agreement": ("accord.api", "agreement"),
+    "import_arrays": ("accord.store", "import_arrays"),
     "max_agreement": ("accord.api", "max_agreement"),
     "open": ("accord.api", "open_record"),
 }

@@ -1,8 +1,8 @@
-"""Make a record from arrays that others wrote."""
+"""Make a record from what others wrote: find out in which form, read it, write it packed."""
 
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, PredictionError, SourceError
 from accord.store.facts import make_facts
-from accord.store.intake import as_classes, check_probabilities, check_whole
+from accord.store.gathering import Source, gather_rows
+from accord.store.import_cartography import has_dynamics, read_dynamics
+from accord.store.import_npy import has_npy_files, read_npy_files
+from accord.store.intake import as_classes, check_probabilities, check_whole, to_numpy
 from accord.store.pack import Progress, write_packed
 from accord.store.rows import ArrayRows
 
@@ -28,8 +31,23 @@ def import_record(
 ) -> None:
     """Write what `source` holds as a packed record.
 
-    `format` is by default the file's ending. An npz holds `labels` (network, epoch, sample)
-    and, if there are any, `truth`, `given`, `ids`, `class_names` and `probabilities`.
+    Args:
+        source: a file or a folder.
+        record: where to write; nothing may be there.
+        format: one of `FORMATS`; by default as the file's ending or the folder's files tell.
+
+            - `npz`: a file with `labels` (network, epoch, sample) and, if there are any,
+              `truth`, `given`, `ids`, `class_names` and `probabilities`;
+            - `npy-folder`: `resnet<i>/test_resnet_<i>_<epoch>.npy`, one file per network and
+              epoch; `npy-folder-train`: the same without `test_`;
+            - `cartography`: `training_dynamics/dynamics_epoch_<e>.jsonl`, logits by guid.
+        classes: how many classes there are; by default as the source tells.
+        progress: told of samples done and samples in all.
+
+    Raises:
+        SourceError: the source is missing, damaged or not complete; nothing is written.
+        ChoiceError: the format is unknown, or there are several in one folder.
+        RecordExists: something is there already.
     """
     path = Path(source)
     reader = _reader(path, format)
@@ -38,12 +56,67 @@ def import_record(
     write_packed(reader(path, classes), record, progress=progress)
 
 
+def import_arrays(
+    record: str | os.PathLike[str],
+    networks: Iterable[Iterable[object]],
+    *,
+    classes: int | None = None,
+    split: str = "test",
+    **facts: object,
+) -> None:
+    """Write arrays in memory as a packed record.
+
+    Args:
+        record: where to write; nothing may be there.
+        networks: for each network, one array per epoch: labels (sample,), or probabilities or
+            logits (sample, class); all of one kind. One array with axes in the order network,
+            epoch, sample (, class) will do.
+        classes: how many classes there are; by default as the arrays tell.
+        split: which part of the data the samples are.
+        **facts: `truth`, `given`, `ids`, `class_names`, as `Recorder` takes them.
+
+    Raises:
+        PredictionError: an array is of another shape or kind than the first, or not usable.
+
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/record"
+    >>> import_arrays(path, [[[0, 1], [0, 1]], [[0, 0], [0, 1]]], truth=[0, 1])
+    """
+    strange = sorted(facts.keys() - {"truth", "given", "ids", "class_names"})
+    if strange:
+        raise TypeError(f"import_arrays got an unexpected argument {strange[0]!r}")
+    named = [
+        [(f"network {number}, epoch {epoch}", to_numpy(row)) for epoch, row in enumerate(network)]
+        for number, network in enumerate(networks)
+    ]
+    arrays = gather_rows(named)
+    arrays |= {name: to_numpy(value) for name, value in facts.items() if value is not None}
+    rows = rows_from_arrays(arrays, classes=classes, split=split)
+    write_packed(rows, record)
+
+
 def _reader(path: Path, name: str | None) -> Reader:
-    name = name or path.suffix.removeprefix(".")
-    if name not in FORMATS:
-        have = ", ".join(FORMATS)
-        raise ChoiceError(f"{path}: no importer for {name!r}; name one with --format: {have}")
-    return FORMATS[name]
+    names = [name] if name else _formats_of(path)
+    if len(names) == 1 and names[0] in FORMATS:
+        return FORMATS[names[0]]
+    said = f"could be read as {' or '.join(names)}" if names else "no importer knows its files"
+    if len(names) == 1:
+        said = f"no importer for {names[0]!r}"
+    raise ChoiceError(f"{path}: {said}; name one with --format: {', '.join(FORMATS)}")
+
+
+def _formats_of(path: Path) -> list[str]:
+    """Return the formats that a source may be in."""
+    if not path.is_dir():
+        if not path.suffix and not path.exists():
+            raise SourceError(f"{path}: no such file or folder")
+        return [path.suffix.removeprefix(".")]
+    checks = {
+        "npy-folder": has_npy_files(path, test=True),
+        "npy-folder-train": has_npy_files(path, test=False),
+        "cartography": has_dynamics(path),
+    }
+    return [name for name, there in checks.items() if there]
 
 
 def read_npz(path: Path, classes: int | None) -> ArrayRows:
@@ -65,7 +138,11 @@ def read_npz(path: Path, classes: int | None) -> ArrayRows:
 
 
 def rows_from_arrays(
-    arrays: Mapping[str, NDArray[Any]], *, classes: int | None, name: str = "arrays"
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    classes: int | None,
+    name: str = "arrays",
+    split: str = "test",
 ) -> ArrayRows:
     """Check arrays by their names and return them as rows."""
     labels = _labels(arrays, name)
@@ -73,6 +150,7 @@ def rows_from_arrays(
     facts = make_facts(
         samples=labels.shape[2],
         classes=classes,
+        split=split,
         truth=arrays.get("truth"),
         given=arrays.get("given"),
         ids=arrays.get("ids"),
@@ -130,4 +208,34 @@ def _probabilities(
     return values.astype(np.float16)
 
 
-FORMATS: dict[str, Reader] = {"npz": read_npz}
+def read_npy_folder(path: Path, classes: int | None) -> ArrayRows:
+    """Read what networks said of the test samples, one npy file for each epoch of each."""
+    return _gathered(path, read_npy_files(path, test=True), classes=classes)
+
+
+def read_npy_train_folder(path: Path, classes: int | None) -> ArrayRows:
+    """Read what networks said of the training samples."""
+    return _gathered(path, read_npy_files(path, test=False), classes=classes, split="train")
+
+
+def read_cartography(path: Path, classes: int | None) -> ArrayRows:
+    """Read training dynamics as Dataset Cartography logs them."""
+    return _gathered(path, read_dynamics(path), classes=classes, split="train")
+
+
+def _gathered(path: Path, source: Source, *, classes: int | None, split: str = "test") -> ArrayRows:
+    try:
+        arrays = {**gather_rows(source.networks, kind=source.kind), **source.facts}
+        rows = rows_from_arrays(arrays, classes=classes, name=str(path), split=split)
+    except PredictionError as error:
+        raise SourceError(f"{path}: {error}") from error
+    rows.numbers = source.numbers
+    return rows
+
+
+FORMATS: dict[str, Reader] = {
+    "npz": read_npz,
+    "npy-folder": read_npy_folder,
+    "npy-folder-train": read_npy_train_folder,
+    "cartography": read_cartography,
+}

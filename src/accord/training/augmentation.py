@@ -69,8 +69,8 @@ def crop_images(images: Tensor, windows: Tensor) -> Tensor:
 
     >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> crop_images(image, torch.tensor([[0.0, 0.5, 1.0, 0.5]]))
-    tensor([[[[2., 2.],
-              [4., 4.]]]])
+    tensor([[[[1.7500, 2.0000],
+              [3.7500, 4.0000]]]])
     """
     top, left, height, width = windows.unbind(dim=1)
     zero = torch.zeros_like(top)

@@ -1,0 +1,1 @@
+"""Recorders: one file for each framework, predictions in, rows out."""

@@ -1,0 +1,100 @@
+"""Deal the samples of one loader out to the processes of a distributed training."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
+
+from accord.errors import ChoiceError
+
+WHOLE = (SequentialSampler, RandomSampler, DistributedSampler)  # they give the whole dataset
+
+
+class Dealt(NamedTuple):
+    """A batch, and where in the dataset its samples stand."""
+
+    batch: Any
+    positions: NDArray[np.int64]
+
+
+def deal_out(loader: DataLoader[Any], *, rank: int, processes: int) -> DataLoader[Dealt]:
+    """Return a loader of one process's share of another loader's dataset.
+
+    Shares are of equal size, so that all processes take equally many batches; where they do not
+    come out even, the first samples are dealt out once more.
+
+    Raises:
+        ChoiceError: the samples cannot be taken by position.
+    """
+    _check_positions(loader)
+    return share_of(
+        loader.dataset,
+        loader.collate_fn,
+        rank=rank,
+        processes=processes,
+        batch=loader.batch_size or 1,
+        num_workers=loader.num_workers,
+        pin_memory=loader.pin_memory,
+        worker_init_fn=loader.worker_init_fn,
+        multiprocessing_context=loader.multiprocessing_context,
+    )
+
+
+def share_of(
+    dataset: Any,
+    collate: Callable[[list[Any]], Any],
+    *,
+    rank: int,
+    processes: int,
+    batch: int,
+    **options: Any,
+) -> DataLoader[Dealt]:
+    """Return a loader of one process's share of a map-style dataset, in order."""
+    share = math.ceil(len(dataset) / processes)
+    positions = np.resize(np.arange(len(dataset)), share * processes)[rank::processes]
+    return DataLoader(
+        _Share(dataset, positions),
+        batch_size=batch,
+        collate_fn=_Collate(collate),
+        **options,
+    )
+
+
+class _Share(Dataset[Any]):
+    def __init__(self, dataset: Any, positions: NDArray[np.intp]) -> None:
+        self.dataset = dataset
+        self.positions = positions
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, index: int) -> tuple[int, Any]:
+        position = int(self.positions[index])
+        return position, self.dataset[position]
+
+
+class _Collate:
+    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
+        self.collate = collate
+
+    def __call__(self, items: list[tuple[int, Any]]) -> Dealt:
+        positions, samples = zip(*items, strict=True)
+        return Dealt(self.collate(list(samples)), np.array(positions, np.int64))
+
+
+def _check_positions(loader: DataLoader[Any]) -> None:
+    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
+        raise ChoiceError(
+            "several processes share the evaluation, so its loader needs a dataset that can be "
+            f"indexed, and a batch size; got a {type(loader.dataset).__name__}"
+        )
+    if not isinstance(sampler, WHOLE):
+        raise ChoiceError(
+            "several processes share the evaluation, and a "
+            f"{type(sampler).__name__} cannot be shared. Give it torch.utils.data.Subset(…)"
+        )

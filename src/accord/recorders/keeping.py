@@ -1,0 +1,187 @@
+"""Keep one network's rows while a framework trains it: open, resume, append, close."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypedDict
+
+from numpy.typing import NDArray
+
+from accord.api import Recorder
+from accord.errors import ChoiceError, PredictionError, RecordBusy, RecordError
+from accord.recorders.assembly import Order
+from accord.recorders.moments import Moments
+from accord.recorders.scores import finite_rows
+from accord.store import make_facts
+
+_logger = logging.getLogger(__name__)
+
+
+class Facts(TypedDict, total=False):
+    """What every callback hands on to `accord.Recorder`, by the same names."""
+
+    truth: object
+    given: object
+    ids: object
+    class_names: Sequence[str] | None
+    split: str
+    probabilities: bool
+    about: Mapping[str, Any] | None
+
+
+class Keeper:
+    """The rows of one network, as far as a callback is concerned.
+
+    In a distributed training the first process opens the recorder, and the others only count
+    along: set `rows` there.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        network: int,
+        samples: int,
+        classes: int,
+        every: float,
+        facts: Facts,
+    ) -> None:
+        _check_names(facts)
+        self.path = path
+        self.network = network
+        self.classes = classes
+        self.moments = Moments(every)
+        self.probabilities = facts.get("probabilities", False)
+        self.rows = 0
+        self._facts = facts
+        self._recorder: Recorder | None = None
+        # Said now, not after the first epoch: truth of the wrong length, ids that are not unique.
+        checked = make_facts(
+            samples=samples,
+            classes=classes,
+            truth=facts.get("truth"),
+            given=facts.get("given"),
+            ids=facts.get("ids"),
+            class_names=facts.get("class_names"),
+        )
+        self.order = Order(samples, checked.ids)
+
+    def open(self) -> int:
+        """Open the recorder, anew if it was open, and return how many rows there are."""
+        self.close()
+        try:
+            self._recorder = Recorder(
+                self.path,
+                network=self.network,
+                samples=self.order.samples,
+                classes=self.classes,
+                **self._facts,
+            )
+        except RecordBusy as error:
+            raise RecordBusy(
+                f"{error} In one script: is RecordPredictions attached twice, or did an earlier "
+                "training end with an error? Then close its callback: callback.close()"
+            ) from error
+        self.rows = self._recorder.epochs
+        return self.rows
+
+    def close(self) -> None:
+        """Let the network go; closing twice is harmless."""
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+
+    @contextmanager
+    def closed_on_error(self) -> Iterator[None]:
+        """Close if anything goes wrong, since not every framework tells its callbacks."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def check_whole(self, progress: float) -> None:
+        """Refuse to go on from a progress whose rows were not all recorded."""
+        if self.moments.passed(progress) > self.rows:
+            missing = self.moments.progress_of(self.rows)
+            raise RecordError(
+                f"{self.path}: network {self.network} holds {self.rows} epochs, and training goes "
+                f"on from epoch {progress:g}: the row at epoch {missing:g} is missing. "
+                f"Go on from a checkpoint before epoch {missing:g}, or train another network."
+            )
+
+    def note_begin(self) -> None:
+        """Say, where a training begins anew, that its first rows are there already."""
+        if self.rows:
+            _logger.warning(
+                "%s: network %d already holds %d epochs; training begins anew, and only what "
+                "comes after them is recorded",
+                self.path,
+                self.network,
+                self.rows,
+            )
+
+    def is_due(self, previous: float, progress: float) -> bool:
+        """Return whether a row is due after a step that led from one progress to another."""
+        self.check_whole(previous)
+        self.moments.check_step(previous, progress)
+        return self.moments.passed(progress) > self.rows
+
+    def append(
+        self,
+        kept: NDArray[Any],
+        *,
+        progress: float,
+        told: Mapping[str, Any],
+        are_logits: bool = True,
+    ) -> int:
+        """Append one row, in the record's order; return how many there are once it is safe."""
+        if self._recorder is None:
+            raise ChoiceError(f"{self.path}: RecordPredictions records while a training runs")
+        write_row(
+            self._recorder,
+            kept,
+            order=self.order,
+            where=f"{self.path}: network {self.network}",
+            epoch=self.rows,
+            progress=progress,
+            told=told,
+            are_logits=are_logits,
+        )
+        self.rows = self._recorder.epochs
+        return self.rows
+
+
+def write_row(
+    recorder: Recorder,
+    kept: NDArray[Any],  # (sample,) or (sample, class), in the record's order
+    *,
+    order: Order,
+    where: str,
+    epoch: int | None,
+    progress: float | None,
+    told: Mapping[str, Any],
+    are_logits: bool = True,
+) -> None:
+    """Append one row unless a network returned something that is not a number."""
+    finite = finite_rows(kept)
+    if not finite.all():
+        strange = (~finite).nonzero()[0]
+        now = recorder.epochs + 1 if progress is None else progress
+        raise PredictionError(
+            f"{where}, epoch {now:g}: the network returned NaN or infinity for "
+            f"{len(strange)} of {order.samples} samples: {order.names(strange)}. Has it diverged? "
+            "The epochs before are safe."
+        )
+    predictions = {"logits" if kept.ndim == 2 and are_logits else "predicted": kept}
+    recorder.record(**predictions, epoch=epoch, progress=progress, **told)
+
+
+def _check_names(facts: Facts) -> None:
+    unknown = facts.keys() - Facts.__annotations__.keys()
+    if unknown:
+        raise TypeError(
+            f"RecordPredictions takes no {sorted(unknown)[0]!r}; "
+            f"it hands on to the recorder: {', '.join(Facts.__annotations__)}"
+        )

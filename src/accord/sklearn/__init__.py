@@ -1,0 +1,30 @@
+"""The scikit-learn face: record estimators, and a classifier by max agreement."""
+
+from accord.errors import ExtraMissing
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise ExtraMissing(
+        "accord.sklearn needs scikit-learn: pip install 'accord[sklearn]'"
+    ) from error
+
+from accord.recorders.sklearn import (
+    open_recorder,
+    record_epoch,
+    record_partial_fit,
+    record_stages,
+    record_warm_start,
+)
+from accord.sklearn.classifier import MaxAgreementClassifier
+from accord.sklearn.module import ModuleClassifier
+
+__all__ = [
+    "MaxAgreementClassifier",
+    "ModuleClassifier",
+    "open_recorder",
+    "record_epoch",
+    "record_partial_fit",
+    "record_stages",
+    "record_warm_start",
+]

@@ -1,0 +1,113 @@
+"""A torch module as a scikit-learn classifier that learns epoch by epoch."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from accord.errors import ChoiceError
+
+
+class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Train a `torch.nn.Module` by Adam on cross-entropy, one pass per `partial_fit`.
+
+    Args:
+        module: a function of the number of features and of classes that returns a module from
+            (sample, feature) to logits (sample, class).
+        lr: the step size.
+        batch: samples per step.
+        epochs: how many passes `fit` makes.
+        random_state: a number makes the start, the order and dropout repeatable.
+
+    Attributes:
+        classes_: the labels.
+        module_: the module as it is now.
+
+    >>> import torch
+    >>> X, y = np.array([[0.0], [1.0]] * 20), ["no", "yes"] * 20
+    >>> fitted = ModuleClassifier(torch.nn.Linear, lr=0.1, random_state=0).fit(X, y)
+    >>> fitted.predict([[0.0], [1.0]])
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        module: Callable[[int, int], Any],
+        *,
+        lr: float = 1e-3,
+        batch: int = 32,
+        epochs: int = 30,
+        random_state: Any = None,
+    ) -> None:
+        self.module = module
+        self.lr = lr
+        self.batch = batch
+        self.epochs = epochs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Forget what was learnt and make `epochs` passes over the samples."""
+        if hasattr(self, "module_"):
+            del self.module_
+        for _ in range(self.epochs):
+            self.partial_fit(X, y, classes=np.unique(np.asarray(y)))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:  # noqa: N803
+        """Make one pass over the samples; `classes` are needed the first time."""
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        first = not hasattr(self, "module_")
+        values, given = validate_data(self, X, y, dtype=np.float32, reset=first)
+        if first:
+            self._start(given if classes is None else classes)
+        samples, labels = torch.from_numpy(values), torch.from_numpy(self._positions(given))
+        with torch.random.fork_rng(devices=[]):  # the caller's own draws stay as they were
+            torch.manual_seed(int(self._generator.randint(2**31 - 1)))
+            self.module_.train()
+            order = torch.randperm(len(samples))
+            for chosen in order.tensor_split(-(-len(samples) // self.batch)):
+                loss = cross_entropy(self.module_(samples[chosen]), labels[chosen])
+                self.optimizer_.zero_grad()
+                loss.backward()
+                self.optimizer_.step()
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """Return the label with the largest logit for each sample."""
+        labels: NDArray[Any] = self.classes_[self._logits(X).argmax(dim=1).numpy()]
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """Return the softmax of the logits (sample, class)."""
+        probabilities: NDArray[np.float32] = self._logits(X).softmax(dim=1).numpy()
+        return probabilities
+
+    def _start(self, classes: Any) -> None:
+        import torch
+
+        self.classes_ = np.unique(np.asarray(classes))
+        self._generator = check_random_state(self.random_state)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(self._generator.randint(2**31 - 1)))
+            self.module_ = self.module(self.n_features_in_, len(self.classes_))
+        self.optimizer_ = torch.optim.Adam(self.module_.parameters(), lr=self.lr)
+
+    def _positions(self, y: NDArray[Any]) -> NDArray[np.int64]:
+        strange = np.setdiff1d(y, self.classes_)
+        if strange.size:
+            raise ChoiceError(f"label {strange[0]!r} is none of the classes told at first")
+        return np.searchsorted(self.classes_, y).astype(np.int64)
+
+    def _logits(self, X: Any) -> Any:  # noqa: N803
+        import torch
+
+        check_is_fitted(self, "module_")
+        samples = torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False))
+        with torch.inference_mode():
+            return self.module_.eval()(samples)

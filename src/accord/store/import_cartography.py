@@ -1,0 +1,134 @@
+"""Read training dynamics as Dataset Cartography logs them: logits by guid, a file per epoch."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import SourceError
+from accord.store.gathering import Source
+
+FOLDER = "training_dynamics"
+NAME = re.compile(r"dynamics_epoch_(?P<epoch>\d+)\.jsonl")
+Lines = dict[Any, tuple[list[float], int]]  # guid -> logits and gold
+
+
+def has_dynamics(folder: Path) -> bool:
+    """Tell whether a folder holds training dynamics, of one network or of several."""
+    return bool(_folders(folder))
+
+
+def read_dynamics(folder: Path) -> Source:
+    """Read the networks' logits; guids become ids and golds the given labels.
+
+    The folder is a `training_dynamics`, or holds one, or holds one folder per network that
+    does; these are taken in the order of their names. Samples come in the order of the first
+    epoch's lines, whatever the order of the others.
+    """
+    folders = _folders(folder)
+    if not folders:
+        raise SourceError(f"{folder}: no files such as {FOLDER}/dynamics_epoch_0.jsonl in it")
+    networks, first = [], None
+    for one in folders:
+        epochs = []
+        for epoch, file in _files(one):
+            lines = _read_file(file, epoch)
+            first = first or (file, lines)
+            epochs.append((str(file), _in_order(file, lines, *first)))
+        networks.append(epochs)
+    assert first is not None
+    facts = {
+        "ids": _as_ids(list(first[1])),
+        "given": np.array([gold for _, gold in first[1].values()]),
+    }
+    return Source(networks, tuple(range(len(networks))), facts, kind="logits")
+
+
+def _folders(folder: Path) -> list[Path]:
+    for candidates in ([folder], [folder / FOLDER], sorted(folder.glob(f"*/{FOLDER}"))):
+        found = [one for one in candidates if any(one.glob("dynamics_epoch_*.jsonl"))]
+        if found:
+            return found
+    return []
+
+
+def _files(folder: Path) -> list[tuple[int, Path]]:
+    """Return the folder's files by epoch, counted from 0 or 1, none missing."""
+    named = ((NAME.fullmatch(file.name), file) for file in folder.iterdir())
+    files = {int(found["epoch"]): file for found, file in named if found}
+    for epoch in range(1, max(files, default=0) + 1):
+        if epoch not in files:
+            raise SourceError(
+                f"{folder}: dynamics_epoch_{epoch}.jsonl is missing; epochs count from 0 or 1"
+            )
+    return sorted(files.items())
+
+
+def _read_file(file: Path, epoch: int) -> Lines:
+    lines: Lines = {}
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{file}: cannot be read: {error}") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            guid, logits, gold = _read_line(f"{file}, line {number}", line, epoch)
+            if guid in lines:
+                raise SourceError(f"{file}, line {number}: guid {guid!r} is there twice")
+            lines[guid] = logits, gold
+    if not lines:
+        raise SourceError(f"{file}: no lines in it")
+    return lines
+
+
+def _read_line(where: str, line: str, epoch: int) -> tuple[Any, list[float], int]:
+    key = f"logits_epoch_{epoch}"
+    try:
+        said = json.loads(line)
+        guid, logits, gold = said["guid"], said[key], said["gold"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceError(
+            f'{where}: {{"guid": …, "{key}": […], "gold": …}} is wanted; '
+            f"{type(error).__name__}: {error}. Was the file cut off?"
+        ) from error
+    if not _is_table_row(logits) or isinstance(gold, bool) or not isinstance(gold, int):
+        raise SourceError(
+            f"{where}: {key} must be a list of numbers and gold a class, a whole number; got "
+            f"{logits!r:.60} and {gold!r}"
+        )
+    return guid, logits, gold
+
+
+def _is_table_row(logits: object) -> bool:
+    return isinstance(logits, list) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in logits
+    )
+
+
+def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArray[np.float64]:
+    """Return the logits (sample, class) in the order of the first epoch's guids."""
+    unknown = [guid for guid in lines if guid not in first]
+    missing = [guid for guid in first if guid not in lines]
+    if unknown or missing:
+        guid, where, other = (
+            (unknown[0], file, first_file) if unknown else (missing[0], first_file, file)
+        )
+        raise SourceError(
+            f"{file}: guid {guid!r} is in {where.name} and not in {other.name}; every epoch "
+            f"must hold the same samples ({len(unknown)} unknown, {len(missing)} missing)"
+        )
+    changed = [guid for guid, (_, gold) in lines.items() if first[guid][1] != gold]
+    if changed:
+        raise SourceError(f"{file}: the gold of guid {changed[0]!r} differs from {first_file}'s")
+    rows = [lines[guid][0] for guid in first]
+    if len({len(row) for row in rows}) > 1:
+        raise SourceError(f"{file}: samples have different numbers of logits")
+    return np.array(rows, np.float64)
+
+
+def _as_ids(guids: list[Any]) -> NDArray[Any]:
+    whole = all(isinstance(guid, int) for guid in guids)
+    return np.array(guids) if whole else np.array([str(guid) for guid in guids])

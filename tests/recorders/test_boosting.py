@@ -1,0 +1,110 @@
+"""What the boosting recorders do before a booster is asked; real boosters are in clients."""
+
+import numpy as np
+import pytest
+
+import accord
+from accord.boosting import LightGBMRounds, record_rounds
+from accord.errors import ChoiceError, PredictionError
+from accord.recorders.lightgbm import Scores, read_kind, record_lightgbm_rounds
+
+TREES = np.random.default_rng(0).normal(size=(6, 5, 3))  # (round, sample, class)
+
+
+class FakeBooster:
+    """Adds up trees as LightGBM does; dart makes all earlier ones smaller."""
+
+    def __init__(self, trees=TREES, text="objective=multiclass num_class:3\n[boosting: gbdt]\n"):
+        self.trees, self.text, self.rounds, self.asked = trees, text, len(trees), 0
+
+    def model_to_string(self, num_iteration):
+        return self.text
+
+    def current_iteration(self):
+        return self.rounds
+
+    def predict(self, samples, *, raw_score, start_iteration, num_iteration):
+        self.asked += num_iteration
+        shrink = 0.5**self.rounds if "dart" in self.text else 1
+        return shrink * self.trees[start_iteration : start_iteration + num_iteration].sum(axis=0)
+
+
+def test_scores_add_up_and_ask_each_tree_once():
+    booster = FakeBooster()
+    scores = Scores(booster, None)
+    for rounds in (1, 3, 3, 6):
+        np.testing.assert_allclose(scores.after(rounds), TREES[:rounds].sum(axis=0))
+    assert booster.asked == 6
+
+
+def test_a_dart_booster_is_asked_anew():
+    booster = FakeBooster(text="objective=multiclass\n[boosting: dart]\n")
+    scores = Scores(booster, None)
+    for booster.rounds in (2, 3):
+        expected = 0.5**booster.rounds * TREES[: booster.rounds].sum(axis=0)
+        np.testing.assert_allclose(scores.after(booster.rounds), expected)
+
+
+def test_the_scale_of_the_sigmoid_and_the_average_count():
+    booster = FakeBooster(TREES[..., 0], "objective=binary sigmoid:2\naverage_output\n")
+    np.testing.assert_allclose(Scores(booster, None).after(4), TREES[:4, :, 0].sum(axis=0) * 2 / 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("objective=regression\n", "with objective 'regression' one score per sample"),
+        ("num_class=1\n", "with objective 'of your own' one score per sample"),
+    ],
+)
+def test_what_tells_no_class_is_refused(text, words):
+    with pytest.raises(ChoiceError, match=words):
+        Scores(FakeBooster(TREES[..., 0], text), None).after(1)
+
+
+def test_a_booster_of_its_own_objective_with_several_classes_is_taken():
+    assert read_kind("num_class=3\n").objective == "of your own"
+    Scores(FakeBooster(text="num_class=3\n"), None).after(1)
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    path = tmp_path / "record"
+    with accord.Recorder(path, network=0, samples=5, classes=3, probabilities=True) as one:
+        yield one
+
+
+def test_rounds_are_recorded_afterwards(tmp_path, recorder):
+    record_lightgbm_rounds(recorder, FakeBooster(), None, every=2)
+    record = accord.open(tmp_path / "record")
+    expected = TREES.cumsum(axis=0)[1::2].argmax(axis=-1)
+    np.testing.assert_array_equal(record.labels[0], expected)
+    assert record.progress == (2, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("objective=multiclass\n[boosting: dart]\n", ChoiceError, "a dart booster changes"),
+        ("objective=multiclassova\n", PredictionError, "multiclassova gives no probabilities"),
+    ],
+)
+def test_boosters_that_cannot_be_recorded_afterwards_are_refused(recorder, text, kind, words):
+    with pytest.raises(kind, match=words):
+        record_lightgbm_rounds(recorder, FakeBooster(text=text), None)
+    assert recorder.epochs == 0
+
+
+def test_other_things_than_boosters_are_refused(recorder):
+    with pytest.raises(
+        ChoiceError, match=r"XGBoost or LightGBM is wanted; got FakeBooster.*stages"
+    ):
+        record_rounds(recorder, FakeBooster(), None)
+
+
+def test_names_out_of_order_need_the_columns_classes(tmp_path):
+    options = {"samples": 5, "classes": 2, "class_names": ["spam", "ham"]}
+    with accord.Recorder(tmp_path / "record", network=0, **options) as recorder:
+        with pytest.raises(ChoiceError, match=r"spam, ham …, not in sorted order.*np\.unique"):
+            LightGBMRounds(recorder, None)
+        LightGBMRounds(recorder, None, classes=["ham", "spam"])

@@ -1,0 +1,369 @@
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_blobs
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import SGDClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+
+import accord
+from accord.errors import ChoiceError, UnequalNetworks
+from accord.recorders.growing import grow_by_partial_fit
+from accord.sklearn import MaxAgreementClassifier, ModuleClassifier
+from accord.sklearn.networks import train_network, with_seed
+
+X, NUMBERS = make_blobs(150, 4, centers=3, cluster_std=3.0, random_state=0)
+NAMES = np.array(["owl", "cat", "dog"])[NUMBERS]
+KINDS = {
+    "default": (None, 4),
+    "partial_fit": (SGDClassifier(), 4),
+    "staged": (GradientBoostingClassifier(subsample=0.5), 4),
+    "hist": (HistGradientBoostingClassifier(max_features=0.5), 4),
+    "ada": (AdaBoostClassifier(), 4),
+    "warm start": (RandomForestClassifier(), 4),
+    "pipeline": (make_pipeline(StandardScaler(), MLPClassifier((5,))), 4),
+    "pipeline of one": (make_pipeline(SGDClassifier()), 4),
+    "module": (ModuleClassifier(nn.Linear), 4),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_prediction_is_the_max_agreement_of_all_networks_and_epochs(kind):
+    estimator, epochs = KINDS[kind]
+    classifier = MaxAgreementClassifier(estimator, networks=3, epochs=epochs, random_state=0)
+    classifier.fit(X, NAMES)
+    labels = classifier.predict_epochs(X)
+    assert labels.shape == (3, epochs, 150)
+    agreed = accord.max_agreement(labels, classes=3)
+    np.testing.assert_array_equal(classifier.predict(X), classifier.classes_[agreed])
+    np.testing.assert_allclose(
+        classifier.predict_proba(X), accord.agreement(labels, classes=3), atol=1e-12
+    )
+    assert classifier.score(X, NAMES) == (classifier.predict(X) == NAMES).mean()
+    if kind != "ada":  # which draws nothing
+        assert (labels[0] != labels[1]).any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_makes_it_repeatable_and_jobs_change_nothing(kind):
+    estimator, epochs = KINDS[kind]
+    said = [
+        MaxAgreementClassifier(estimator, networks=2, epochs=epochs, random_state=3, n_jobs=jobs)
+        .fit(X, NAMES)
+        .predict_epochs(X)
+        for jobs in (None, 1)
+    ]
+    np.testing.assert_array_equal(*said)
+
+
+def test_networks_trained_at_once_are_the_same():
+    once, twice = (
+        MaxAgreementClassifier(GaussianNB(), networks=2, epochs=2, random_state=0, n_jobs=jobs)
+        for jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(
+        once.fit(X, NAMES).predict_epochs(X), twice.fit(X, NAMES).predict_epochs(X)
+    )
+
+
+def test_every_epoch_is_what_the_network_said_then():
+    network = train_network(MLPClassifier((5,)), X, NAMES, seed=7, epochs=3, keep=None)
+    twin = MLPClassifier((5,), random_state=7)
+    epochs = grow_by_partial_fit(twin, X, NAMES, epochs=3, seed=7)
+    for said, _ in zip(network.predict(X), epochs, strict=True):
+        np.testing.assert_array_equal(said, twin.predict(X))
+    for weights, expected in zip(network.states[-1].coefs_, twin.coefs_, strict=True):
+        np.testing.assert_array_equal(weights, expected)  # samples came in the same order
+
+
+def test_a_growing_forest_is_what_a_smaller_forest_would_be():
+    forest = RandomForestClassifier(n_estimators=3)
+    network = train_network(forest, X, NAMES, seed=7, epochs=None, keep=None)
+    for size, said in enumerate(network.predict(X), start=1):
+        twin = RandomForestClassifier(n_estimators=size, random_state=7).fit(X, NAMES)
+        np.testing.assert_array_equal(said, twin.predict(X))
+    first, last = network.states[0], network.states[-1]
+    assert first.estimators_[0] is last.estimators_[0]  # trees are shared
+
+
+def test_copies_of_a_perceptron_go_without_its_optimizer():
+    network = train_network(MLPClassifier((5,)), X, NAMES, seed=0, epochs=2, keep=None)
+    assert [state._optimizer for state in network.states] == [None, None]
+    module = ModuleClassifier(nn.Linear)
+    network = train_network(module, X, NAMES, seed=0, epochs=2, keep=None)
+    assert [state.optimizer_ for state in network.states] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "epochs", "expected"),
+    [
+        (None, None, 30),
+        (SGDClassifier(), None, 30),
+        (SGDClassifier(), 7, 7),
+        (GradientBoostingClassifier(n_estimators=6), None, 6),
+        (GradientBoostingClassifier(n_estimators=6), 3, 3),
+        (HistGradientBoostingClassifier(max_iter=6), 3, 3),
+        (RandomForestClassifier(n_estimators=5), None, 5),
+        (RandomForestClassifier(n_estimators=5), 3, 3),
+    ],
+)
+def test_epochs_are_told_or_the_estimators_own(estimator, epochs, expected):
+    classifier = MaxAgreementClassifier(estimator, networks=1, epochs=epochs).fit(X, NAMES)
+    assert classifier.predict_epochs(X).shape[1] == expected
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(), GradientBoostingClassifier()])
+def test_kept_epochs_are_equally_spaced_ones_of_all(estimator):
+    every, some = (
+        MaxAgreementClassifier(estimator, networks=2, epochs=10, keep=keep, random_state=0)
+        .fit(X, NAMES)
+        .predict_epochs(X)
+        for keep in (None, 4)
+    )
+    np.testing.assert_array_equal(some, every[:, [0, 3, 6, 9]])
+
+
+def test_keeping_more_than_there_are_keeps_all():
+    classifier = MaxAgreementClassifier(GaussianNB(), networks=1, epochs=3, keep=9).fit(X, NAMES)
+    assert classifier.predict_epochs(X).shape[1] == 3
+
+
+def test_networks_of_different_lengths_vote_and_say_so():
+    boosting = HistGradientBoostingClassifier(early_stopping=True, n_iter_no_change=1, max_iter=40)
+    classifier = MaxAgreementClassifier(boosting, networks=4, random_state=0).fit(X, NAMES)
+    assert classifier.predict(X).shape == (150,)
+    with pytest.raises(UnequalNetworks, match=r"the networks kept \d+, \d+, \d+, \d+ epochs"):
+        classifier.predict_epochs(X)
+
+
+def test_equal_votes_go_to_the_first_class():
+    class Says(ClassifierMixin, BaseEstimator):
+        def partial_fit(self, X, y, classes=None):
+            self.calls_ = getattr(self, "calls_", -1) + 1
+            self.names_ = classes
+            return self
+
+        def fit(self, X, y):
+            raise AssertionError
+
+        def predict(self, X):
+            return self.names_[[2, 1, 1, 2][self.calls_]].repeat(len(X))
+
+    classifier = MaxAgreementClassifier(Says(), networks=2, epochs=4).fit(X, NAMES)
+    np.testing.assert_array_equal(classifier.predict(X[:2]), ["dog", "dog"])
+    np.testing.assert_array_equal(classifier.predict_proba(X[:1]), [[0, 0.5, 0.5]])
+
+
+def test_every_random_state_inside_is_set():
+    pipeline = make_pipeline(StandardScaler(), AdaBoostClassifier(SGDClassifier()))
+    seeded = with_seed(clone(pipeline), 5).get_params()
+    assert seeded["adaboostclassifier__random_state"] == 5
+    assert seeded["adaboostclassifier__estimator__random_state"] == 5
+
+
+@pytest.fixture
+def pd():
+    return pytest.importorskip("pandas")
+
+
+def test_frames_keep_their_names_for_the_estimator(pd):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    boosting = HistGradientBoostingClassifier(max_iter=3)
+    for estimator in (None, SGDClassifier(), boosting):
+        classifier = MaxAgreementClassifier(estimator, networks=1, epochs=3, random_state=0)
+        classifier.fit(frame, pd.Series(NAMES))
+        assert classifier.feature_names_in_.tolist() == list("abcd")
+        assert classifier.predict(frame).shape == (150,)
+        with pytest.raises(ValueError, match="feature names should match"):
+            classifier.predict(frame.rename(columns={"a": "z"}))
+    network = classifier.networks_[0].estimator
+    assert network.feature_names_in_.tolist() == list("abcd")
+
+
+def test_frames_with_categories_reach_the_estimator(pd):
+    frame = pd.DataFrame({"a": pd.Categorical(NAMES), "b": X[:, 0]})
+    boosting = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    classifier = MaxAgreementClassifier(boosting, networks=1).fit(frame, NAMES)
+    assert classifier.score(frame, NAMES) == 1
+
+
+def test_frame_and_labels_of_different_lengths_are_refused(pd):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        MaxAgreementClassifier().fit(pd.DataFrame(X), NAMES[:-1])
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.coo_matrix, sparse.csc_array])
+@pytest.mark.parametrize("estimator", [None, GradientBoostingClassifier()])
+def test_sparse_samples_say_what_dense_ones_say(form, estimator):
+    few = np.where(np.abs(X) > 3, X, 0)
+    if estimator is None:  # a dense matrix is centred, a sparse one is not
+        estimator = make_pipeline(StandardScaler(with_mean=False), MLPClassifier(batch_size=32))
+        options = {"networks": 2, "epochs": 5, "random_state": 0}
+        thin = MaxAgreementClassifier(**options).fit(form(few), NAMES)
+        thick = MaxAgreementClassifier(estimator, **options).fit(few, NAMES)
+    else:
+        classifier = MaxAgreementClassifier(estimator, networks=2, epochs=5, random_state=0)
+        thin, thick = (clone(classifier).fit(one, NAMES) for one in (form(few), few))
+    np.testing.assert_array_equal(thin.predict(form(few)), thick.predict(few))
+
+
+def test_sparse_samples_are_refused_where_the_estimator_refuses_them():
+    with pytest.raises(TypeError, match=r"[Ss]parse data was passed"):
+        MaxAgreementClassifier(HistGradientBoostingClassifier()).fit(sparse.csr_matrix(X), NAMES)
+
+
+def test_missing_values_are_the_estimators_to_take():
+    holes = X.copy()
+    holes[::7, 0] = np.nan
+    boosting = HistGradientBoostingClassifier(max_iter=3)
+    assert MaxAgreementClassifier(boosting, networks=1).fit(holes, NAMES).score(holes, NAMES) > 0.5
+    with pytest.raises(ValueError, match="contains NaN"):
+        MaxAgreementClassifier(SGDClassifier()).fit(holes, NAMES)
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(), RandomForestClassifier(), None])
+def test_weights_reach_the_estimator(estimator):
+    weights = np.where(NAMES == "dog", 1.0, 1e-9)
+    classifier = MaxAgreementClassifier(estimator, networks=1, epochs=3, random_state=0)
+    share = classifier.fit(X, NAMES, sample_weight=weights).predict_proba(X)[:, 1].mean()
+    assert share > 1.5 * clone(classifier).fit(X, NAMES).predict_proba(X)[:, 1].mean()
+
+
+def test_weights_reach_a_boosting():
+    weights = np.random.default_rng(0).random(150)
+    boosting = GradientBoostingClassifier(n_estimators=3, max_depth=1, random_state=0)
+    classifier = MaxAgreementClassifier(boosting, networks=1).fit(X, NAMES, sample_weight=weights)
+    heavy, plain = clone(boosting).fit(X, NAMES, weights), clone(boosting).fit(X, NAMES)
+    said = classifier.classes_[classifier.predict_epochs(X)[0, -1]]
+    np.testing.assert_array_equal(said, heavy.predict(X))
+    assert (said != plain.predict(X)).any()
+
+
+def test_weights_that_leave_one_class_leave_one_answer():
+    weights = NAMES == "dog"
+    classifier = MaxAgreementClassifier(networks=1, epochs=2).fit(X, NAMES, sample_weight=weights)
+    assert set(classifier.predict(X)) == {"dog"}
+    np.testing.assert_array_equal(classifier.predict_proba(X[:1]), [[0, 1, 0]])
+
+
+def test_strange_arguments_of_fit_are_refused():
+    module = ModuleClassifier(nn.Linear)
+    with pytest.raises(ChoiceError, match="ModuleClassifier takes no sample_weight"):
+        MaxAgreementClassifier(module).fit(X, NAMES, sample_weight=np.ones(150))
+    with pytest.raises(TypeError, match="unexpected argument 'weight'"):
+        MaxAgreementClassifier().fit(X, NAMES, weight=1)
+    MaxAgreementClassifier(module, networks=1, epochs=1).fit(X, NAMES, sample_weight=None)
+
+
+def test_one_class_alone_is_always_predicted():
+    classifier = MaxAgreementClassifier().fit(X, ["owl"] * 150)
+    assert set(classifier.predict(X)) == {"owl"}
+    np.testing.assert_array_equal(classifier.predict_proba(X), np.ones((150, 1)))
+
+
+def test_a_class_weight_by_name_reaches_the_estimator():
+    heavy = SGDClassifier(class_weight={"dog": 1e6, "owl": 1, "cat": 1})
+    classifier = MaxAgreementClassifier(heavy, networks=2, epochs=3, random_state=0).fit(X, NAMES)
+    plain = MaxAgreementClassifier(SGDClassifier(), networks=2, epochs=3, random_state=0)
+    assert (classifier.predict(X) == "dog").sum() > (plain.fit(X, NAMES).predict(X) == "dog").sum()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"networks": 0}, "networks must be a whole number from 1; got 0"),
+        ({"networks": 2.0}, r"networks must be a whole number from 1; got 2\.0"),
+        ({"epochs": 0}, "epochs must be a whole number from 1; got 0"),
+        ({"keep": 1}, "keep must be a whole number from 2; got 1"),
+        ({"estimator": KNeighborsClassifier()}, "KNeighborsClassifier has no epochs to agree over"),
+        ({"estimator": GaussianNB(), "module": nn.Linear}, "an estimator or a module, not both"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(options, words):
+    with pytest.raises(ChoiceError, match=words):
+        MaxAgreementClassifier(**options).fit(X, NAMES)
+
+
+def test_the_given_estimator_stays_untouched():
+    for estimator in (GaussianNB(), GradientBoostingClassifier(), RandomForestClassifier(3)):
+        before = vars(estimator).copy()
+        MaxAgreementClassifier(estimator, networks=1, epochs=2).fit(X, NAMES)
+        assert vars(estimator) == before
+    pipeline = make_pipeline(StandardScaler(), GaussianNB())
+    MaxAgreementClassifier(pipeline, networks=1, epochs=1).fit(X, NAMES)
+    assert not hasattr(pipeline[0], "mean_")
+
+
+def test_it_works_in_searches_and_survives_pickling():
+    classifier = MaxAgreementClassifier(GaussianNB(), networks=2, epochs=2, random_state=0)
+    assert cross_val_score(classifier, X, NAMES, cv=3).mean() > 0.8
+    search = GridSearchCV(classifier, {"keep": [2, None], "estimator__var_smoothing": [1e-9, 1]})
+    weights = np.ones(150)
+    assert search.fit(X, NAMES, sample_weight=weights).best_score_ > 0.8
+    again = pickle.loads(pickle.dumps(classifier.fit(X, NAMES)))
+    np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
+
+
+# Modules of torch.
+
+
+def small(features, classes):
+    return nn.Sequential(
+        nn.Linear(features, 16), nn.BatchNorm1d(16), nn.Dropout(0.1), nn.ReLU(),
+        nn.Linear(16, classes),
+    )  # fmt: skip
+
+
+def test_a_module_is_trained_and_asked_like_an_estimator():
+    classifier = MaxAgreementClassifier(module=small, networks=2, epochs=8, random_state=0)
+    classifier.fit(X, NAMES)
+    assert classifier.score(X, NAMES) > 0.5
+    assert classifier.predict_epochs(X).shape == (2, 8, 150)
+
+
+def test_a_module_learns_the_same_by_one_fit_as_epoch_by_epoch():
+    whole = ModuleClassifier(small, epochs=3, random_state=0).fit(X, NAMES)
+    parts = ModuleClassifier(small, random_state=0)
+    for _ in range(3):
+        parts.partial_fit(X, NAMES, classes=["cat", "dog", "owl"])
+    np.testing.assert_array_equal(whole.predict_proba(X), parts.predict_proba(X))
+    np.testing.assert_allclose(whole.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
+    best = whole.classes_[whole.predict_proba(X).argmax(axis=1)]
+    np.testing.assert_array_equal(whole.predict(X), best)
+    np.testing.assert_array_equal(whole.fit(X, NAMES).predict_proba(X), parts.predict_proba(X))
+
+
+def test_a_module_leaves_the_callers_random_numbers_alone():
+    import torch
+
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    ModuleClassifier(small, epochs=1, random_state=5).fit(X, NAMES)
+    assert torch.rand(1) == expected
+
+
+@pytest.mark.parametrize("samples", [33, 65, 3])
+def test_no_batch_holds_a_single_sample(samples):
+    """Batch norm cannot train on one sample alone."""
+    ModuleClassifier(small, epochs=1).fit(X[:samples], NAMES[:samples])
+
+
+def test_a_label_never_told_is_refused():
+    classifier = ModuleClassifier(small).partial_fit(X, NAMES)
+    with pytest.raises(ChoiceError, match=r"label .*'emu'\)? is none of the classes told"):
+        classifier.partial_fit(X, np.where(NAMES == "owl", "emu", NAMES))

@@ -1,0 +1,370 @@
+"""Folders that others wrote: npy files by network and epoch, and Dataset Cartography's lines."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accord.errors import ChoiceError, PredictionError, RecordExists, SourceError
+from accord.store import import_record, open_rows
+from accord.store.gathering import gather_rows, kind_of
+from accord.store.imports import import_arrays
+
+LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
+LABELS[0, 0, 0] = 3
+LOGITS = np.random.default_rng(1).normal(0, 3, (2, 3, 10, 4))
+WHOLE = range(2), range(3), slice(None)
+
+
+def softmax(logits):
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def write_npy(folder, values, *, kind="resnet", first=0, test=True, start=0):
+    for network, epochs in enumerate(values, start=first):
+        (folder / f"{kind}{network}").mkdir(parents=True, exist_ok=True)
+        for epoch, row in enumerate(epochs, start=start):
+            name = f"{'test_' if test else ''}{kind}_{network}_{epoch}.npy"
+            np.save(folder / f"{kind}{network}" / name, row)
+    return folder
+
+
+def write_dynamics(folder, logits, *, gold=None, guids=None, start=0, key=None):
+    folder.mkdir(parents=True)
+    gold = range(len(logits[0])) if gold is None else gold
+    for epoch, rows in enumerate(logits, start=start):
+        lines = [
+            json.dumps({"guid": guid, key or f"logits_epoch_{epoch}": row.tolist(), "gold": int(g)})
+            for guid, row, g in zip(guids or range(len(rows)), rows, gold, strict=True)
+        ]
+        np.random.default_rng(epoch).shuffle(lines)  # as a shuffling loader leaves them
+        (folder / f"dynamics_epoch_{epoch}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def imported(source, tmp_path, **options):
+    import_record(source, tmp_path / "record", **options)
+    return open_rows(tmp_path / "record")
+
+
+def refused(source, tmp_path, words, kind=SourceError, **options):
+    with pytest.raises(kind, match=words):
+        import_record(source, tmp_path / "record", **options)
+    assert not (tmp_path / "record").exists()
+
+
+# Which of the three an array is.
+
+
+def test_a_table_is_told_by_its_entries():
+    assert kind_of("a", np.array([3, 0, 1])) == "labels"
+    assert kind_of("a", np.array([3.0, 0.0])) == "labels"
+    assert kind_of("a", softmax(LOGITS[0, 0])) == "probabilities"
+    assert kind_of("a", np.eye(3)) == "probabilities"
+    assert kind_of("a", LOGITS[0, 0]) == "logits"
+    assert kind_of("a", np.array([[0.5, 1.5]])) == "logits"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.array([[0.2, 0.3], [0.5, 0.5]]), r"x: all entries lie in 0\.\.1, yet .* 0\.5\.\.1"),
+        (np.array([[1, 0], [0, 1]]), "x: a table of int64 could be anything"),
+        (np.array([[0.1], [0.9]]), r"x: .*got shape \(2, 1\)"),
+        (np.zeros((2, 2, 2)), r"x: .*got shape \(2, 2, 2\)"),
+        (np.array([]), r"x: .*got shape \(0,\)"),
+        (np.zeros((0, 3)), r"x: .*got shape \(0, 3\)"),
+        (np.array([0.5, 1.0]), "x: labels must be whole numbers; got 0.5"),
+        (np.array([[np.nan, 1.0]]), "x: holds NaN or infinity"),
+    ],
+)
+def test_what_could_be_either_is_refused(values, words):
+    with pytest.raises(PredictionError, match=words):
+        kind_of("x", values)
+
+
+@given(st.data())
+def test_labels_are_those_of_the_largest_entry_before_rounding(data):
+    logits = np.array(
+        data.draw(
+            st.lists(st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=3), min_size=1)
+        )
+    )
+    logits[0, 0] = -5.0  # certainly no probabilities
+    gathered = gather_rows([[("a", logits)]])
+    by_definition = [max(range(3), key=lambda c: row[c]) for row in logits]
+    np.testing.assert_array_equal(gathered["labels"][0, 0], by_definition)
+    np.testing.assert_allclose(gathered["probabilities"][0, 0], softmax(logits), atol=1e-3)
+
+
+# Folders of npy files.
+
+
+@pytest.mark.parametrize("step", ["", "step1"])
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_folder_of_labels_is_imported_whole(tmp_path, step, start):
+    write_npy(tmp_path / "source" / step, LABELS, first=40, start=start)
+    np.save(tmp_path / "source/truth.npy", LABELS[0, 0])
+    rows = imported(tmp_path / "source", tmp_path)
+    np.testing.assert_array_equal(rows.read_labels(*WHOLE), LABELS)
+    np.testing.assert_array_equal(rows.facts.truth, LABELS[0, 0])
+    assert rows.numbers == (40, 41)
+    assert (rows.classes, rows.facts.split, rows.has_probabilities) == (4, "test", False)
+
+
+def test_ten_epochs_and_more_come_in_the_order_of_their_numbers(tmp_path):
+    labels = np.arange(12)[None, :, None].repeat(3, axis=2)
+    rows = imported(write_npy(tmp_path / "source", labels), tmp_path)
+    np.testing.assert_array_equal(rows.read_labels(range(1), range(12), slice(None)), labels)
+
+
+@pytest.mark.parametrize("turn", [softmax, lambda logits: logits])
+def test_a_folder_of_probabilities_or_logits_keeps_probabilities(tmp_path, turn):
+    rows = imported(write_npy(tmp_path / "source", turn(LOGITS)), tmp_path)
+    np.testing.assert_array_equal(rows.read_labels(*WHOLE), LOGITS.argmax(axis=-1))
+    np.testing.assert_allclose(rows.read_probabilities(*WHOLE), softmax(LOGITS), atol=1e-3)
+
+
+def test_test_and_training_files_side_by_side_are_asked_about(tmp_path):
+    source = write_npy(tmp_path / "source", LABELS)
+    write_npy(source, LABELS[:, :, :5], test=False)
+    np.save(source / "given.npy", LABELS[0, 0, :5])
+    refused(source, tmp_path, "could be read as npy-folder or npy-folder-train", ChoiceError)
+    rows = imported(source, tmp_path, format="npy-folder-train")
+    assert (rows.samples, rows.facts.split) == (5, "train")
+    np.testing.assert_array_equal(rows.facts.given, LABELS[0, 0, :5])
+
+
+def test_a_missing_epoch_is_named(tmp_path):
+    source = write_npy(tmp_path / "source", LABELS)
+    (source / "resnet1/test_resnet_1_1.npy").unlink()
+    refused(source, tmp_path, r"network 1 lacks epoch 1 \(.*/test_resnet_1_1\.npy\)")
+    (source / "resnet1/test_resnet_1_2.npy").unlink()
+    refused(source, tmp_path, r"network 1 lacks epoch 1 \(.*, and 1 more\)")
+
+
+def test_a_folder_that_begins_late_is_refused(tmp_path):
+    source = write_npy(tmp_path / "source", LABELS, start=2)
+    refused(source, tmp_path, "the first epoch there is 2; epochs count from 0 or 1")
+
+
+def test_a_file_with_other_samples_is_named(tmp_path):
+    source = write_npy(tmp_path / "source", LABELS)
+    np.save(source / "resnet1/test_resnet_1_2.npy", LABELS[0, 0, :9])
+    refused(source, tmp_path, r"test_resnet_1_2\.npy: shape \(9,\), where .*_0_0\.npy has \(10,\)")
+
+
+def test_a_file_of_another_kind_is_named(tmp_path):
+    source = write_npy(tmp_path / "source", softmax(LOGITS))
+    np.save(source / "resnet0/test_resnet_0_1.npy", LOGITS[0, 1])
+    refused(source, tmp_path, r"_0_1\.npy: holds logits, where .*_0_0\.npy holds probabilities")
+
+
+@pytest.mark.parametrize("content", [b"", b"not npy", b"\x93NUMPY\x01\x00v\x00 cut off"])
+def test_a_damaged_file_is_named(tmp_path, content):
+    source = write_npy(tmp_path / "source", LABELS)
+    (source / "resnet1/test_resnet_1_2.npy").write_bytes(content)
+    refused(source, tmp_path, r"test_resnet_1_2\.npy: cannot be read as npy")
+
+
+def test_a_file_cut_off_is_named(tmp_path):
+    source = write_npy(tmp_path / "source", LABELS)
+    file = source / "resnet1/test_resnet_1_2.npy"
+    file.write_bytes(file.read_bytes()[:-8])
+    refused(source, tmp_path, r"test_resnet_1_2\.npy: cannot be read as npy")
+
+
+def test_pickled_files_are_never_loaded(tmp_path):
+    source = write_npy(tmp_path / "source", LABELS)
+    np.save(source / "resnet1/test_resnet_1_2.npy", np.array([{"a": 1}], dtype=object))
+    refused(source, tmp_path, "pickled objects, which are never loaded")
+
+
+def test_several_steps_are_asked_about(tmp_path):
+    for step in ("step1", "step2"):
+        write_npy(tmp_path / "source" / step, LABELS)
+    refused(tmp_path / "source", tmp_path, "holds several steps, step1, step2; import one: .*step2")
+    assert imported(tmp_path / "source/step2", tmp_path).epochs == 3
+
+
+def test_labels_out_of_range_are_refused_with_the_folder_named(tmp_path):
+    source = write_npy(tmp_path / "source", LABELS + 1)
+    refused(source, tmp_path, r"source: labels must lie in 0\.\.3 for 4.*1\.\.4", classes=4)
+
+
+def test_a_folder_that_nobody_knows_is_refused(tmp_path):
+    (tmp_path / "source").mkdir()
+    refused(tmp_path / "source", tmp_path, "no importer knows its files; name one", ChoiceError)
+    refused(tmp_path / "nothing", tmp_path, "no such file or folder")
+    for name in ("npy-folder", "npy-folder-train", "cartography"):
+        refused(tmp_path / "source", tmp_path, "no files such as", format=name)
+
+
+# Dataset Cartography.
+
+
+@pytest.mark.parametrize("inner", ["", "training_dynamics"])
+@pytest.mark.parametrize("start", [0, 1])
+def test_dynamics_are_put_in_one_order(tmp_path, inner, start):
+    gold = np.arange(10) % 4
+    write_dynamics(tmp_path / "source" / inner, LOGITS[0], gold=gold, start=start)
+    rows = imported(tmp_path / "source", tmp_path)
+    order = rows.facts.ids  # guids count from 0, so they are positions
+    assert sorted(order) == list(range(10))
+    np.testing.assert_array_equal(rows.facts.given, gold[order])
+    said = rows.read_labels(range(1), range(3), slice(None))
+    np.testing.assert_array_equal(said[0], LOGITS[0].argmax(axis=-1)[:, order])
+    probabilities = rows.read_probabilities(range(1), range(3), slice(None))
+    np.testing.assert_allclose(probabilities[0], softmax(LOGITS[0])[:, order], atol=1e-3)
+    assert rows.facts.split == "train"
+
+
+def test_logits_that_look_like_probabilities_are_still_logits(tmp_path):
+    logits = np.full((1, 4, 2), 0.5)
+    logits[0, :, 1] = 0.2
+    rows = imported(write_dynamics(tmp_path / "source", logits, gold=[0, 1, 0, 1]), tmp_path)
+    probabilities = rows.read_probabilities(range(1), range(1), slice(None))
+    np.testing.assert_allclose(probabilities[0], softmax(logits), atol=1e-3)
+
+
+def test_one_folder_per_network_makes_several_networks(tmp_path):
+    guids = [f"sample-{number}" for number in range(10)]
+    for network in range(2):
+        folder = tmp_path / f"source/seed-{network}/training_dynamics"
+        write_dynamics(folder, LOGITS[network], guids=guids, gold=np.zeros(10))
+    rows = imported(tmp_path / "source", tmp_path)
+    order = [guids.index(name) for name in rows.facts.ids]
+    np.testing.assert_array_equal(rows.read_labels(*WHOLE), LOGITS.argmax(axis=-1)[:, :, order])
+
+
+def test_a_class_that_is_only_given_is_refused(tmp_path):
+    source = write_dynamics(tmp_path / "source", LOGITS[0], gold=np.full(10, 4))
+    refused(source, tmp_path, r"given must lie in 0\.\.3 for 4 classes; got 4\.\.4")
+
+
+def rewrite(folder, epoch, change):
+    file = folder / f"dynamics_epoch_{epoch}.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in change(lines)))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda lines: [*lines[:-1], {**lines[-1], "guid": 77}],
+            r"epoch_1\.jsonl: guid 77 is in dynamics_epoch_1\.jsonl and not in .*_0\.jsonl.*1 unkn",
+        ),
+        (
+            lambda lines: lines[:-1],
+            r"epoch_1\.jsonl: guid \d is in .*_0\.jsonl and not in .*_1\.jsonl.*0 unk.*1 missing",
+        ),
+        (lambda lines: [*lines, lines[0]], r"epoch_1\.jsonl, line 11: guid \d is there twice"),
+        (lambda lines: [{**lines[0], "gold": 3}, *lines[1:]], r"_1\.jsonl: the gold of guid \d"),
+        (
+            lambda lines: [{**lines[0], "logits_epoch_1": [1.0]}, *lines[1:]],
+            "samples have different numbers of logits",
+        ),
+        (
+            lambda lines: [{**line, "logits_epoch_1": [1.0, 2.0]} for line in lines],
+            r"_1\.jsonl: shape \(10, 2\), where .*_0\.jsonl has \(10, 4\)",
+        ),
+        (
+            lambda lines: [{**lines[0], "logits_epoch_1": [float("nan")] * 4}, *lines[1:]],
+            r"_1\.jsonl: logits must be finite",
+        ),
+        (
+            lambda lines: [{**lines[0], "logits_epoch_1": "1 2"}, *lines[1:]],
+            r"line 1: logits_epoch_1 must be a list of numbers.*got '1 2'",
+        ),
+        (
+            lambda lines: [{**lines[0], "logits_epoch_1": [1.0, "2"]}, *lines[1:]],
+            "line 1: logits_epoch_1 must be a list of numbers",
+        ),
+        (
+            lambda lines: [{**lines[0], "logits_epoch_1": [True, 2]}, *lines[1:]],
+            "line 1: logits_epoch_1 must be a list of numbers",
+        ),
+        (lambda lines: [{**lines[0], "gold": "cat"}], r"gold a class, a whole number; got .*'cat'"),
+        (lambda lines: [{**lines[0], "gold": True}], "gold a class, a whole number; got .*True"),
+        (lambda lines: [{"guid": 0, "gold": 0}], "line 1: .*KeyError: 'logits_epoch_1'"),
+        (lambda lines: [[1, 2]], "line 1: .*TypeError"),
+        (lambda lines: [], r"_1\.jsonl: no lines in it"),
+    ],
+)
+def test_lines_that_do_not_fit_are_named(tmp_path, change, words):
+    source = write_dynamics(tmp_path / "source", LOGITS[0], gold=np.zeros(10))
+    rewrite(source, 1, change)
+    refused(source, tmp_path, words)
+
+
+def test_a_file_of_lines_cut_off_is_named(tmp_path):
+    source = write_dynamics(tmp_path / "source", LOGITS[0])
+    file = source / "dynamics_epoch_2.jsonl"
+    file.write_text(file.read_text()[:-20])
+    refused(source, tmp_path, r"_2\.jsonl, line 10: .*Was the file cut off\?")
+    file.write_bytes(b"\xff\xfe")
+    refused(source, tmp_path, r"_2\.jsonl: cannot be read")
+
+
+def test_a_missing_file_of_lines_is_named(tmp_path):
+    source = write_dynamics(tmp_path / "source", LOGITS[0])
+    (source / "dynamics_epoch_1.jsonl").unlink()
+    refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing; epochs count from 0 or 1")
+    (source / "dynamics_epoch_0.jsonl").unlink()
+    refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing")
+
+
+def test_networks_with_different_numbers_of_epochs_are_refused(tmp_path):
+    write_dynamics(tmp_path / "source/a/training_dynamics", LOGITS[0], gold=np.zeros(10))
+    write_dynamics(tmp_path / "source/b/training_dynamics", LOGITS[1, :2], gold=np.zeros(10))
+    refused(tmp_path / "source", tmp_path, "the same number of epochs; got 3, 2")
+
+
+# Arrays in memory.
+
+
+@pytest.mark.parametrize("values", [LABELS, LABELS.tolist(), [list(one) for one in LABELS]])
+def test_arrays_are_imported(tmp_path, values):
+    import_arrays(tmp_path / "record", values, truth=LABELS[0, 0], class_names=list("abcde"))
+    rows = open_rows(tmp_path / "record")
+    np.testing.assert_array_equal(rows.read_labels(*WHOLE), LABELS)
+    assert (rows.classes, rows.facts.split) == (5, "test")
+    np.testing.assert_array_equal(rows.facts.truth, LABELS[0, 0])
+
+
+def test_arrays_of_probabilities_are_imported(tmp_path):
+    options = {"split": "train", "given": LABELS[0, 0], "ids": range(10), "truth": None}
+    import_arrays(tmp_path / "record", softmax(LOGITS), **options)
+    rows = open_rows(tmp_path / "record")
+    np.testing.assert_array_equal(rows.read_labels(*WHOLE), LOGITS.argmax(axis=-1))
+    assert rows.facts.split == "train"
+    assert rows.facts.truth is None
+    np.testing.assert_array_equal(rows.facts.ids, np.arange(10))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([], "at least one network"),
+        ([[]], "at least one epoch"),
+        ([[[0, 1]], [[0, 1], [1, 1]]], "the same number of epochs; got 1, 2"),
+        ([[[0, 1], [0, 1, 1]]], r"network 0, epoch 1: shape \(3,\), where network 0, epoch 0"),
+        ([0, 1], "not iterable"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path, values, words):
+    with pytest.raises((PredictionError, TypeError), match=words):
+        import_arrays(tmp_path / "record", values)
+    assert not (tmp_path / "record").exists()
+
+
+def test_arrays_do_not_overwrite_and_know_their_arguments(tmp_path):
+    with pytest.raises(TypeError, match="unexpected argument 'thruth'"):
+        import_arrays(tmp_path / "record", LABELS, thruth=LABELS[0, 0])
+    (tmp_path / "record").mkdir()
+    with pytest.raises(RecordExists, match="already there"):
+        import_arrays(tmp_path / "record", LABELS)
