@@ -1,0 +1,1 @@
+"""Rivals of max agreement that need a network's features or weights (and so torch)."""
