@@ -85,10 +85,11 @@ def record_epoch(
     everyone = processes.gather(own, lambda: evaluate(own, loader, reading, device=device))
 
     def write() -> None:
-        writer = _check_there(recorder)._writer  # noqa: SLF001
-        order = Order(writer.facts.samples, writer.facts.ids)
+        there = _check_there(recorder)
+        writer = there._writer  # noqa: SLF001 -- where it writes, for messages
+        order = Order(there.facts.samples, there.facts.ids)
         write_row(
-            _check_there(recorder),
+            there,
             assemble_seen(everyone, order),
             order=order,
             where=f"{writer.place.name}: network {writer.network}",
@@ -124,7 +125,7 @@ def _is_dealt_out(loader: object) -> bool:
 
 def _sizes_of(recorder: Recorder | None) -> tuple[int, bool]:
     there = _check_there(recorder)
-    return there._writer.facts.classes, there._keep  # noqa: SLF001
+    return there.facts.classes, there.keeps_probabilities
 
 
 def _check_there(recorder: Recorder | None) -> Recorder:
