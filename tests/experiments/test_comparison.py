@@ -17,7 +17,7 @@ TEXT = """
 name = "small"
 [data]
 kind = "digits"
-per_class = 20
+per_class = 40
 [noise]
 kind = "symmetric"
 rate = 0.4
@@ -26,7 +26,7 @@ networks = 3
 network = "small-cnn"
 options = { width = 4 }
 epochs = 5
-batch = 64
+batch = 16
 optimizer = { lr = 0.05 }
 """
 SPEC = parse_spec(TEXT)
@@ -65,7 +65,7 @@ def test_rules_are_scored_on_the_shared_networks(compared, out):
 
 def test_samples_are_held_out_for_all_if_one_method_needs_them(compared, out, tmp_path):
     shared = run_of(out, "shared")
-    assert accord.open(shared / "validation").samples == 20
+    assert accord.open(shared / "validation").samples == 40
     compare(SPEC, tmp_path, methods=["majority"])
     assert not (run_of(tmp_path, "shared") / "validation").exists()
 
@@ -93,6 +93,14 @@ def test_a_snapshot_ensemble_is_the_mean_at_the_ends_of_the_cycles(tmp_path):
     assert (found.passes, found.training) == (5, 1.0)
     rates = [told["lr"] for told in record.told[0].told]
     assert rates == pytest.approx([0.05, 0.025] * 5)
+
+
+def test_methods_on_features_vote_and_are_kept(compared, out):
+    for name in ("rog", "npc"):
+        labels = np.load(run_of(out, "shared") / f"predictions/{name}.npy")
+        truth = accord.open(run_of(out, "shared") / "test").truth
+        assert compared[name].accuracy == (labels == truth).mean()
+        assert compared[name].passes == 3
 
 
 def test_averaged_networks_vote(compared, out):

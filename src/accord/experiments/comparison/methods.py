@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from accord.api import Record
 from accord.experiments.comparison.runs import Runs, TrainedRun
 from accord.kernels import winners
 from accord.rules import all_rules, find_rule
-from accord.training.spec import Spec
+from accord.training.spec import Spec, members_of
 
 OWN_TRAINING: Final = ("snapshot", "elr", "batch-ensemble", "hyper-ensemble")
 
@@ -88,6 +89,32 @@ def best_epoch(record: Record) -> int:
             won = winners(block.values[:, epoch], classes=record.classes).labels
             right[epoch] += (won == given[block.where]).sum()
     return int(right.argmax())
+
+
+def _from_features(name: str) -> Callable[[Runs], Outcome]:
+    """Predict from each network's features, then vote."""
+
+    def of(runs: Runs) -> Outcome:
+        run = runs["shared"]
+        labels = run.kept(name, lambda: _vote_from_features(name, run))
+        return _outcome(run, labels, passes=run.record.networks)
+
+    return of
+
+
+def _vote_from_features(name: str, run: TrainedRun) -> NDArray[np.intp]:
+    from accord.rivals.npc import predict_npc
+    from accord.rivals.rog import predict_rog
+
+    sees = partial(run.material.batches, device=run.device)
+    tables = [
+        predict_rog(network, run.material, sees, seed=member.seed)
+        if name == "rog"
+        else predict_npc(network, sees, seed=member.seed)
+        for network, member in zip(run.networks(), members_of(run.spec), strict=True)
+    ]
+    said = np.stack([table.argmax(axis=1) for table in tables])
+    return winners(said, classes=run.record.classes).labels
 
 
 def _averaged(kind: str) -> Callable[[Runs], Outcome]:
@@ -168,6 +195,17 @@ METHODS: Final[dict[str, Method]] = {
             "Predict by majority at the epoch that agrees best with held-out noisy labels.",
             _early_stopping,
             validation=True,
+        ),
+        Method(
+            "rog",
+            "Fit a robust generative classifier on each network's features; vote.",
+            _from_features("rog"),
+            validation=True,
+        ),
+        Method(
+            "npc",
+            "Learn how each network's predictions are wrong, and calibrate them; vote.",
+            _from_features("npc"),
         ),
         Method("swa", "Average each network's weights over its last epochs.", _averaged("swa")),
         Method("ema", "Average each network's weights over its steps.", _averaged("ema")),
