@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from accord.errors import ChoiceError, PredictionError
+from accord.rivals.features import extract_features
 from accord.rivals.gaussians import fit_head
 from accord.rivals.rog import Rog, RogHead, fit_rog, mix_depths, predict_rog
 from accord.training.loop import predict_probabilities
@@ -403,6 +404,17 @@ def test_a_whole_prediction_follows_from_its_seed_alone():
     torch.rand(3)
     np.testing.assert_array_equal(ask(seed=1), first)
     assert not np.array_equal(ask(seed=2), first)
+
+
+def test_a_whole_prediction_is_made_of_its_parts():
+    material, sees = material_of()
+    network, layers = flat(), ["hidden", "head:input"]
+    features = {one: extract_features(network, sees(one), layers) for one in material.splits}
+    given_labels, held = (material.splits[one].labels for one in ("train", "validation"))
+    heads = fit_rog(features["train"], given_labels, classes=10, seed=3)
+    expected = mix_depths(heads, features["validation"], held, seed=3)
+    found = predict_rog(network, material, sees, seed=3, layers=layers)
+    np.testing.assert_array_equal(found, expected.predict_probabilities(features["test"]))
 
 
 def test_another_split_can_be_predicted():
