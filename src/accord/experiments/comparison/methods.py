@@ -12,6 +12,8 @@ from accord.analysis import measure
 from accord.api import Record
 from accord.experiments.comparison.runs import Runs, TrainedRun
 from accord.kernels import winners
+from accord.rivals.npc import predict_npc
+from accord.rivals.rog import predict_rog
 from accord.rules import all_rules, find_rule
 from accord.training.spec import Spec, members_of
 
@@ -84,10 +86,8 @@ def best_epoch(record: Record) -> int:
     """Return the epoch whose majority agrees best with the given labels; the first of equals."""
     right = np.zeros(record.epochs, np.int64)
     given = record.given if record.given is not None else record.rows.truth()
-    for block in record.rows.blocks():
-        for epoch in range(record.epochs):
-            won = winners(block.values[:, epoch], classes=record.classes).labels
-            right[epoch] += (won == given[block.where]).sum()
+    for block in find_rule("majority").after_each_epoch(record.rows):
+        right += (block.values == given[block.where]).sum(axis=1)
     return int(right.argmax())
 
 
@@ -103,9 +103,6 @@ def _from_features(name: str) -> Callable[[Runs], Outcome]:
 
 
 def _vote_from_features(name: str, run: TrainedRun) -> NDArray[np.intp]:
-    from accord.rivals.npc import predict_npc
-    from accord.rivals.rog import predict_rog
-
     sees = partial(run.material.batches, device=run.device)
     tables = [
         predict_rog(network, run.material, sees, seed=member.seed)
