@@ -1,13 +1,14 @@
 """All methods see the same networks, are measured as they are defined, and are not done twice."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 import accord
 from accord.cli.app import run as run_command
-from accord.errors import ChoiceError, TrainingError
+from accord.errors import ChoiceError, PredictionError, TrainingError
 from accord.experiments.comparison import METHODS, compare, comparison_json, comparison_text
 from accord.experiments.comparison import runs as runs_module
 from accord.experiments.comparison.methods import best_epoch
@@ -100,7 +101,44 @@ def test_methods_on_features_vote_and_are_kept(compared, out):
         labels = np.load(run_of(out, "shared") / f"predictions/{name}.npy")
         truth = accord.open(run_of(out, "shared") / "test").truth
         assert compared[name].accuracy == (labels == truth).mean()
-        assert compared[name].passes == 3
+    assert (compared["rog"].passes, compared["rog"].training) == (3, 0)
+    assert (compared["npc"].passes, compared["npc"].training) == (6, 3 * 10 / 5)
+
+
+def test_what_cannot_be_measured_is_a_line_and_the_rest_goes_on(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PredictionError("the network predicts class 3 for all samples")
+
+    monkeypatch.setattr("accord.rivals.npc.predict_npc", refuse)
+    found = compare(SPEC, tmp_path, methods=["npc", "majority"], repetitions=2)
+    npc, majority = found.methods
+    assert npc.outcomes == ()
+    assert len(majority.outcomes) == 2
+    as_json = comparison_json(found)["methods"]
+    assert as_json["npc"] == {"failures": ["the network predicts class 3 for all samples"] * 2}
+    assert "failures" not in as_json["majority"]
+    assert "failed in 2 of 2: the network predicts class 3" in comparison_text(found)
+    with pytest.raises(PredictionError, match="class 3 for all"):
+        compare(SPEC, tmp_path, methods=["npc"])
+
+
+def test_a_run_that_fails_is_tried_once_and_fails_its_methods_alone(tmp_path, monkeypatch):
+    asked = []
+
+    def train(spec, out, **more):
+        asked.append(out.name.rpartition("-")[0])
+        if asked[-1] == "shared":
+            raise TrainingError("out of memory")
+        return real(spec, out, **more)
+
+    real = runs_module.train_run
+    monkeypatch.setattr(runs_module, "train_run", train)
+    majority, single, elr = compare(SPEC, tmp_path, methods=["majority", "single", "elr"]).methods
+    assert asked == ["shared", "elr"]
+    assert majority.failures == single.failures == ("out of memory",)
+    assert elr.outcomes
+    assert math.isnan(majority.accuracy)
+    assert majority.mean("passes") is None
 
 
 def test_averaged_networks_vote(compared, out):

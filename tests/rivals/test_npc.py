@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -31,7 +32,7 @@ from accord.rivals.features import extract_with_logits
 from accord.rivals.neighbours import nearest_classes
 from accord.rivals.npc import Npc, fit_npc, predict_npc
 from accord.rivals.prior import similar_classes, surest_samples
-from accord.training.batches import TableBatches
+from accord.training.batches import ImageBatches, TableBatches
 from accord.training.loop import predict_probabilities
 from accord.training.seeds import OwnRandomness, derive_seed, draw_epoch
 
@@ -542,3 +543,22 @@ def test_a_new_autoencoder_takes_a_sample_and_a_class():
     coder = Autoencoder(classifier(), classes=3)
     assert coder.encode(numbers(2, 3), torch.eye(3)[:2]).shape == (2, 3)
     assert coder.decode(numbers(2, 3), numbers(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_a_gpu_a_graph_learns_what_the_cpu_learns():
+    """300 images: two whole batches through the graph, and one of 44 without it."""
+    pixels = np.random.default_rng(0).integers(0, 255, (300, 1, 8, 8), dtype=np.uint8)
+    pixels[::2] //= 4  # dark ones are the other class
+    zero, spread = np.zeros(1, np.float32), np.full(1, 255, np.float32)
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3)
+    )
+    tables = []
+    for device in (CPU, torch.device("cuda")):
+        images = ImageBatches(pixels, device=device, mean=zero, spread=spread)
+        npc = fit_npc(deepcopy(network).to(device), images, seed=0, epochs=3)
+        tables.append(npc.predict_probabilities(images))
+    np.testing.assert_allclose(*tables, atol=0.02)

@@ -261,3 +261,12 @@ def test_what_cannot_have_members_is_refused(network, members, message):
 
 def test_all_networks_are_covered_here():
     assert {*NARROW, "random"} == NETWORKS.keys()
+
+
+@pytest.mark.parametrize("plain", [nn.Linear(4, 3), nn.Conv2d(4, 3, 3)])
+def test_member_layers_stay_in_the_type_of_what_they_are_given(plain):
+    """Under autocast; a product with float32 vectors would widen everything behind it."""
+    layer = to_batch_ensemble(nn.Sequential(plain), members=2, seed=0).network[0]
+    batch = torch.ones(2, 4, *[5, 5][: 2 * isinstance(plain, nn.Conv2d)], dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(batch).dtype == torch.bfloat16

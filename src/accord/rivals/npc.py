@@ -1,7 +1,8 @@
 """NPC, noisy prediction calibration of a trained network (Bae and others, 2022)."""
 
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from accord.rivals.dirichlet import prior_concentrations
 from accord.rivals.features import Sees, extract_with_logits
 from accord.rivals.layers import INPUT, last_layer
 from accord.rivals.prior import similar_classes
-from accord.training.batches import Batches, stream_batches
+from accord.training.batches import Batches, ImageBatches, stream_batches
 from accord.training.loop import diverged, out_of_memory_named, precision
 from accord.training.seeds import OwnRandomness, derive_seed, draw_epoch
 
@@ -138,6 +139,7 @@ def _train(
 ) -> None:
     optimizer = torch.optim.Adam(autoencoder.parameters(), lr=RATE)
     autoencoder.train()
+    answer = _answers(autoencoder.network, samples, bfloat16=bfloat16)
     for epoch in range(epochs):
         total = torch.zeros((), device=samples.device)
         order = draw_epoch(len(samples), seed=seed, epoch=epoch).order
@@ -147,8 +149,7 @@ def _train(
         with randomness.active(), out_of_memory_named():
             for part, taken in zip(parts, stream_batches(samples, parts), strict=True):
                 chosen = part.to(samples.device)
-                with precision(samples.device, bfloat16):
-                    logits = autoencoder.network(taken).float()
+                logits = answer(taken)
                 uniform = 1 - torch.rand_like(prior[chosen])  # above 0
                 loss = calibration_loss(autoencoder, logits, said[chosen], prior[chosen], uniform)
                 optimizer.zero_grad()
@@ -157,6 +158,30 @@ def _train(
                 total += loss.detach()
         if not math.isfinite(total.item()):
             raise diverged(total.item() / len(samples), epoch, RATE)
+
+
+def _answers(network: nn.Module, samples: Batches, *, bfloat16: bool) -> Callable[[Tensor], Tensor]:
+    """Return what computes logits; on a GPU whole batches go through a CUDA graph.
+
+    Launching the kernels of a small batch one by one takes longer than they do.
+    """
+
+    def plain(taken: Tensor) -> Tensor:
+        with precision(samples.device, bfloat16):
+            logits: Tensor = network(taken)
+        return logits.float()
+
+    images = isinstance(samples, ImageBatches)
+    if samples.device.type != "cuda" or len(samples) < BATCH or not images:
+        return plain
+    example = samples.take(torch.arange(BATCH))
+    before = {name: value.clone() for name, value in network.named_buffers()}
+    with torch.autocast("cuda", torch.bfloat16, enabled=bfloat16, cache_enabled=False):
+        # Inside another: a module that has hooks itself is refused.
+        graphed: Any = torch.cuda.make_graphed_callables(nn.Sequential(network), (example,))
+    for name, value in network.named_buffers():
+        value.copy_(before[name])  # warming up has moved the means of batch norms
+    return lambda taken: graphed(taken).float() if len(taken) == BATCH else plain(taken)
 
 
 def _check_predictions(predicted: NDArray[np.intp]) -> None:

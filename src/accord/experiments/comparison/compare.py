@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from accord.errors import ChoiceError, suggest
+from accord.errors import ChoiceError, PredictionError, TrainingError, suggest
 from accord.experiments.comparison.methods import METHODS, Method, Outcome, methods_for
 from accord.experiments.comparison.runs import Runs, shared_spec
 from accord.training.run import Progress
@@ -17,17 +17,20 @@ class Summary:
     """One method over all repetitions."""
 
     method: Method
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...]  # of the repetitions in which it could be measured
+    failures: tuple[str, ...] = ()  # why it could not in the others
 
     @property
     def accuracy(self) -> float:
-        """The mean over the repetitions."""
+        """The mean over the repetitions; not a number if there is none."""
+        if not self.outcomes:
+            return math.nan
         return sum(one.accuracy for one in self.outcomes) / len(self.outcomes)
 
     def mean(self, fact: str) -> float | None:
         """Return the mean of any of the outcomes' numbers; None if there is none."""
         values = [getattr(one, fact) for one in self.outcomes]
-        return None if None in values else float(sum(values) / len(values))
+        return None if None in values or not values else float(sum(values) / len(values))
 
     @property
     def standard_error(self) -> float | None:
@@ -61,7 +64,8 @@ def compare(
     """Train what is missing and measure each method on the test samples.
 
     Networks are shared by all methods that can share them. If one needs samples that no network
-    was trained on, they are held out from all. Started again, nothing is done twice.
+    was trained on, they are held out from all. Started again, nothing is done twice. A method that
+    cannot be measured is named with the reason, and the others go on.
 
     Args:
         spec: what to train.
@@ -73,20 +77,31 @@ def compare(
 
     Raises:
         ChoiceError: no such method, or fewer than one repetition.
-        TrainingError: a network diverged.
+        PredictionError, TrainingError: not one method could be measured.
     """
     chosen = choose_methods(spec, methods)
     if repetitions < 1:
         raise ChoiceError(f"there must be at least one repetition; got {repetitions}")
     shared = shared_spec(spec, validation=any(method.validation for method in chosen))
     outcomes: dict[str, list[Outcome]] = {method.name: [] for method in chosen}
+    failures: dict[str, list[str]] = {method.name: [] for method in chosen}
+    failed: PredictionError | TrainingError | None = None
     for repetition in range(repetitions):
         train = shared.train.model_copy(update={"seed": shared.train.seed + repetition})
         repeated = shared.model_copy(update={"train": train})
         runs = Runs(repeated, out, progress=progress, starting=starting)
         for method in chosen:
-            outcomes[method.name].append(method.measure(runs))
-    summaries = tuple(Summary(method, tuple(outcomes[method.name])) for method in chosen)
+            try:
+                outcomes[method.name].append(method.measure(runs))
+            except (PredictionError, TrainingError) as error:
+                failures[method.name].append(str(error))
+                failed = error
+    if failed is not None and not any(outcomes.values()):
+        raise failed
+    summaries = tuple(
+        Summary(method, tuple(outcomes[method.name]), tuple(failures[method.name]))
+        for method in chosen
+    )
     return Comparison(spec, repetitions, out, summaries)
 
 

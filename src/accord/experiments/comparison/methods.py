@@ -12,9 +12,10 @@ from accord.analysis import measure
 from accord.api import Record
 from accord.experiments.comparison.runs import Runs, TrainedRun
 from accord.kernels import winners
-from accord.rivals.npc import predict_npc
+from accord.rivals import npc
 from accord.rivals.rog import predict_rog
 from accord.rules import all_rules, find_rule
+from accord.training.settings import recipe_for
 from accord.training.spec import Spec, members_of
 
 OWN_TRAINING: Final = ("snapshot", "elr", "batch-ensemble", "hyper-ensemble")
@@ -97,19 +98,26 @@ def _from_features(name: str) -> Callable[[Runs], Outcome]:
     def of(runs: Runs) -> Outcome:
         run = runs["shared"]
         labels = run.kept(name, lambda: _vote_from_features(name, run))
-        return _outcome(run, labels, passes=run.record.networks)
+        networks = run.record.networks
+        if name == "rog":
+            return _outcome(run, labels, passes=networks)
+        # NPC asks each network and a copy of it, which it trains for some epochs.
+        training = networks * npc.EPOCHS / run.spec.train.epochs
+        return _outcome(run, labels, passes=2 * networks, training=training)
 
     return of
 
 
 def _vote_from_features(name: str, run: TrainedRun) -> NDArray[np.intp]:
     sees = partial(run.material.batches, device=run.device)
-    tables = [
-        predict_rog(network, run.material, sees, seed=member.seed)
-        if name == "rog"
-        else predict_npc(network, sees, seed=member.seed)
-        for network, member in zip(run.networks(), members_of(run.spec), strict=True)
-    ]
+    tables = []
+    for network, member in zip(run.networks(), members_of(run.spec), strict=True):
+        bfloat16 = recipe_for(run.spec, member, run.device).bfloat16
+        tables.append(
+            predict_rog(network, run.material, sees, seed=member.seed, bfloat16=bfloat16)
+            if name == "rog"
+            else npc.predict_npc(network, sees, seed=member.seed, bfloat16=bfloat16)
+        )
     said = np.stack([table.argmax(axis=1) for table in tables])
     return winners(said, classes=run.record.classes).labels
 

@@ -151,12 +151,18 @@ class Runs:
     ) -> None:
         self._spec, self._out = spec, out
         self._progress, self._starting = progress, starting
-        self._done: dict[str, TrainedRun] = {}
+        self._done: dict[str, TrainedRun | TrainingError] = {}
 
     def __getitem__(self, name: str) -> TrainedRun:
         if name not in self._done:
-            self._done[name] = self._train(name)
-        return self._done[name]
+            try:
+                self._done[name] = self._train(name)
+            except TrainingError as error:
+                self._done[name] = error  # for the next who asks
+        found = self._done[name]
+        if isinstance(found, TrainingError):
+            raise found
+        return found
 
     def _train(self, name: str) -> TrainedRun:
         spec = SPECS[name](self._spec)

@@ -17,6 +17,9 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _as_json(summary: Summary) -> dict[str, Any]:
+    failed = {"failures": list(summary.failures)} if summary.failures else {}
+    if not summary.outcomes:
+        return failed
     first = summary.outcomes[0]
     facts = {
         "accuracy": summary.accuracy,
@@ -32,7 +35,7 @@ def _as_json(summary: Summary) -> dict[str, Any]:
         "epoch": first.epoch,
         "oracle": summary.method.oracle,
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None} | failed
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -59,6 +62,8 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def _as_row(summary: Summary) -> tuple[str, ...]:
+    if not summary.outcomes:
+        return (summary.method.name, "-", "", "", "", "", _note(summary))
     first = summary.outcomes[0]
     error = summary.standard_error
     agreed = summary.mean("with_max_agreement")
@@ -74,6 +79,9 @@ def _as_row(summary: Summary) -> tuple[str, ...]:
 
 
 def _note(summary: Summary) -> str:
+    if summary.failures:
+        tried = len(summary.failures) + len(summary.outcomes)
+        return f"failed in {len(summary.failures)} of {tried}: {summary.failures[0]}"
     first = summary.outcomes[0]
     if summary.method.oracle:
         return "an oracle: it looks at the truth"

@@ -58,10 +58,12 @@ class BatchEnsembleLinear(_MemberLayer):
         """Return what each member makes of its samples, in the same order."""
         rows, between = len(batch), (1,) * (batch.ndim - 2)
         r, s = (self.spread(one, rows=rows).view(rows, *between, -1) for one in (self.r, self.s))
-        out = functional.linear(batch * r, self.weight) * s
+        # In the type of what they scale: under autocast a product would else widen to float32.
+        out = functional.linear(batch * r.to(batch), self.weight)
+        out = out * s.to(out)
         if self.bias is None:
             return out
-        return out + self.spread(self.bias, rows=rows).view(rows, *between, -1)
+        return out + self.spread(self.bias, rows=rows).view(rows, *between, -1).to(out)
 
 
 class BatchEnsembleConv2d(_MemberLayer):
@@ -86,12 +88,14 @@ class BatchEnsembleConv2d(_MemberLayer):
         """Return what each member makes of its samples, in the same order."""
         rows = len(batch)
         r, s = (self.spread(one, rows=rows)[:, :, None, None] for one in (self.r, self.s))
+        scaled = batch * r.to(batch)  # in its type: under autocast it would else widen to float32
         out = functional.conv2d(
-            batch * r, self.weight, None, self.stride, self.padding, self.dilation, self.groups
+            scaled, self.weight, None, self.stride, self.padding, self.dilation, self.groups
         )
+        out = out * s.to(out)
         if self.bias is None:
-            return out * s
-        return out * s + self.spread(self.bias, rows=rows)[:, :, None, None]
+            return out
+        return out + self.spread(self.bias, rows=rows)[:, :, None, None].to(out)
 
 
 class BatchEnsemble(nn.Module):
