@@ -1,7 +1,9 @@
 """A run trains what its spec asks, is stopped and started at will, and mixes nothing up."""
 
+import contextlib
 import csv
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,15 +15,17 @@ import torch
 
 import accord
 from accord.cli.app import run as run_command
-from accord.errors import ChoiceError, RecordBusy, SourceError, SpecError
+from accord.errors import ChoiceError, RecordBusy, SourceError, SpecError, TrainingError
 from accord.store import check_record
 from accord.training import keeping
 from accord.training import run as run_module
 from accord.training.catalogue import catalogue
 from accord.training.checkpoints import checkpoints_in, load_checkpoint, load_state
+from accord.training.loop import Moment
+from accord.training.material import prepare_material
 from accord.training.plan import plan_run, plan_text
 from accord.training.run import default_out, train_run
-from accord.training.spec import parse_spec
+from accord.training.spec import members_of, parse_spec
 
 TEXT = """
 name = "small"
@@ -43,6 +47,8 @@ augment = ["shift"]
 splits = ["test", "train"]
 checkpoints = 2
 """
+
+SMALL = 'network = "small-cnn"\noptions = { width = 4 }'
 
 
 def changed(*pairs):
@@ -194,6 +200,74 @@ def test_a_member_whose_loss_is_no_number_is_stopped_and_the_others_go_on(tmp_pa
     assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2
 
 
+def test_a_member_whose_weights_blow_up_in_the_last_step_is_stopped_too(tmp_path):
+    text = changed(
+        (SMALL, 'network = "mlp"\noptions = { widths = [8] }'),
+        ("networks = 2", "networks = [{ lr = 1e30 }, {}]"),
+        ("epochs = 4", "epochs = 2"),
+        ("batch = 64", "batch = 200"),  # one step: its loss is that of the first weights
+    )
+    result = go(tmp_path / "run", text)
+    assert list(result.failed) == [0]
+    assert re.fullmatch(
+        r"the predictions at progress 1, after learning rate 1e\+30, cannot be recorded: "
+        r"probabilities must be finite; .* a smaller rate, .* may help\.",
+        result.failed[0],
+    )
+    assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2
+    assert checkpoints_in(tmp_path / "run/checkpoints/network-000") == {}
+
+
+def side_by_side(reached, *, seen=None):
+    """A lockstep that reaches what it is told, for a machine without a GPU."""
+
+    def train(entrants, samples, labels):
+        for entrant in entrants:
+            entrant.network.to(samples.device)
+        for position, what in reached:
+            if seen is not None:
+                seen.append(position)
+            if what == "blown up":
+                with torch.no_grad():
+                    next(entrants[position].network.parameters()).fill_(torch.nan)
+            yield position, (what if isinstance(what, TrainingError) else moment_of(what))
+
+    return train
+
+
+def moment_of(what):
+    number = what if isinstance(what, int) else 0
+    return Moment(number=number, progress=number + 1.0, loss=1.0, lr=0.02, state=None)
+
+
+def in_lockstep(monkeypatch, out, reached, **given):
+    text = changed(("epochs = 4", "epochs = 2"))
+    spec = parse_spec(text)
+    monkeypatch.setattr(run_module, "train_side_by_side", side_by_side(reached, **given))
+    run = keeping.Run(spec, prepare_material(spec), out, torch.device("cpu"))
+    with contextlib.ExitStack() as stack:
+        starts = [run_module._Start(member, run, stack) for member in members_of(spec)]
+        return [(member.number, what) for member, what in run_module._together(starts, run)]
+
+
+def test_in_lockstep_too_it_is_stopped_once_and_the_others_go_on(tmp_path, monkeypatch):
+    later = TrainingError("the loss became nan")
+    reached = [(0, "blown up"), (1, 0), (0, later), (1, 1)]
+    told = in_lockstep(monkeypatch, tmp_path / "run", reached)
+    assert [number for number, _ in told] == [0, 1, 1]
+    assert "Has the network diverged?" in str(told[0][1])
+    assert [what.number for _, what in told[1:]] == [0, 1]
+    assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2
+
+
+def test_a_lockstep_in_which_all_are_stopped_ends(tmp_path, monkeypatch):
+    seen = []
+    reached = [(0, TrainingError("the loss became nan")), (1, "blown up"), (1, 1)]
+    told = in_lockstep(monkeypatch, tmp_path / "run", reached, seen=seen)
+    assert [type(what) for _, what in told] == [TrainingError, TrainingError]
+    assert seen == [0, 1]
+
+
 def test_validation_is_held_out_and_noisy(tmp_path):
     text = changed(
         ("per_class = 20", "per_class = 20\nvalidation = 0.2"),
@@ -335,7 +409,6 @@ def test_averages_go_on_after_an_interruption(tmp_path, monkeypatch):
         )
 
 
-SMALL = 'network = "small-cnn"\noptions = { width = 4 }'
 NARROW = {
     "mlp": "{ widths = [8] }",
     "small-cnn": "{ width = 4 }",

@@ -1,6 +1,7 @@
 """Say what a record holds without reading its rows, even while it is incomplete."""
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,5 +71,12 @@ def describe(location: str | os.PathLike[str]) -> Description:
 def _size(path: Path | None) -> int | None:
     if path is None:
         return None
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    return sum(file.stat().st_size for file in files)
+    return _bytes_of(path) + sum(map(_bytes_of, path.rglob("*")))
+
+
+def _bytes_of(path: Path) -> int:
+    try:
+        found = path.stat()
+    except FileNotFoundError:  # a writer has renamed it since it was listed
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from accord.errors import ChoiceError, NotCapturable, SpecError, TrainingError
+from accord.errors import ChoiceError, NotCapturable, PredictionError, SpecError, TrainingError
 from accord.store.places import Folder
 from accord.training.averaging import Averaged
 from accord.training.batches import Batches
@@ -56,7 +56,7 @@ def train_run(
     """Train a spec's networks into `out`; what is already there is not done again.
 
     Writes `spec.toml`, one record for each split, `checkpoints/` and `metrics.csv`. A network
-    whose loss becomes NaN is stopped and named, and the others go on.
+    whose loss becomes NaN, or whose predictions do, is stopped and named, and the others go on.
 
     Args:
         spec: what to train.
@@ -119,11 +119,17 @@ def _together(
 ) -> Iterator[tuple[Member, Moment | TrainingError]]:
     entrants = [start.entrant for start in starts]
     labels = _given(run.material)
+    going = dict(enumerate(starts))
     for position, reached in train_side_by_side(entrants, starts[0].samples, labels):
-        start = starts[position]
-        if isinstance(reached, Moment):
-            start.keep(reached)
-        yield start.member, reached
+        if position not in going:  # the lockstep trains on what could not be recorded
+            continue
+        start = going[position]
+        kept = start.keep(reached) if isinstance(reached, Moment) else reached
+        yield start.member, kept
+        if isinstance(kept, TrainingError):
+            del going[position]
+        if not going:
+            return
 
 
 def _alone(member: Member, run: Run) -> Iterator[tuple[Member, Moment | TrainingError]]:
@@ -133,8 +139,10 @@ def _alone(member: Member, run: Run) -> Iterator[tuple[Member, Moment | Training
             return
         try:
             for moment in _moments(start, run.material):
-                start.keep(moment)
-                yield member, moment
+                kept = start.keep(moment)
+                yield member, kept
+                if isinstance(kept, TrainingError):
+                    return
         except TrainingError as error:
             yield member, error
 
@@ -193,8 +201,23 @@ class _Start:
         """Return it as the lockstep takes it."""
         return Entrant(self.network, self.loss, self.recipe, self.member.seed, self.state)
 
-    def keep(self, moment: Moment) -> None:
-        """Record, and write the checkpoints that are due."""
+    def keep(self, moment: Moment) -> Moment | TrainingError:
+        """Record, and write the checkpoints that are due; or return why that cannot be.
+
+        A loss is that of the weights before a step: the last step of a moment may have made
+        them so large that only the predictions tell.
+        """
+        try:
+            self._keep(moment)
+        except PredictionError as error:
+            return TrainingError(
+                f"the predictions at progress {moment.progress:g}, after learning rate "
+                f"{moment.lr:g}, cannot be recorded: {error} If the network diverged, a smaller "
+                "rate, a warm-up, or float32 instead of bfloat16 may help."
+            )
+        return moment
+
+    def _keep(self, moment: Moment) -> None:
         if isinstance(self.network, Averaged) and moment.state is not None:
             self.network.end_epoch(moment.progress / self.recipe.epochs)
         for keeper in self._keepers:
