@@ -143,6 +143,7 @@ def test_an_unknown_figure_is_refused_with_those_there_are(record):
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "accord.report.figures")
+    monkeypatch.delitem(sys.modules, "accord.report.canvas")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ExtraMissing, match=r"matplotlib.*pip install 'accord\[report\]'"):
         import accord.report.figures  # noqa: F401

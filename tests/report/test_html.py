@@ -250,6 +250,7 @@ def test_a_page_that_cannot_be_written_is_told(record, tmp_path):
 def test_a_missing_extra_is_named(monkeypatch, module):
     monkeypatch.delitem(sys.modules, "accord.report.html")
     monkeypatch.delitem(sys.modules, "accord.report.figures")
+    monkeypatch.delitem(sys.modules, "accord.report.canvas")
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ExtraMissing, match=rf"{module}.*pip install 'accord\[report\]'"):
         import accord.report.html  # noqa: F401

@@ -16,8 +16,8 @@ def accuracy_caption(measured: Measured) -> str:
     return (
         "At each epoch, single is the mean of the networks and majority their vote; max-agreement "
         "counts all votes up to that epoch. The majority vote is best, "
-        f"{_percent(first[best])}, {_epoch(measured, best)} (the diamond; only the truth tells) "
-        f"and ends at {_percent(first[-1])}; max agreement ends at {_percent(second[-1])}."
+        f"{_percent(first[best])}, {epoch_words(measured, best)} (the diamond; only the truth "
+        f"tells) and ends at {_percent(first[-1])}; max agreement ends at {_percent(second[-1])}."
     )
 
 
@@ -102,13 +102,15 @@ def persistence_caption(measured: Measured) -> str:
 
 
 def agreement_caption(measured: Measured) -> str:
-    """Say where the networks agree most; true labels play no part in it."""
-    values = measured.agreement
+    """Say where the networks agree most, and what is marked; true labels play no part in it."""
+    values, found = measured.agreement, measured.watch
     best = int(values.argmax())
+    marked = "the epoch before overfit" if found.alarm else "the epoch that looks best"
     return (
         "How often two networks predict the same class, over all pairs and samples; no true label "
-        f"is needed. It is highest, {_percent(values[best])}, {_epoch(measured, best)} and ends "
-        f"at {_percent(values[-1])}; where it falls, the networks may be overfitting."
+        f"is needed. It is highest, {_percent(values[best])}, {epoch_words(measured, best)} and "
+        f"ends at {_percent(values[-1])}. The diamond is {marked}, chosen by how close its "
+        "majority vote comes to what all epochs say together."
     )
 
 
@@ -139,6 +141,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
-def _epoch(measured: Measured, epoch: int) -> str:
+def epoch_words(measured: Measured, epoch: int) -> str:
+    """Say when an epoch is: after how much training."""
     progress = measured.progress[epoch]
     return f"after {progress:g} epoch{'' if progress == 1 else 's'} of training"

@@ -14,6 +14,7 @@ from accord.api import Record
 from accord.errors import ExtraMissing
 from accord.report.captions import CAPTIONS, TITLES
 from accord.report.figures import draw_figure
+from accord.report.findings import label_finding, overfit_finding
 from accord.report.looks import INKS
 from accord.report.measured import ClassRecall, Measured
 from accord.report.svg import with_variables
@@ -37,9 +38,9 @@ WITH_TRUTH: Final = {
     "final-margin": (1, 2),
     "error-consensus": (2, 1),
     "persistence": (1, 2),
-    "agreement": (2, 2),
 }
-WITHOUT_TRUTH: Final = {"margin": (1, 1), "agreement": (2, 2)}
+WITHOUT_TRUTH: Final = {"margin": (1, 1)}
+OVERFIT: Final = {"agreement": (2, 2)}
 MOST_CLASSES: Final = 30  # above, only those that change most are shown
 MOST_CHANGED: Final = 10
 MOST_TOLD: Final = 300  # characters of one fact that the recorders were told
@@ -72,6 +73,9 @@ def report_page(record: Record) -> str:
         told=_told([told.about for told in record.rows.told()], record.rows.numbers),
         figures=_figures(measured, WITH_TRUTH if scored else WITHOUT_TRUTH),
         results=_results(measured) if scored else None,
+        overfit=overfit_finding(measured),
+        watched=_figures(measured, OVERFIT),
+        labels=label_finding(measured),
         moved=None if scored else f"{measured.moved:,} of {record.samples:,}",
         notes=list(_notes(record)),
         inks=INKS,

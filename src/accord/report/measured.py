@@ -99,6 +99,16 @@ class Measured:
         return analysis.network_agreement(self.record.rows)
 
     @cached_property
+    def watch(self) -> analysis.Watch:
+        """Whether overfit has set in; needs two networks."""
+        return self.record.watch()
+
+    @cached_property
+    def audit(self) -> analysis.Audit:
+        """Which given labels look wrong; needs them, and two networks."""
+        return self.record.audit()
+
+    @cached_property
     def moved(self) -> int:
         """How many samples max agreement gives another class than the majority vote."""
         first, second = (self.record.predict(rule).labels for rule in (FIRST, SECOND))

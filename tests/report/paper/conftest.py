@@ -1,0 +1,47 @@
+"""Settings that every figure of the paper accepts, and what their pictures are looked at with."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from accord.report.paper.material import Setting
+
+
+@pytest.fixture(scope="session")
+def setting(make_record):
+    """Five networks on noisy labels, two on clean ones, with pictures."""
+    noisy = make_record(5, 8, 120, 4, class_names=("ant", "bee", "cat", "dog"))
+    clean = make_record(2, 5, 120, 4, wrong=0.1)
+    pictures = np.arange(120 * 4, dtype=np.uint16).reshape(120, 2, 2) % 256
+    return Setting("mine", noisy, clean=clean, samples_per_class=10, pictures=pictures)
+
+
+def shown_texts(figure):
+    """Return all texts but those of ticks beyond the ends of an axis, which are not drawn."""
+    axes = [one for one in figure.axes if one.axison]
+    every = [axis for one in axes for axis in (one.xaxis, one.yaxis)]
+    return [
+        *figure.texts,
+        *(text for one in axes for text in (*one.texts, one._left_title)),
+        *(tick.label1 for axis in every for tick in axis._update_ticks()),
+        *(axis.label for axis in every),
+    ]
+
+
+@pytest.fixture(scope="session")
+def check_texts():
+    """Check that every text lies on the picture, and none on another."""
+
+    def check(figure):
+        figure.draw_without_rendering()
+        texts = [one for one in shown_texts(figure) if one.get_visible() and one.get_text()]
+        boxes = {one: one.get_window_extent().padded(-1.5) for one in texts}
+        page = figure.bbox
+        for text, box in boxes.items():
+            corners = page.x0 <= box.x0 and box.x1 <= page.x1, page.y0 <= box.y0, box.y1 <= page.y1
+            assert all(corners), f"{text.get_text()!r} leaves the picture"
+        for (one, first), (other, second) in itertools.combinations(boxes.items(), 2):
+            assert not first.overlaps(second), f"{one.get_text()!r} on {other.get_text()!r}"
+
+    return check

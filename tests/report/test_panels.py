@@ -1,0 +1,26 @@
+"""An axis shows what matters, and a value that it leaves out is told in words."""
+
+import numpy as np
+import pytest
+
+from accord.report.drawing import new_axes, styled
+from accord.report.panels import draw_by_epochs
+
+
+def drawn(sizes, accuracy, voted=0.7):
+    with styled("test"):
+        _, axes = new_axes((374, 236), right=131)
+        draw_by_epochs(axes, sizes, np.array(accuracy), voted)
+    return axes
+
+
+def test_the_first_of_several_sizes_does_not_stretch_the_axis_but_is_told():
+    axes = drawn([1, 2, 4], [0.1, 0.8, 0.9])
+    assert axes.get_ylim()[0] == pytest.approx(0.68)
+    assert "↓ 10.0" in [text.get_text() for text in axes.texts]
+
+
+def test_an_only_size_is_on_the_axis():
+    axes = drawn([1], [0.1])
+    assert axes.get_ylim()[0] < 0.1
+    assert not any("↓" in text.get_text() for text in axes.texts)
