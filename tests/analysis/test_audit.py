@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from memorised import memorised_rows
 
 from accord.analysis import contradiction as contradictions
+from accord.analysis import evidence as evidences
 from accord.analysis.audit import audit, audit_probabilities
-from accord.analysis.contradiction import STEPS, add_weighted, measure_contradiction
+from accord.analysis.contradiction import STEPS, measure_contradiction
 from accord.analysis.cutoffs import FURTHEST, STEEPNESS, best_split, class_cutoffs
 from accord.analysis.evidence import (
     count_moves,
@@ -18,13 +19,13 @@ from accord.analysis.evidence import (
     gather_evidence,
     score_labels,
     split_votes,
+    weigh_votes,
 )
 from accord.analysis.ranking_score import score_ranking
 from accord.errors import ChoiceError, PredictionError, RecordError
-from accord.kernels import equally_spaced
-from accord.rules import annotators
+from accord.kernels import count_votes, equally_spaced
 from accord.rules.recommend import directed_share
-from accord.store import ArrayRows, Block, Facts, rows
+from accord.store import ArrayRows, Facts, rows
 
 
 def with_facts(record, **facts):
@@ -124,17 +125,6 @@ def test_of_many_epochs_that_tell_some_are_kept(monkeypatch):
     assert audit(record).score.auroc > 0.95
 
 
-@drawn(small_records(), st.integers(0, 2**32 - 1))
-def test_weighted_votes_equal_their_definition(record, seed):
-    labels, _, classes = record
-    networks, epochs, samples = labels.shape
-    steps = np.random.default_rng(seed).integers(0, STEPS + 1, epochs)
-    table = add_weighted(Block(0, samples, labels), steps, classes=classes)
-    for s, c in np.ndindex(table.shape):
-        voters = [(n, e) for n in range(networks) for e in range(epochs) if labels[n, e, s] == c]
-        assert table[s, c] == sum(steps[e] for _, e in voters)
-
-
 @drawn(st.integers(1, 6), st.integers(2, 7), st.integers(0, 2**32 - 1))
 def test_rivals_are_the_classes_with_the_most_votes(samples, classes, seed):
     generator = np.random.default_rng(seed)
@@ -150,6 +140,27 @@ def test_rivals_are_the_classes_with_the_most_votes(samples, classes, seed):
         assert rivals[s].tolist() == sorted(best)
         assert votes[s].tolist() == [table[s, c] for c in sorted(best)]
         assert own[s] == table[s, given[s]]
+
+
+def test_votes_too_many_for_small_keys_are_split_all_the_same():
+    table = np.array([[2**30, 0, 2**30 + 1, 5]])
+    own, rivals, votes = split_votes(table, np.array([3]), 2)
+    assert (own.tolist(), rivals.tolist(), votes.tolist()) == ([5], [[0, 2]], [[2**30, 2**30 + 1]])
+
+
+def test_epochs_that_weigh_nothing_are_not_read(monkeypatch):
+    record, read = memorised_rows(), []
+    plain = record.read_labels
+    monkeypatch.setattr(
+        record, "read_labels", lambda *asked: read.append(list(asked[1])) or plain(*asked)
+    )
+    steps = np.array([0, 2, 0, 1] + [0] * 8)
+    ((where, table),) = weigh_votes(record, steps)
+    assert (where, read) == (slice(0, 600), [[1, 3]])
+    expected = 2 * count_votes(labels_of(record)[:, 1], classes=5)
+    np.testing.assert_array_equal(table, expected + count_votes(labels_of(record)[:, 3], classes=5))
+    ((_, table),) = weigh_votes(record, 0 * steps)
+    assert not table.any()
 
 
 def test_wrong_labels_are_found_and_corrected():
@@ -216,7 +227,7 @@ def test_reading_in_small_parts_changes_nothing(monkeypatch):
     assert whole.unpredicted == ()
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
-    monkeypatch.setattr(annotators, "CELLS_AT_ONCE", 100)
+    monkeypatch.setattr(evidences, "CELLS_AT_ONCE", 100)
     parts = audit(record)
     np.testing.assert_array_equal(whole.suspicion, parts.suspicion)
     np.testing.assert_array_equal(whole.proposed, parts.proposed)

@@ -5,11 +5,14 @@ import pyarrow.parquet as pq
 import pytest
 from memorised import memorised_rows
 from recorded import CLASSES, SAMPLES, labels_of, write_record
+from voting import draw_rows
 
 import accord
 from accord import analysis
 from accord.api import Record
 from accord.errors import ChoiceError, ExtraMissing, PredictionError, StorageError, TruthMissing
+from accord.rules.dawid_skene import DawidSkene
+from accord.rules.weighted_agreement import WeightedAgreement
 
 NAMES = ["ant", "bee", "cat", "dog", "eel"]
 
@@ -195,6 +198,27 @@ def test_a_rule_is_recommended_from_the_votes_alone():
     found = record.recommend()
     assert found.rule == "weighted-agreement"
     assert found.reason
+
+
+def test_a_rule_is_fitted_on_one_record_and_predicts_another():
+    first, second = Record(draw_rows()), Record(draw_rows(samples=50, seed=1))
+    fitted = first.fit()
+    assert fitted.name == "dawid-skene"
+    expected = DawidSkene().fit(first.rows)(second.rows)
+    np.testing.assert_array_equal(second.predict(fitted).scores, expected.scores)
+    weighted = first.fit("weighted-agreement")
+    np.testing.assert_array_equal(weighted.weights, WeightedAgreement().fit(first.rows).weights)
+    again = second.fit(weighted)  # a rule itself is as good as its name
+    np.testing.assert_array_equal(again.weights, WeightedAgreement().fit(second.rows).weights)
+
+
+def test_a_rule_that_learns_nothing_cannot_be_fitted():
+    with pytest.raises(
+        ChoiceError, match=r"max-agreement learns nothing.*that learn: dawid-skene, weighted-agree"
+    ):
+        Record(draw_rows()).fit("max-agreement")
+    with pytest.raises(ChoiceError, match="Did you mean 'dawid-skene'"):
+        Record(draw_rows()).fit("dawid-skeen")
 
 
 def test_what_analysis_tells_is_told_by_the_record_too():

@@ -6,13 +6,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis.contradiction import add_weighted, measure_contradiction
+from accord.analysis.contradiction import measure_contradiction
 from accord.analysis.cutoffs import STEEPNESS, class_cutoffs
-from accord.analysis.evidence import count_moves, gather_evidence, score_labels
+from accord.analysis.evidence import count_moves, gather_evidence, score_labels, weigh_votes
 from accord.analysis.ranking_score import RankingScore, score_ranking
 from accord.errors import ChoiceError, RecordError
 from accord.kernels.checks import check_table
-from accord.rules.annotators import small_parts
 from accord.store import ArrayRows, Rows
 
 BY_HEART: Final = 0.01  # of the votes contradict the given labels, at the most, at every epoch
@@ -85,7 +84,7 @@ def audit(rows: Rows) -> Audit:
     flagged = suspicion > 0.5
     proposed = np.where(flagged, rivals, given)
     rival_shares = evidence.shares[evidence.rivals == rivals[:, np.newaxis]]
-    unpredicted = np.setdiff1d(given, np.flatnonzero(evidence.predicted))
+    was_given = np.bincount(given, minlength=rows.classes) > 0
     return Audit(
         given=given,
         proposed=proposed,
@@ -96,7 +95,7 @@ def audit(rows: Rows) -> Audit:
         confusion=count_moves(given, proposed, classes=rows.classes),
         cutoffs=cutoffs,
         weights=_adding_up(contradiction.weights),
-        unpredicted=tuple(int(label) for label in unpredicted),
+        unpredicted=tuple(np.flatnonzero(was_given & ~evidence.predicted).tolist()),
         score=_score(rows, given, suspicion, flagged),
     )
 
@@ -116,8 +115,8 @@ def audit_probabilities(rows: Rows) -> NDArray[np.float64]:  # (sample, class)
     steps = measure_contradiction(rows, given).steps
     steps = steps if steps.any() else np.ones(rows.epochs, np.intp)
     shares = np.empty((rows.samples, rows.classes))
-    for part in small_parts(rows.blocks(), classes=rows.classes):
-        shares[part.where] = add_weighted(part, steps, classes=rows.classes)
+    for where, table in weigh_votes(rows, steps):
+        shares[where] = table
     shares /= int(steps.sum()) * rows.networks
     return shares
 
@@ -146,8 +145,10 @@ def _checked_given(rows: Rows) -> NDArray[np.intp]:
 
 
 def _in_memory(rows: Rows) -> Rows:
+    if isinstance(rows, ArrayRows):
+        return rows
     first = next(rows.blocks())
-    if first.stop < rows.samples or isinstance(rows, ArrayRows):
+    if first.stop < rows.samples:
         return rows
     return ArrayRows(first.values, rows.facts, name=rows.name)
 

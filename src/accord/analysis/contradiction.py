@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels import count_votes, equally_spaced
-from accord.store import Block, Rows
+from accord.kernels.dense import count_matching
+from accord.store import Rows
 
 MOST_SAMPLES: Final = 2_000  # that are looked at, evenly spaced
 MOST_EPOCHS: Final = 32  # whose votes count; neighbours say much the same
@@ -60,58 +61,62 @@ class Contradiction:
 
 def measure_contradiction(rows: Rows, given: NDArray[Any]) -> Contradiction:
     """Compare all pairs of networks at each epoch, on at most 2,000 samples, evenly spaced."""
-    step = -(-rows.samples // MOST_SAMPLES)
-    counts = _Counts(rows.networks, rows.epochs, rows.classes)
-    for block in rows.blocks():
-        first = -block.start % step
-        some = np.ascontiguousarray(block.values[:, :, first::step])
-        counts.add(some, given[block.where][first::step].astype(some.dtype))
-    return counts.shares()
+    some = slice(None, None, -(-rows.samples // MOST_SAMPLES))
+    labels = rows.read_labels(range(rows.networks), range(rows.epochs), some)
+    votes = np.ascontiguousarray(labels.transpose(0, 2, 1))  # sums down columns are fast
+    against = votes != given[some].astype(votes.dtype)[:, np.newaxis]
+    said = _count_said(votes, against, classes=rows.classes)
+    both, same = _count_pairs(votes, against)
+    return _shares(said, both, same, samples=votes.shape[1])
 
 
-class _Counts:
-    def __init__(self, networks: int, epochs: int, classes: int) -> None:
-        self.samples = 0
-        self.classes = classes
-        self.said = np.zeros((networks, epochs, classes), np.intp)  # against the given label
-        self.both = np.zeros(epochs, np.intp)
-        self.same = np.zeros(epochs, np.intp)
-
-    def add(self, labels: NDArray[Any], given: NDArray[Any]) -> None:
-        against = labels != given  # (network, epoch, sample)
-        self.samples += len(given)
-        for network, epoch in np.ndindex(labels.shape[:2]):
-            said = labels[network, epoch][against[network, epoch]]
-            self.said[network, epoch] += np.bincount(said, minlength=self.classes)
-        for one, other in combinations(range(len(labels)), 2):
-            both = against[one] & against[other]
-            self.both += both.sum(axis=1)
-            self.same += (both & (labels[one] == labels[other])).sum(axis=1)
-
-    def shares(self) -> Contradiction:
-        networks = len(self.said)
-        pairs = self.samples * networks * (networks - 1) / 2
-        votes = self.said.sum(axis=2)
-        of_each = self.said / np.maximum(votes, 1)[:, :, np.newaxis]
-        of_all = of_each.sum(axis=0)
-        alike = (of_all**2).sum(axis=1) - (of_each**2).sum(axis=(0, 2))
-        both = self.both / pairs
-        return Contradiction(
-            share=votes.sum(axis=0) / (networks * self.samples),
-            both=both,
-            same=self.same / pairs,
-            chance=both * alike / (networks * (networks - 1)),
-        )
+def _count_said(
+    votes: NDArray[Any],  # (network, sample, epoch)
+    against: NDArray[np.bool_],  # the same
+    *,
+    classes: int,
+) -> NDArray[np.intp]:  # (network, epoch, class)
+    """Count what each network says against the given labels, class by class."""
+    agreeing = np.min_scalar_type(classes).type(classes)  # one class more, larger than all others
+    marked = np.maximum(votes, ~against * agreeing).transpose(1, 0, 2)
+    networks, samples, epochs = votes.shape
+    said = count_votes(marked.reshape(samples, networks * epochs), classes=classes + 1)
+    return said[:, :classes].reshape(networks, epochs, classes)
 
 
-def add_weighted(block: Block, steps: NDArray[np.intp], *, classes: int) -> NDArray[np.intp]:
-    """Add up the weights, in steps, of the votes for each class (sample, class).
+def _count_pairs(
+    votes: NDArray[Any],  # (network, sample, epoch)
+    against: NDArray[np.bool_],  # the same
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:  # (epoch,) twice
+    """Count pairs of networks that both contradict a label, and those that do so alike."""
+    networks, _, epochs = votes.shape
+    both, same = np.zeros(epochs, np.intp), np.zeros(epochs, np.intp)
+    for one, other in combinations(range(networks), 2):
+        both += _count_true(against[one] & against[other])
+        same += _count_true(against[one] & (votes[one] == votes[other]))
+    return both, same
 
-    >>> block = Block(0, 1, np.array([[[0], [1]], [[0], [0]]]))  # two networks, two epochs
-    >>> add_weighted(block, np.array([1, 3]), classes=2)
-    array([[5, 3]])
-    """
-    table = np.zeros((block.stop - block.start, classes), np.intp)
-    for step in np.unique(steps[steps > 0]):
-        table += step * count_votes(block.values[:, steps == step], classes=classes)
-    return table
+
+def _count_true(flags: NDArray[np.bool_]) -> NDArray[np.intp]:  # (sample, epoch) -> (epoch,)
+    return count_matching(flags.view(np.uint8), np.uint8(1))
+
+
+def _shares(
+    said: NDArray[np.intp],  # (network, epoch, class)
+    both: NDArray[np.intp],  # (epoch,)
+    same: NDArray[np.intp],  # (epoch,)
+    *,
+    samples: int,
+) -> Contradiction:
+    networks = len(said)
+    pairs = samples * networks * (networks - 1) / 2
+    votes = said.sum(axis=2)
+    of_each = said / np.maximum(votes, 1)[:, :, np.newaxis]
+    of_all = of_each.sum(axis=0)
+    alike = (of_all**2).sum(axis=1) - (of_each**2).sum(axis=(0, 2))
+    return Contradiction(
+        share=votes.sum(axis=0) / (networks * samples),
+        both=both / pairs,
+        same=same / pairs,
+        chance=both / pairs * alike / (networks * (networks - 1)),
+    )

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from accord import analysis, kernels
 from accord.api.saving import save_prediction
 from accord.api.stored import StoredArray
+from accord.errors import ChoiceError
 from accord.kernels.checks import check_table
-from accord.rules import Prediction, Rule, find_rule
+from accord.rules import FittedRule, Prediction, Rule, all_rules, find_rule
 from accord.rules.recommend import Recommendation, recommend
 from accord.store import Rows, Told, open_rows
 from accord.store.layout import label_dtype
@@ -110,13 +111,33 @@ class Record:
         """Combine all networks and epochs into one label per sample.
 
         Args:
-            rule: a rule's name, or a rule of your own.
+            rule: a rule's name, a fitted rule, or a rule of your own. `recommend` names one.
 
         Raises:
             ChoiceError: no rule has that name.
             ProbabilitiesMissing, TruthMissing: the rule needs what was not recorded.
+            RecordMismatch: the rule was fitted on other networks, epochs or classes.
         """
         return find_rule(rule)(self.rows)
+
+    def fit(self, rule: str | FittedRule = "dawid-skene") -> FittedRule:
+        """Return a rule that has learnt from this record's samples, to predict others with.
+
+        The others are of the same networks at the same epochs: `other.predict(fitted)`. No true
+        label is used. `fitted.save` keeps it in a file, `accord.rules.load_rule` reads it.
+
+        Raises:
+            ChoiceError: no rule has that name, the rule learns nothing, or there is one network.
+            PredictionError: the votes do not tell enough.
+        """
+        found = find_rule(rule)
+        if not isinstance(found, FittedRule):
+            learn = sorted(name for name, one in all_rules().items() if isinstance(one, FittedRule))
+            raise ChoiceError(
+                f"{found.name} learns nothing, so there is nothing to fit: it predicts any record "
+                f"as it is. Rules that learn: {', '.join(learn)}"
+            )
+        return found.fit(self.rows)
 
     def save(self, prediction: Prediction, path: str | os.PathLike[str]) -> None:
         """Write a prediction to a .npy, .csv or .parquet file, with ids and class names."""

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,7 +19,13 @@ from accord.cli.arguments import (
 )
 from accord.errors import ChoiceError
 
-RULE_HELP = "how to combine; `accord score` compares them"
+if TYPE_CHECKING:
+    from accord.api import Record
+    from accord.rules import Rule
+
+DEFAULT: Final = "max-agreement"
+RECOMMENDED: Final = "recommended"
+RULE_HELP = f"how to combine; `accord score` compares them, `{RECOMMENDED}` takes what it marks"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,7 +35,9 @@ def add_to(app: typer.Typer) -> None:
         (show, "accord show runs/mine", "shown"),
         (
             predict,
-            "accord predict runs/mine --epochs :120 --out labels.csv",
+            "accord predict runs/mine --epochs :120 --out labels.csv\n"
+            "  accord predict runs/mine --rule recommended\n"
+            "  accord predict runs/new --fitted rule.npz",
             "written",
         ),
         (score, "accord score runs/mine --rule majority --rule max-agreement", "scored"),
@@ -54,7 +62,17 @@ def show(record: RecordPath, as_json: Json = False) -> None:
 
 def predict(
     record: RecordPath,
-    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=RULE_HELP)] = "max-agreement",
+    rule: Annotated[
+        str | None,
+        typer.Option("--rule", metavar="NAME", help=RULE_HELP, show_default=DEFAULT),
+    ] = None,
+    fitted: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="instead of --rule: what `accord fit` learnt from other samples of these networks",
+        ),
+    ] = None,
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
@@ -70,17 +88,41 @@ def predict(
     Reads the record only: no network is loaded and no GPU is used.
     """
     from accord.api import open_record
-    from accord.rules import find_rule
 
-    chosen = find_rule(rule)
+    chosen = _named_rule(rule, fitted)
     numbers, span = parse_numbers(networks), parse_slice(epochs)
     opened = open_record(record, common=common, networks=numbers).select(epochs=span)
+    chosen = _recommended_rule(opened) if chosen is None else chosen
     prediction = opened.predict(chosen)
+    if prediction.note:
+        typer.echo(f"accord: {chosen.name}: {prediction.note}", err=True)
     if out is None:
         sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
     else:
         opened.save(prediction, out)
-        typer.echo(f"{out}: {len(prediction)} labels by {rule}", err=True)
+        typer.echo(f"{out}: {len(prediction)} labels by {chosen.name}", err=True)
+
+
+def _named_rule(rule: str | None, fitted: Path | None) -> "Rule | None":
+    """Return the rule that was asked for, before the record is read; None: the recommended one."""
+    from accord.rules import find_rule, load_rule
+
+    if fitted is None:
+        return None if rule == RECOMMENDED else find_rule(rule or DEFAULT)
+    if rule is not None:
+        raise ChoiceError(
+            f"--rule {rule} and --fitted {fitted} both name a rule; the file knows its own. "
+            "Leave one of them out."
+        )
+    return load_rule(fitted)
+
+
+def _recommended_rule(record: "Record") -> "Rule":
+    from accord.rules import find_rule
+
+    found = record.recommend()
+    typer.echo(f"accord: recommended: {found.rule}, as {found.reason}", err=True)
+    return find_rule(found.rule)
 
 
 def score(

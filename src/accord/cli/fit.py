@@ -1,0 +1,62 @@
+"""The command that fits a rule on one record, to predict others with."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accord.cli.arguments import (
+    Common,
+    Epochs,
+    Networks,
+    RecordPath,
+    parse_numbers,
+    parse_slice,
+)
+from accord.errors import ChoiceError
+
+EXAMPLE = (
+    "\b\nExample:\n"
+    "  accord fit runs/mine --out rule.npz\n"
+    "  accord predict runs/new --fitted rule.npz\n\n"
+    "Exit status: 0 written; 1 the record is missing, incomplete or damaged, or its votes do not "
+    "tell enough; 2 an argument is wrong."
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(epilog=EXAMPLE)(fit)
+
+
+def fit(
+    record: RecordPath,
+    out: Annotated[
+        Path, typer.Option(metavar="RULE.npz", help="the file to write", show_default=False)
+    ],
+    rule: Annotated[
+        str,
+        typer.Option("--rule", metavar="NAME", help="dawid-skene or weighted-agreement"),
+    ] = "dawid-skene",
+    networks: Networks = None,
+    epochs: Epochs = None,
+    common: Common = False,
+) -> None:
+    """Learn from RECORD how to weigh votes, to predict other samples with.
+
+    Needs no labels. Predict any record of the same networks at the same epochs with it, however
+    few samples that holds. RECORD should be of samples that the networks were not trained on.
+    """
+    if out.suffix != ".npz":
+        raise ChoiceError(f"{out}: what a rule learnt is kept in an .npz file")
+    from accord.api import open_record
+
+    numbers, span = parse_numbers(networks), parse_slice(epochs)
+    opened = open_record(record, common=common, networks=numbers).select(epochs=span)
+    fitted = opened.fit(rule)
+    fitted.save(out)
+    typer.echo(
+        f"{out}: {fitted.name}, learnt from {opened.networks} networks, {opened.epochs} epochs, "
+        f"{opened.samples} samples. Next: accord predict RECORD --fitted {out}",
+        err=True,
+    )

@@ -1,0 +1,205 @@
+"""A rule is fitted on one record and predicts others."""
+
+import numpy as np
+import pytest
+from voting import draw_rows
+
+from accord.api import Recorder, open_record
+from accord.cli.app import run
+from accord.rules import find_rule
+
+DRAWN = {"networks": 4, "accuracies": (0.4, 0.8, 0.9, 0.5), "turns": 0.8, "classes": 4}
+
+
+def write_rows(path, *, epochs=None, **options):
+    """Write drawn votes as recorders do; `epochs` says how many each network holds."""
+    rows = draw_rows(**(DRAWN | options))
+    labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
+    for number, said in enumerate(labels):
+        with Recorder(path, network=number, samples=rows.samples, classes=rows.classes) as recorder:
+            for row in said[: None if epochs is None else epochs[number]]:
+                recorder.record(row)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    return write_rows(tmp_path_factory.mktemp("fit") / "first")
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory):
+    return write_rows(tmp_path_factory.mktemp("fit") / "second", samples=90, seed=1)
+
+
+@pytest.fixture
+def accord(capsys):
+    """Run one command; return its exit status, what it printed and what it said."""
+
+    def call(*arguments):
+        status = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return call
+
+
+def labels_in(out):
+    return [int(line) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("rule", ["dawid-skene", "weighted-agreement"])
+def test_what_one_record_tells_predicts_another(accord, first, second, tmp_path, rule):
+    file = tmp_path / "rule.npz"
+    status, out, said = accord("fit", first, "--rule", rule, "--out", file)
+    assert (status, out) == (0, "")
+    assert f"{file}: {rule}, learnt from 4 networks, 4 epochs, 600 samples. " in said
+    assert f"Next: accord predict RECORD --fitted {file}" in said
+    status, out, said = accord("predict", second, "--fitted", file)
+    assert (status, said) == (0, "")
+    fitted = find_rule(rule).fit(open_record(first).rows)
+    assert labels_in(out) == fitted(open_record(second).rows).labels.tolist()
+    own = open_record(second).predict(rule).scores
+    assert not np.array_equal(own, fitted(open_record(second).rows).scores)
+
+
+def test_dawid_skene_is_fitted_unless_another_is_asked_for(accord, first, tmp_path):
+    assert accord("fit", first, "--out", tmp_path / "rule.npz")[0] == 0
+    with np.load(tmp_path / "rule.npz") as found:
+        assert str(found["rule"]) == "dawid-skene"
+
+
+def test_the_fitted_rule_is_named_where_its_labels_are_written(accord, first, second, tmp_path):
+    accord("fit", first, "--out", tmp_path / "rule.npz")
+    labels = tmp_path / "labels.npy"
+    chosen = ("--fitted", tmp_path / "rule.npz", "--out", labels)
+    status, out, said = accord("predict", second, *chosen)
+    assert (status, out) == (0, "")
+    assert said == f"{labels}: 90 labels by dawid-skene\n"
+
+
+def test_a_rule_is_fitted_on_some_networks_and_epochs(accord, first, second, tmp_path):
+    chosen = ("--networks", "2,0", "--epochs", "1:")
+    status, _, said = accord("fit", first, *chosen, "--out", tmp_path / "rule.npz")
+    assert status == 0
+    assert "2 networks, 3 epochs" in said
+    _, out, _ = accord("predict", second, *chosen, "--fitted", tmp_path / "rule.npz")
+    some = [open_record(path).select(networks=[2, 0], epochs=slice(1, None)).rows
+            for path in (first, second)]  # fmt: skip
+    assert labels_in(out) == find_rule("dawid-skene").fit(some[0])(some[1]).labels.tolist()
+
+
+def test_networks_of_unequal_length_are_cut_if_asked(accord, tmp_path):
+    path = write_rows(tmp_path / "unequal", epochs=(4, 3, 3, 4))
+    status, _, said = accord("fit", path, "--out", tmp_path / "rule.npz")
+    assert status == 1
+    assert "To take the epochs that all have: --common" in said
+    status, _, said = accord("fit", path, "--common", "--out", tmp_path / "rule.npz")
+    assert status == 0
+    assert "4 networks, 3 epochs" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"networks": 3}, "fitted on 4 networks; this record has 3"),
+        ({"accuracies": (0.9,) * 5}, "fitted on 4 epochs; this record has 5"),
+        ({"classes": 3}, "fitted on 4 classes; this record has 3"),
+    ],
+)
+def test_a_record_of_other_voters_is_refused(accord, first, tmp_path, options, words):
+    accord("fit", first, "--out", tmp_path / "rule.npz")
+    other = write_rows(tmp_path / "other", samples=60, **options)
+    status, out, said = accord("predict", other, "--fitted", tmp_path / "rule.npz")
+    assert (status, out) == (1, "")
+    assert f"accord: {other}: dawid-skene was {words}" in said
+    assert "only of the same networks and epochs" in said
+
+
+@pytest.mark.parametrize("rule", ["max-agreement", "majority", "oracle-best-epoch"])
+def test_a_rule_that_learns_nothing_is_refused_and_those_that_learn_are_named(
+    accord, first, tmp_path, rule
+):
+    status, out, said = accord("fit", first, "--rule", rule, "--out", tmp_path / "rule.npz")
+    assert (status, out) == (2, "")
+    assert f"{rule} learns nothing" in said
+    assert "Rules that learn: dawid-skene, weighted-agreement" in said
+    assert not (tmp_path / "rule.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["fit", "RECORD"], 2, "Missing option '--out'"),
+        (["fit", "RECORD", "--out", "rule.txt"], 2, "rule.txt: what a rule learnt is kept in an"),
+        (["fit", "RECORD", "--rule", "dawid", "--out", "r.npz"], 2, "Did you mean 'dawid-skene'?"),
+        (["fit", "RECORD", "--networks", "1", "--out", "r.npz"], 2, "and there is one"),
+        (["fit", "nowhere", "--out", "r.npz"], 1, "nowhere: no such file or folder"),
+        (["predict", "RECORD", "--fitted", "no.npz"], 1, "no.npz: not a readable .npz file"),
+        (["predict", "RECORD", "--fitted", "TEXT"], 1, "It is written by `accord fit`"),
+        (["predict", "RECORD", "--fitted", "LATER"], 1, "in form 2; this Accord reads form 1"),
+        (["predict", "RECORD", "--fitted", "TORN"], 1, "not a readable .npz file"),
+        (["fit", "RECORD", "--out", "TEXT/rule.npz"], 1, "rule.npz: cannot write"),
+        (["predict", "RECORD", "--fitted", "ARRAYS"], 1, "not what a rule learnt"),
+        (["predict", "RECORD", "--fitted", "MAJORITY"], 1, "'majority' learns anything"),
+        (["predict", "RECORD", "--fitted", "HALF"], 1, "needs weights; the file has none"),
+        (["predict", "RECORD", "--rule", "majority", "--fitted", "x.npz"], 2, "Leave one of them"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(accord, first, tmp_path, arguments, status, words):
+    files = {name: tmp_path / f"{name.lower()}.npz" for name in ("TEXT", "ARRAYS")}
+    files["TEXT"].write_text("label\n1\n")
+    np.savez(files["ARRAYS"], labels=np.zeros(3))
+    for name, rule in (("MAJORITY", "majority"), ("HALF", "weighted-agreement")):
+        files[name] = tmp_path / f"{name.lower()}.npz"
+        np.savez(files[name], rule=np.array(rule))
+    files["LATER"] = tmp_path / "later.npz"
+    later = {"rule": np.array("weighted-agreement"), "version": np.array(2)}
+    np.savez(files["LATER"], weights=np.ones(4), **later)
+    files["TORN"] = tmp_path / "torn.npz"
+    np.savez_compressed(files["TORN"], rule=np.array("weighted-agreement"), weights=np.ones(4))
+    whole = bytearray(files["TORN"].read_bytes())
+    at = whole.index(b"weights.npy") + len(b"weights.npy") + 30
+    whole[at : at + 8] = b"\xff" * 8
+    files["TORN"].write_bytes(whole)
+    files["TEXT/rule.npz"] = files["TEXT"] / "rule.npz"
+    given = [{"RECORD": first, **files}.get(argument, argument) for argument in arguments]
+    found, out, said = accord(*given)
+    assert (found, out) == (status, "")
+    assert words in said
+
+
+def test_the_name_of_the_file_is_looked_at_before_the_record(accord):
+    status, _, said = accord("fit", "nowhere", "--out", "rule.txt")
+    assert status == 2
+    assert "rule.txt: what a rule learnt is kept in an .npz file" in said
+
+
+def test_both_names_are_told_where_a_rule_and_a_file_are_given(accord, first):
+    _, _, said = accord("predict", first, "--rule", "single", "--fitted", "rule.npz")
+    assert "--rule single and --fitted rule.npz both name a rule" in said
+
+
+def test_the_recommended_rule_is_taken_and_told(accord, first):
+    found = open_record(first).recommend()
+    status, out, said = accord("predict", first, "--rule", "recommended")
+    assert status == 0
+    assert said == f"accord: recommended: {found.rule}, as {found.reason}\n"
+    assert found.rule == "dawid-skene"  # mistakes go one way
+    assert labels_in(out) == open_record(first).predict("dawid-skene").labels.tolist()
+
+
+def test_the_recommendation_is_for_the_networks_that_are_chosen(accord, first):
+    chosen = ("--rule", "recommended", "--networks", "1")
+    status, out, said = accord("predict", first, *chosen)
+    assert status == 0
+    assert said == "accord: recommended: max-agreement, as there is one network\n"
+    assert labels_in(out) == open_record(first).select(networks=[1]).predict().labels.tolist()
+
+
+def test_what_a_rule_has_to_say_is_told_on_standard_error(accord, first):
+    chosen = ("--rule", "weighted-agreement", "--networks", "1")
+    status, out, said = accord("predict", first, *chosen)
+    assert status == 0
+    assert said.startswith("accord: weighted-agreement: one network alone cannot tell")
+    assert len(labels_in(out)) == 600
