@@ -25,7 +25,13 @@ assert run(["--help"]) == 0
 
 @pytest.mark.parametrize(
     "statement",
-    ["import accord", HELP, "import accord; accord.Recorder", "import accord; accord.open"],
+    [
+        "import accord",
+        HELP,
+        "import accord; accord.Recorder",
+        "import accord; accord.open",
+        "import accord.experiments.remote",
+    ],
 )
 def test_nothing_heavy_is_loaded(statement):
     assert loaded_by(statement) == []

@@ -13,6 +13,8 @@ Each descends from `AccordError` and from the built-in that a caller would guess
     ├── StorageError         (OSError)            the disk or the object store refused
     ├── TrainingError        (RuntimeError)       a network cannot be trained on
     │   └── NotCapturable                         a step cannot be held in a CUDA graph
+    ├── ClusterError         (ConnectionError)    no cluster answers, or it lacks what is asked for
+    │   └── NodeUnfit                             a node lacks Accord, or does not see the run
     └── RecordError          (ValueError)
         ├── RecordMissing    (FileNotFoundError)  nothing there
         ├── NotARecord                            something else is there, or half a record
@@ -85,6 +87,14 @@ class TrainingError(AccordError, RuntimeError):
 
 class NotCapturable(TrainingError):
     """A network does something that a CUDA graph cannot hold; the readable loop can train it."""
+
+
+class ClusterError(AccordError, ConnectionError):
+    """A cluster cannot be reached, lacks what is asked for, or lost a task for good."""
+
+
+class NodeUnfit(ClusterError):
+    """A node of a cluster has no Accord, another one, or does not see the run's folder."""
 
 
 class RecordError(AccordError, ValueError):

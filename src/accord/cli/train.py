@@ -2,19 +2,27 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from accord.cli.arguments import Json, Networks, parse_numbers
 from accord.cli.progress import Bar
 from accord.errors import ChoiceError, ExtraMissing
 
+if TYPE_CHECKING:
+    from accord.training.run import RunResult
+    from accord.training.spec import Spec
+
+HERE: Final = "local"  # where `--ray` alone trains
 EXAMPLE = (
     "\b\nExample:\n"
     "  accord train examples/digits.toml --plan\n"
-    "  accord train examples/digits.toml --out runs/digits\n\n"
+    "  accord train examples/digits.toml --out runs/digits\n"
+    "  accord train examples/digits.toml --out /shared/digits --ray 10.0.0.1:6379\n\n"
     "Exit status: 0 trained; 1 the data are at fault, or a network could not be trained; "
     "2 the spec or an argument is wrong."
 )
@@ -22,7 +30,42 @@ EXAMPLE = (
 
 def add_to(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command(epilog=EXAMPLE)(train)
+    app.command(epilog=EXAMPLE, cls=RayCommand)(train)
+
+
+def settle_ray(arguments: list[str]) -> list[str]:
+    """Give `--ray` its value where none follows that looks like an address.
+
+    >>> settle_ray(["--ray", "a.toml"]), settle_ray(["--ray", "10.0.0.1:6379"])
+    (['--ray=local', 'a.toml'], ['--ray=10.0.0.1:6379'])
+    """
+    settled: list[str] = []
+    for argument in arguments:
+        if settled[-1:] != ["--ray"]:
+            settled.append(argument)
+        elif re.fullmatch(r"auto|local|ray://.+|[^-/\s][^/\s]*:\d+", argument):
+            settled[-1] = f"--ray={argument}"
+        else:
+            settled[-1:] = [f"--ray={HERE}", argument]
+    return [f"--ray={HERE}" if argument == "--ray" else argument for argument in settled]
+
+
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[ADDR]",
+        help="train on a Ray cluster: HOST:PORT or auto; alone, on this machine's cores",
+        show_default=False,
+    ),
+]
+
+
+class RayCommand(TyperCommand):
+    """A command whose `--ray` may stand without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, settle_ray(args))
 
 
 def train(
@@ -39,13 +82,23 @@ def train(
     listing: Annotated[
         bool, typer.Option("--list", help="name every reader, noise, network, loss …, and stop")
     ] = False,
+    ray: Ray = None,
+    gpus: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION",
+            help="of a GPU for each network; with --ray",
+            show_default="so that all train at once",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train the networks that SPEC.toml asks for, and record every epoch.
 
     Writes RUN/spec.toml, a record for each split (RUN/test, RUN/train), RUN/checkpoints and
     RUN/metrics.csv. Stopped and started again, it goes on where it was. Several processes may
-    share a run, each with networks of its own: --networks 0,1.
+    share a run, each with networks of its own: --networks 0,1. With --ray, each network is a task
+    of its own; RUN must lie where all machines of the cluster see it, and RUN/logs tells of each.
     """
     if importlib.util.find_spec("torch") is None:
         raise ExtraMissing("training needs torch: pip install 'accord[train]'")
@@ -55,8 +108,10 @@ def train(
         raise ChoiceError("name a spec: accord train SPEC.toml, or --list what it can name")
     elif plan:
         _plan(spec, out)
+    elif gpus is not None and ray is None:
+        raise ChoiceError("--gpus shares out a cluster: give --ray too")
     else:
-        _train(spec, out, parse_numbers(networks))
+        _train(spec, out, parse_numbers(networks), ray=ray, gpus=gpus)
 
 
 def _list(*, as_json: bool) -> None:
@@ -79,27 +134,53 @@ def _plan(path: Path, out: Path | None) -> None:
     typer.echo(plan_text(spec, plan_run(spec, folder), folder))
 
 
-def _train(path: Path, out: Path | None, networks: list[int] | None) -> None:
-    from accord.training.run import default_out, train_run
+def _train(
+    path: Path, out: Path | None, networks: list[int] | None, *, ray: str | None, gpus: float | None
+) -> None:
+    from accord.training.run import default_out
     from accord.training.spec import load_spec
 
     spec = load_spec(path)
     folder = out or default_out(spec)
+    chosen = {"source": path.read_text("utf-8"), "networks": networks}
     try:
-        with Bar("training") as bar:
-            source = path.read_text("utf-8")
-            result = train_run(spec, folder, source=source, networks=networks, progress=bar.moment)
+        if ray is None:
+            result = _train_here(spec, folder, **chosen)
+        else:
+            result = _train_on(ray, spec, folder, **chosen, gpus=gpus)
     except KeyboardInterrupt:
+        again = f" --out {out}" if out else ""
+        again += "" if ray is None else " --ray" if ray == HERE else f" --ray {ray}"
         typer.echo(
-            f"accord: stopped; what was recorded is safe. To go on: accord train {path}"
-            + (f" --out {out}" if out else ""),
+            f"accord: stopped; what was recorded is safe. To go on: accord train {path}{again}",
             err=True,
         )
         raise typer.Exit(130) from None
+    _tell(result, folder, spec.record.splits[0])
+
+
+def _train_here(spec: "Spec", out: Path, **options: Any) -> "RunResult":
+    from accord.training.run import train_run
+
+    with Bar("training") as bar:
+        return train_run(spec, out, **options, progress=bar.moment)
+
+
+def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResult":
+    from accord.experiments.remote import train_remotely
+
+    def say(text: str) -> None:
+        typer.echo(f"accord: {text}", err=True)
+
+    with Bar("training") as bar:
+        return train_remotely(spec, out, **options, address=address, progress=bar.moment, say=say)
+
+
+def _tell(result: "RunResult", folder: Path, split: str) -> None:
     for note in result.notes:
         typer.echo(f"accord: {note}", err=True)
     for number, why in result.failed.items():
         typer.echo(f"accord: network {number} was stopped: {why}", err=True)
-    typer.echo(f"{folder}: trained. Next: accord score {folder}/{spec.record.splits[0]}", err=True)
+    typer.echo(f"{folder}: trained. Next: accord score {folder}/{split}", err=True)
     if result.failed:
         raise typer.Exit(1)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -129,14 +129,21 @@ class Rows(ABC):
             )
 
     def select(
-        self, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
+        self,
+        networks: Sequence[int] | None = None,
+        epochs: slice | Sequence[int] | None = None,
+        samples: slice | None = None,
     ) -> "Rows":
-        """Return a view of some networks and some epochs, by position; epochs also from the end."""
+        """Return a view of some networks, some epochs and a range of samples, by position.
+
+        Epochs and samples may be counted from the end.
+        """
         chosen = range(self.networks) if networks is None else networks
         if isinstance(epochs, slice) or epochs is None:
             epochs = range(self.epochs)[epochs or slice(None)]
         counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in epochs)
-        return ChosenRows(self, tuple(chosen), tuple(counted))
+        rows = ChosenRows(self, tuple(chosen), tuple(counted))
+        return rows if samples is None else RangedRows(rows, samples)
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
         """Return the positions of networks given by their own numbers."""
@@ -243,6 +250,60 @@ class ChosenRows(Rows):
             [self._networks[network] for network in networks],
             [self._chosen_epochs[epoch] for epoch in epochs],
         )
+
+
+class RangedRows(Rows):
+    """A range of the samples of other rows, counted anew from 0."""
+
+    def __init__(self, rows: Rows, samples: slice) -> None:
+        self._range = range(rows.samples)[samples]
+        _check_range(rows.name, self._range, rows.samples)
+        self.name = rows.name
+        self.facts = _cut_facts(rows.facts, samples)
+        self.numbers = rows.numbers
+        self.epochs = rows.epochs
+        self.has_probabilities = rows.has_probabilities
+        self._rows = rows
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._rows.read_labels(networks, epochs, self._inside(samples))
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        return self._rows.read_probabilities(networks, epochs, self._inside(samples))
+
+    def told(self) -> tuple[Told, ...]:
+        """Return what was told of each network and its epochs."""
+        return self._rows.told()
+
+    def _inside(self, samples: slice) -> slice:
+        inside = self._range[samples]
+        return slice(inside.start, inside.stop, inside.step)
+
+
+def _cut_facts(facts: Facts, samples: slice) -> Facts:
+    def cut(values: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if values is None else values[samples]
+
+    return replace(
+        facts,
+        samples=len(range(facts.samples)[samples]),
+        truth=cut(facts.truth),
+        given=cut(facts.given),
+        ids=cut(facts.ids),
+    )
+
+
+def _check_range(name: str, chosen: range, samples: int) -> None:
+    if chosen.step != 1:
+        raise ChoiceError(f"{name}: samples are chosen by a range without steps; got {chosen}")
+    if not chosen:
+        raise ChoiceError(f"{name}: that choice leaves no sample; there are {samples}")
 
 
 def check_numbers(name: str, asked: Sequence[int], there: Collection[int]) -> None:

@@ -1,0 +1,18 @@
+#!/bin/bash
+# One network for each task of a Slurm array, all into one run on a shared file system.
+#   sbatch --array=0-4 examples/slurm_array.sh examples/digits.toml /shared/runs/digits
+# A task that was stopped goes on where it was when it is submitted again.
+#SBATCH --job-name=accord
+#SBATCH --cpus-per-task=4
+#SBATCH --gpus-per-task=1
+#SBATCH --ntasks=1
+#SBATCH --time=12:00:00
+#SBATCH --requeue
+set -euo pipefail
+
+spec=${1:?name a spec: sbatch --array=0-4 slurm_array.sh SPEC.toml RUN}
+run=${2:?name a folder that all machines see}
+: "${SLURM_ARRAY_TASK_ID:?submit as an array: sbatch --array=0-4 …}"
+
+export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
+exec accord train "$spec" --out "$run" --networks "$SLURM_ARRAY_TASK_ID"

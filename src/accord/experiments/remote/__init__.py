@@ -1,0 +1,6 @@
+"""Train and predict on the machines of a Ray cluster."""
+
+from accord.experiments.remote.aggregation import predict_remotely
+from accord.experiments.remote.training import train_remotely
+
+__all__ = ["predict_remotely", "train_remotely"]

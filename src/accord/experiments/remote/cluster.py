@@ -1,0 +1,177 @@
+"""A Ray cluster, to run tasks on; the only file that imports ray."""
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import accord
+from accord.errors import AccordError, ClusterError, ExtraMissing, NodeUnfit
+from accord.experiments.remote.shares import Node, Share
+
+LOCAL: Final = "local"
+REACH_SECONDS: Final = 10.0  # for an answer from a cluster's door
+
+Task = Any  # Ray's reference to what a task will return
+Plain = dict[str, Any]  # numbers, text and arrays alone: read before Accord is known to be there
+
+
+class Cluster:
+    """A Ray cluster; a context manager.
+
+    Starts one on this machine alone, or joins the one at `address`. If the calling program is
+    connected to one already, that one is used and left as it is.
+
+    Args:
+        address: None or "local" for this machine alone; "auto", "HOST:PORT" or "ray://HOST:PORT"
+            for a cluster.
+        ship: send this Accord along, for nodes that have its dependencies and not itself.
+
+    Raises:
+        ExtraMissing: ray is not installed.
+        ClusterError: nothing answers at the address.
+    """
+
+    def __init__(self, address: str | None = None, *, ship: bool = False) -> None:
+        self._ray = _import_ray()
+        self._mine = not self._ray.is_initialized()
+        self._tasks: list[Task] = []
+        if self._mine:
+            _join(self._ray, address or LOCAL, ship=ship)
+        self._work = self._ray.remote(_envelope())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for task in self._tasks:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.cancel(task, force=True)
+        if self._mine:
+            self._ray.shutdown()
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes that are alive."""
+        return [
+            Node(
+                name=node["NodeManagerHostname"],
+                cpus=node["Resources"].get("CPU", 0.0),
+                gpus=node["Resources"].get("GPU", 0.0),
+            )
+            for node in self._ray.nodes()
+            if node["Alive"]
+        ]
+
+    def start(
+        self, function: Callable[[Plain], Plain], given: Plain, *, share: Share, retries: int
+    ) -> Task:
+        """Start a function of Accord's, by its name, somewhere on the cluster.
+
+        If its worker or node dies it is started again, up to so many times.
+        """
+        options = {"num_cpus": share.cpus, "num_gpus": share.gpus, "max_retries": retries}
+        task = self._work.options(**options).remote(
+            accord.__version__, function.__module__, function.__name__, given
+        )
+        self._tasks.append(task)
+        return task
+
+    def wait(self, tasks: Sequence[Task], *, seconds: float | None = None) -> list[Task]:
+        """Return the tasks that have ended, as soon as one has or the time is over."""
+        done, _ = self._ray.wait(list(tasks), timeout=seconds, fetch_local=False)
+        return list(done)
+
+    def result(self, task: Task) -> Plain:
+        """Return what a task returned, or raise what it raised.
+
+        Raises:
+            AccordError: the task did.
+            NodeUnfit: the node has no Accord, or another one.
+            ClusterError: the task failed in a way not foreseen, or its worker died too often.
+        """
+        self._tasks.remove(task)
+        try:
+            node, version, result = self._ray.get(task)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, AccordError):
+                raise error.cause from error
+            raise ClusterError(f"{type(error.cause).__name__}: {error.cause}") from error
+        except self._ray.exceptions.RayError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise ClusterError(
+                f"its worker or node died: {lines[0] if lines else error}"
+            ) from error
+        _check_version(node, version)
+        return dict(result)
+
+
+def _check_version(node: str, version: str | None) -> None:
+    if version == accord.__version__:
+        return
+    has = "no accord" if version is None else f"accord {version}"
+    raise NodeUnfit(
+        f"{node}: has {has}; this is accord {accord.__version__}. Install it there: "
+        f"pip install accord=={accord.__version__}, or send it along with ship=True."
+    )
+
+
+def _envelope() -> Callable[[str, str, str, Plain], tuple[str, str | None, Plain]]:
+    # A nested function travels by value: on a node without Accord, one that is loaded by its
+    # name would fail before it could say so.
+    def work(version: str, home: str, name: str, given: Plain) -> tuple[str, str | None, Plain]:
+        import importlib
+        import platform
+
+        node = platform.node()
+        try:
+            there = str(importlib.import_module("accord").__version__)
+        except ImportError:
+            return node, None, {}
+        if there != version:
+            return node, there, {}
+        return node, there, getattr(importlib.import_module(home), name)(given)
+
+    return work
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported unless asked for
+    try:
+        import ray
+    except ImportError as error:
+        raise ExtraMissing("clusters need ray: pip install 'accord[ray]'") from error
+    return ray
+
+
+def _join(ray: Any, address: str, *, ship: bool) -> None:
+    if address != LOCAL:
+        _check_door(address)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address == LOCAL:
+        options["include_dashboard"] = False
+    if ship:
+        options["runtime_env"] = {"py_modules": [str(Path(accord.__file__).parent)]}
+    try:
+        ray.init(address=address, **options)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        raise ClusterError(
+            f"{address}: the cluster cannot be joined: {error} "
+            "Start one with `ray start --head` and name its HOST:PORT, or leave the address out."
+        ) from error
+
+
+def _check_door(address: str) -> None:
+    """Refuse an address that nothing listens at; Ray itself tries for many minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():  # "auto"
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(
+            f"{address}: no cluster answers there ({error}). Is it running, is it the address that "
+            "`ray start --head` printed, and may this machine reach it?"
+        ) from error

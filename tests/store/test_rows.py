@@ -1,0 +1,91 @@
+"""A range of samples looks like rows of its own."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recorded import CLASSES, SAMPLES, labels_of, write_record
+
+from accord.errors import ChoiceError, ProbabilitiesMissing
+from accord.store import ArrayRows, Facts, open_rows, pack_record
+from accord.store import rows as rows_module
+
+LABELS = np.arange(2 * 3 * 10, dtype=np.uint8).reshape(2, 3, 10)
+TABLES = np.arange(2 * 3 * 10 * 4).reshape(2, 3, 10, 4).astype(np.float16)
+FACTS = Facts(
+    samples=10,
+    classes=100,
+    truth=np.arange(10),
+    given=np.arange(10) + 1,
+    ids=np.arange(10) * 10,
+    class_names=("one",),
+)
+
+
+def rows(**options):
+    return ArrayRows(LABELS, FACTS, **options)
+
+
+def test_a_range_cuts_all_that_is_said_of_the_samples():
+    cut = rows().select(samples=slice(3, 7))
+    assert (cut.samples, cut.classes, cut.epochs, cut.numbers) == (4, 100, 3, (0, 1))
+    np.testing.assert_array_equal(cut.truth(), [3, 4, 5, 6])
+    np.testing.assert_array_equal(cut.facts.given, [4, 5, 6, 7])
+    np.testing.assert_array_equal(cut.facts.ids, [30, 40, 50, 60])
+    assert cut.facts.class_names == ("one",)
+    assert cut.told() == rows().told()
+    assert ArrayRows(LABELS, Facts(10, 100)).select(samples=slice(3)).facts.truth is None
+
+
+def test_a_range_is_read_from_its_start_and_goes_with_networks_and_epochs():
+    cut = rows(probabilities=TABLES).select([1], [-1, 0], slice(-4, None))
+    np.testing.assert_array_equal(
+        cut.read_labels([0], [0, 1], slice(1, 3)), LABELS[1:, [2, 0], 7:9]
+    )
+    np.testing.assert_array_equal(cut.read_probabilities([0], [1], slice(None)), TABLES[1:, :1, 6:])
+    assert cut.has_probabilities
+    with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
+        rows().select(samples=slice(2)).check_probabilities()
+
+
+@given(st.integers(0, 9), st.integers(1, 10), st.integers(1, 5))
+def test_the_blocks_of_a_range_are_those_samples(start, size, step):
+    cut = rows().select(samples=slice(start, start + size))
+    before = rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK
+    rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = 1, step
+    try:
+        blocks = list(cut.blocks())
+    finally:
+        rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = before
+    together = np.concatenate([block.values for block in blocks], axis=2)
+    np.testing.assert_array_equal(together, LABELS[:, :, start : start + size])
+    assert [block.start for block in blocks] == list(range(0, cut.samples, step))
+
+
+def test_a_range_of_a_range_is_a_range():
+    cut = rows().select(samples=slice(2, 8)).select(samples=slice(1, 3))
+    np.testing.assert_array_equal(cut.read_labels([0], [0], slice(None))[0, 0], [3, 4])
+    np.testing.assert_array_equal(cut.truth(), [3, 4])
+
+
+def test_stored_rows_have_ranges_too(tmp_path):
+    record = write_record(tmp_path / "record", truth=labels_of(9, 9))
+    pack_record(record, tmp_path / "packed")
+    for path in (record, tmp_path / "packed"):
+        cut = open_rows(path).select(samples=slice(30, None))
+        assert (cut.samples, cut.classes) == (SAMPLES - 30, CLASSES)
+        labels = cut.read_labels([1], [2], slice(None))[0, 0]
+        np.testing.assert_array_equal(labels, labels_of(1, 2)[30:])
+
+
+@pytest.mark.parametrize(
+    ("samples", "words"),
+    [
+        (slice(5, 5), "leaves no sample; there are 10"),
+        (slice(10, None), "leaves no sample; there are 10"),
+        (slice(0, 10, 2), "by a range without steps"),
+    ],
+)
+def test_no_samples_and_steps_are_refused(samples, words):
+    with pytest.raises(ChoiceError, match=words):
+        rows().select(samples=samples)
