@@ -56,6 +56,14 @@ def test_packing_keeps_everything(full, tmp_path, name):
     assert after.facts.split == "train"
 
 
+def test_probabilities_can_be_left_out(full, tmp_path):
+    pack_record(full, tmp_path / "labels.zip", labels_only=True)
+    before, after = open_rows(full), open_rows(tmp_path / "labels.zip")
+    assert not after.has_probabilities
+    np.testing.assert_array_equal(everything(after)[0], everything(before)[0])
+    assert after.told() == before.told()
+
+
 def test_single_rows_and_scattered_ones_are_read_from_a_packed_record(full, tmp_path):
     pack_record(full, tmp_path / "packed")
     before, after = open_rows(full), open_rows(tmp_path / "packed")

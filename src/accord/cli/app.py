@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from accord._version import __version__
-from accord.cli import audit, compare, make, read, train, watch
+from accord.cli import audit, compare, fit, make, read, reproduce, train, watch
 from accord.errors import AccordError, ChoiceError
 
 # Newer releases of typer carry their own copy of click, so its name depends on the release.
@@ -32,11 +32,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 read.add_to(app)
+fit.add_to(app)
 audit.add_to(app)
 make.add_to(app)
 train.add_to(app)
 watch.add_to(app)
 compare.add_to(app)
+reproduce.add_to(app)
 
 
 def _show_version(wanted: bool) -> None:

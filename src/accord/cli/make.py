@@ -121,6 +121,9 @@ def pack(
         ),
     ],
     common: Common = False,
+    labels_only: Annotated[
+        bool, typer.Option("--labels-only", help="leave probabilities out")
+    ] = False,
 ) -> None:
     """Rewrite RECORD as OUT: several times smaller, faster to read, no more rows.
 
@@ -129,7 +132,7 @@ def pack(
     from accord.store import pack_record
 
     with Bar("packing") as bar:
-        pack_record(record, out, common=common, progress=bar.samples)
+        pack_record(record, out, common=common, labels_only=labels_only, progress=bar.samples)
     typer.echo(f"{out}: written", err=True)
 
 

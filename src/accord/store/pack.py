@@ -30,30 +30,37 @@ def pack_record(
     out: str | os.PathLike[str],
     *,
     common: bool = False,
+    labels_only: bool = False,
     progress: Progress | None = None,
 ) -> None:
     """Write the record at `source` anew at `out`, smaller and faster to read.
 
     The packed record appears whole or not at all; `out` may end in `.zip`, which makes it
-    one file. A packed record takes no more rows; the source is left as it is.
+    one file. A packed record takes no more rows; the source is left as it is. With
+    `labels_only` probabilities, far larger than labels, are left out.
     """
-    write_packed(open_rows(source, common=common), out, progress=progress)
+    rows = open_rows(source, common=common)
+    write_packed(rows, out, labels_only=labels_only, progress=progress)
 
 
 def write_packed(
-    rows: Rows, out: str | os.PathLike[str], *, progress: Progress | None = None
+    rows: Rows,
+    out: str | os.PathLike[str],
+    *,
+    labels_only: bool = False,
+    progress: Progress | None = None,
 ) -> None:
     """Write any rows as a packed record."""
     target = open_place(out)
     _check_free(out)
     if isinstance(target, Bucket):
         with tempfile.TemporaryDirectory() as scratch:
-            _build(rows, Path(scratch), progress)
+            _build(rows, Path(scratch), progress, labels_only=labels_only)
             target.upload(Path(scratch), last=layout.ROOT)
         return
     path = Path(target.name)
     with _scratch_beside(path) as scratch:
-        _build(rows, scratch, progress)
+        _build(rows, scratch, progress, labels_only=labels_only)
         if path.suffix == ".zip":
             archive = scratch / "record.zip"
             _zip(scratch, archive)
@@ -84,7 +91,7 @@ def _scratch_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _build(rows: Rows, folder: Path, progress: Progress | None) -> None:
+def _build(rows: Rows, folder: Path, progress: Progress | None, *, labels_only: bool) -> None:
     place = Folder(folder)
     write_facts(place, rows.facts)
     samples = min(rows.samples, LABELS_PER_CHUNK // min(rows.epochs, EPOCHS_PER_CHUNK))
@@ -93,7 +100,7 @@ def _build(rows: Rows, folder: Path, progress: Progress | None) -> None:
         labels[:, :, block.where] = block.values
         if progress is not None:
             progress(block.stop, rows.samples)
-    if rows.has_probabilities:
+    if rows.has_probabilities and not labels_only:
         samples = min(rows.samples, max(1, LABELS_PER_CHUNK // (rows.classes * 8)))
         probabilities = _create_array(folder, layout.PROBABILITIES, rows, samples=samples)
         for block in rows.probability_blocks():

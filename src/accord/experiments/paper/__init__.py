@@ -1,0 +1,23 @@
+"""Every table and figure of the paper by name: how it is trained, measured and set beside ours."""
+
+from accord.experiments.paper.protocols import SCALES, Cell, build_spec
+from accord.experiments.paper.results import Result, Row, load_results, result_text, write_summary
+from accord.experiments.paper.runner import reproduce
+from accord.experiments.paper.status import status_of
+from accord.experiments.paper.targets import Target, all_targets, find_targets
+
+__all__ = [
+    "SCALES",
+    "Cell",
+    "Result",
+    "Row",
+    "Target",
+    "all_targets",
+    "build_spec",
+    "find_targets",
+    "load_results",
+    "reproduce",
+    "result_text",
+    "status_of",
+    "write_summary",
+]

@@ -1,0 +1,183 @@
+"""How every cell is trained, at each scale: from a table of settings to a spec."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from accord.errors import ChoiceError, SourceError
+from accord.training.spec import Spec
+
+NOISES: Final = {"sym": "symmetric", "asym": "asymmetric", "native": "none", "clean": "none"}
+IN_WORDS: Final = {
+    "sym": "{} % symmetric noise",
+    "asym": "{} % asymmetric noise",
+    "native": "{} % of the labels wrong",
+    "clean": "clean labels",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting of the paper: data, noise, and what is done differently."""
+
+    data: str  # a key of the table of data
+    noise: str  # "sym", "asym", "native" or "clean"
+    rate: int  # percent
+    variant: str | None = None  # a key of the table of variants
+    per_class: int | None = None  # train on so many samples of each class
+
+    @property
+    def says(self) -> str:
+        """The setting in words."""
+        words = [sources()[self.data].name, IN_WORDS[self.noise].format(self.rate)]
+        if self.variant is not None:
+            words.append(protocols()["variant"][self.variant]["says"])
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is spent on a cell."""
+
+    name: str
+    says: str
+    gpu: bool
+    repetitions: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set: where it is looked for, and where it comes from."""
+
+    name: str
+    folder: str
+    comes_from: str
+    text: bool
+
+
+@cache
+def protocols() -> dict[str, Any]:
+    """Return the table of settings that comes with Accord."""
+    return tomllib.loads(files(__package__).joinpath("protocols.toml").read_text("utf-8"))
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Return the data sets, by name."""
+    return {
+        name: Source(one["name"], one["folder"], one["from"], one.get("text", False))
+        for name, one in protocols()["data"].items()
+    }
+
+
+def _scales() -> dict[str, Scale]:
+    return {
+        name: Scale(name, one["says"], one["gpu"], one["repetitions"])
+        for name, one in protocols()["scale"].items()
+    }
+
+
+SCALES: Final = _scales()
+
+
+def build_spec(cell: Cell, scale: str, *, seed: int = 0) -> Spec:
+    """Return what a cell trains at a scale; its paths are inside the folder of the data.
+
+    Raises:
+        ChoiceError: the cell cannot be had at that scale.
+
+    >>> build_spec(Cell("cifar10", "sym", 40), "paper").train.network
+    'densenet121'
+    """
+    parts: dict[str, dict[str, Any]] = {
+        "data": {},
+        "noise": _noise_of(cell, scale),
+        "train": {},
+        "record": {"probabilities": True},
+    }
+    for layer in _layers(cell, scale):
+        for part, settings in parts.items():
+            settings.update(layer.get(part, {}))
+    if cell.per_class is not None:
+        parts["data"]["per_class"] = cell.per_class
+    parts["train"]["seed"] = seed
+    return Spec.model_validate({"name": _name_of(cell, scale), **parts})
+
+
+def _layers(cell: Cell, scale: str) -> list[dict[str, Any]]:
+    """Return the settings that apply, the more particular ones later."""
+    table = protocols()
+    variant = table["variant"][cell.variant] if cell.variant else {}
+    if scale == "stand-in":
+        if variant.get("stand-in") is False:
+            raise ChoiceError(f"{cell.says}: there is no stand-in for that")
+        return [table["scale"][scale], variant, variant.get(scale, {})]
+    data = table["data"][cell.data]
+    if data.get("text"):
+        if scale not in table["text"]:
+            raise ChoiceError(f"{cell.says}: texts have the scales paper and quick, not {scale}")
+        common = [{"train": {"networks": 5}}, table["text"][scale]]
+    else:
+        common = [table["scale"][scale]]
+    place = {"data": {**data["read"], "path": data["folder"]}}
+    return [*common, place, data, data.get(scale, {}), variant, variant.get(scale, {})]
+
+
+def _noise_of(cell: Cell, scale: str) -> dict[str, Any]:
+    kind = NOISES[cell.noise]
+    if scale == "stand-in" and cell.noise == "native":
+        kind = "symmetric"  # the digits have no wrong labels of their own
+    return {"kind": kind} if kind == "none" else {"kind": kind, "rate": cell.rate / 100}
+
+
+def _name_of(cell: Cell, scale: str) -> str:
+    words = [cell.data if scale != "stand-in" else "digits", f"{cell.noise}{cell.rate}"]
+    if cell.variant:
+        words.append(cell.variant)
+    if cell.per_class:
+        words.append(f"{cell.per_class}-per-class")
+    return "-".join(words)
+
+
+def place_spec(spec: Spec, folder: Path) -> Spec:
+    """Return a spec whose paths lead into the folder of the data."""
+    data, train = spec.data.model_dump(), spec.train.model_dump()
+    if spec.data.path is not None:
+        data["path"] = str(folder / spec.data.path)
+    if spec.train.pretrained is not None:
+        train["pretrained"] = str(folder / spec.train.pretrained)
+    name = spec.train.network.removeprefix("transformers:")
+    if name != spec.train.network and (folder / name).exists():
+        train["network"] = f"transformers:{folder / name}"
+    asked = spec.model_dump() | {"data": data, "train": train}
+    return Spec.model_validate(asked)
+
+
+def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
+    """Refuse a spec whose data are not in the folder, and say where they come from.
+
+    Raises:
+        SourceError: data or weights are missing.
+    """
+    missing = missing_data(spec, folder)
+    if missing is None:
+        return
+    if missing == spec.data.path:
+        source = sources()[cell.data]
+        raise SourceError(
+            f"{folder / missing}: {source.name} is not there. It comes from {source.comes_from}. "
+            "Put it there, or name another folder with --data."
+        )
+    raise SourceError(
+        f"{folder / missing}: {cell.says} starts from these weights, and they are not there. "
+        "Put them there, or name another folder with --data."
+    )
+
+
+def missing_data(spec: Spec, folder: Path) -> str | None:
+    """Return what of a spec's data and weights is not in the folder, or None."""
+    needed = [one for one in (spec.data.path, spec.train.pretrained) if one is not None]
+    return next((one for one in needed if not (folder / one).exists()), None)

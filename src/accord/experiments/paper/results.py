@@ -1,0 +1,191 @@
+"""What came out of a target: the paper's numbers beside ours, as JSON and as tables."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from accord.errors import SourceError
+from accord.experiments.paper.protocols import SCALES
+from accord.experiments.paper.targets import Target
+from accord.store.places import Folder
+
+FORMAT: Final = 1
+SUMMARY: Final = "results.md"
+THOUGHT: Final = "thought"  # the scale of what trains no network
+STAND_IN: Final = "stand-in"
+SCALES_KEPT: Final = (*SCALES, THOUGHT)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: accuracies in percent."""
+
+    ours: float
+    standard_error: float | None  # of ours over repetitions; None for one
+    values: tuple[float, ...]  # ours, by repetition
+    paper: float | None = None
+    paper_error: float | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        return None if self.paper is None else self.ours - self.paper
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of one target at one scale."""
+
+    target: str
+    says: str
+    scale: str
+    repetitions: int
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    numbers: Mapping[str, Any] | None = None  # what a figure shows
+    runs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # role -> runs, by repetition
+    machine: str | None = None  # that trained
+    seconds: float | None = None  # of training, all runs together
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the paper's data were trained on, so that a difference means something."""
+        return self.scale != STAND_IN
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON holds it; accuracies in percent."""
+        rows = {}
+        for name, row in self.rows.items():
+            rows[name] = {key: value for key, value in asdict(row).items() if value is not None}
+            if self.comparable and row.difference is not None:
+                rows[name]["difference"] = row.difference
+        facts = {key: value for key, value in vars(self).items() if value is not None}
+        return {"format": FORMAT, **facts, "rows": rows, "runs": dict(self.runs)}
+
+
+def row_of(values: Sequence[float], published: Sequence[float] = ()) -> Row:
+    """Sum up the repetitions of one row, beside what the paper says.
+
+    >>> row_of([89.0, 91.0], [90.0, 0.1])
+    Row(ours=90.0, standard_error=1.0, values=(89.0, 91.0), paper=90.0, paper_error=0.1)
+    """
+    count, mean = len(values), sum(values) / len(values)
+    error = None
+    if count > 1:
+        error = math.sqrt(sum((one - mean) ** 2 for one in values) / (count - 1) / count)
+    paper, paper_error = (*published, None, None)[:2]
+    return Row(mean, error, tuple(values), paper, paper_error)
+
+
+def result_path(out: Path, target: str, scale: str) -> Path:
+    """Return where a result is kept, without its ending."""
+    return out / target / scale
+
+
+def save_result(result: Result, out: Path) -> None:
+    """Keep a result as JSON and as a table in Markdown."""
+    path = result_path(out, result.target, result.scale)
+    place = Folder(path.parent)
+    place.put(f"{path.name}.json", json.dumps(result.as_json(), indent=1).encode() + b"\n")
+    place.put(f"{path.name}.md", (result_text(result) + "\n").encode())
+
+
+def load_result(out: Path, target: str, scale: str) -> Result | None:
+    """Return a result that was kept, or None.
+
+    Raises:
+        SourceError: a file is there that is no result, or of a form this Accord does not know.
+    """
+    path = result_path(out, target, scale).with_suffix(".json")
+    if not path.exists():
+        return None
+    try:
+        facts = json.loads(path.read_text("utf-8"))
+        form = facts.pop("format")
+        if form == FORMAT:
+            for row in facts["rows"].values():
+                row.pop("difference", None)
+            rows = {name: _row(row) for name, row in facts.pop("rows").items()}
+            return Result(**facts, rows=rows)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SourceError(
+            f"{path}: not a result that can be read ({error}). Remove it, or give another --out."
+        ) from error
+    raise SourceError(
+        f"{path}: a result in form {form}; this Accord reads form {FORMAT}. "
+        "Remove it, or give another --out."
+    )
+
+
+def _row(facts: dict[str, Any]) -> Row:
+    error = facts.pop("standard_error", None)
+    return Row(standard_error=error, values=tuple(facts.pop("values")), **facts)
+
+
+def load_results(out: Path, targets: Iterable[Target], scales: Iterable[str]) -> list[Result]:
+    """Return all results that were kept, target by target."""
+    names = list(scales)
+    found = (load_result(out, target.name, scale) for target in targets for scale in names)
+    return [result for result in found if result is not None]
+
+
+def result_text(result: Result) -> str:
+    """Return a table in Markdown, under a line that says what it is."""
+    count = result.repetitions
+    head = [
+        f"{result.target}: {result.says}",
+        f"scale {result.scale}, {count} repetition{'s' if count != 1 else ''}{_effort(result)}",
+    ]
+    if not result.comparable:
+        head.append("digits stand in for the paper's data: compare the order of the rows alone")
+    if not result.rows:
+        return "\n".join(head)
+    head.append("")
+    cells = [("", "paper", "ours", "difference")]
+    cells += [_cells(name, row, result.comparable) for name, row in result.rows.items()]
+    widths = [max(len(row[column]) for row in cells) for column in range(4)]
+    lines = [_line(row, widths) for row in cells]
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([*head, lines[0], rule, *lines[1:]])
+
+
+def _effort(result: Result) -> str:
+    effort = "" if result.machine is None else f", {result.machine}"
+    if result.seconds is not None:
+        effort += f", {result.seconds / 60:.1f} minutes of training"
+    return effort
+
+
+def _cells(name: str, row: Row, comparable: bool) -> tuple[str, str, str, str]:
+    paper = "" if row.paper is None else _number(row.paper, row.paper_error, 1)
+    known = comparable and row.difference is not None
+    difference = f"{row.difference:+.1f}" if known else ""
+    return name, paper, _number(row.ours, row.standard_error, 2), difference
+
+
+def _number(value: float, error: float | None, digits: int) -> str:
+    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (
+        cell.ljust(width) if place == 0 else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "| " + " | ".join([first, *rest]) + " |"
+
+
+def write_summary(results: Sequence[Result], out: Path) -> None:
+    """Keep all results that have rows as one page in Markdown."""
+    lines = ["# Reproduced", "", "Accuracies in percent, the paper's beside ours.", ""]
+    lines += ["| target | scale | repetitions | row | paper | ours | difference |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for result in results:
+        for name, row in result.rows.items():
+            if row.paper is not None or name == "max-agreement":
+                _, paper, ours, difference = _cells(name, row, result.comparable)
+                about = f"{result.target} | {result.scale} | {result.repetitions}"
+                lines.append(f"| {about} | {name} | {paper} | {ours} | {difference} |")
+    Folder(out).put(SUMMARY, ("\n".join(lines) + "\n").encode())

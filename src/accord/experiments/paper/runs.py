@@ -1,0 +1,143 @@
+"""The runs of targets: one folder each, shared by all targets that train the same."""
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from accord.api import Record, open_record
+from accord.errors import ChoiceError, TrainingError
+from accord.experiments.paper.protocols import (
+    SCALES,
+    Cell,
+    build_spec,
+    check_data,
+    place_spec,
+)
+from accord.store.places import Folder
+from accord.training.plan import recorded_moments
+from accord.training.run import Progress, RunResult, train_run
+from accord.training.spec import RecordSpec, Spec, members_of
+from accord.training.spec_text import dump_spec
+
+Trainer = Callable[[Spec, Path, Progress | None], RunResult]
+EFFORT: Final = "effort.json"  # who trained a run, and how long
+
+
+def train_here(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
+    """Train on this machine."""
+    return train_run(spec, out, source=dump_spec(spec), progress=progress)
+
+
+def train_with_ray(address: str) -> Trainer:
+    """Return what trains over a Ray cluster, a task for each network."""
+    from accord.experiments.remote import train_remotely
+
+    def train(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
+        return train_remotely(spec, out, source=dump_spec(spec), address=address, progress=progress)
+
+    return train
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where targets are reproduced, and by what means."""
+
+    out: Path  # results, and runs below
+    data: Path  # the folder of the data
+    train: Trainer = train_here
+    progress: Progress | None = None
+    starting: Callable[[str], None] | None = None  # told a few words before each run
+    on_cpu: bool = False  # train without a GPU what wants one
+
+
+def run_folder(out: Path, spec: Spec) -> Path:
+    """Return where a run lies: by what it asks, wherever its data are."""
+    return out / "runs" / run_name(spec)
+
+
+def run_name(spec: Spec) -> str:
+    """Return a run's name: its spec's, and a digest of all that its labels follow from."""
+    record = RecordSpec(every=spec.record.every)
+    return f"{spec.name}-{spec.model_copy(update={'record': record}).digest()}"
+
+
+def find_record(folder: Path, split: str = "test") -> Path | None:
+    """Return a run's record, as it was recorded or packed."""
+    for name in (split, f"{split}.zip"):
+        if (folder / name).exists():
+            return folder / name
+    return None
+
+
+def moments_left(spec: Spec, folder: Path) -> int:
+    """Return how many moments of a run are not recorded yet, over all its networks."""
+    record = find_record(folder)
+    networks = sum(member.members for member in members_of(spec))
+    moments = round(spec.train.epochs / spec.record.every)
+    there = {} if record is None else recorded_moments(record)
+    return max(0, networks * moments - sum(there.values()))
+
+
+def settle_scale(scale: str, *, on_cpu: bool = False) -> str:
+    """Return the scale that this machine can train: without a GPU, quick becomes a stand-in.
+
+    Raises:
+        ChoiceError: the scale wants a GPU, and there is none.
+    """
+    if not SCALES[scale].gpu or on_cpu or torch.cuda.is_available():
+        return scale
+    if scale == "quick":
+        return "stand-in"
+    raise ChoiceError(
+        f"the scale {scale} wants a GPU, and there is none: {SCALES[scale].says}. "
+        "Without one there is --scale stand-in; --on-cpu trains it here all the same, for days."
+    )
+
+
+def records_of(
+    cells: dict[str, Cell], scale: str, seed: int, workshop: Workshop
+) -> tuple[dict[str, Record], dict[str, Spec]]:
+    """Return the record of each cell, trained if need be, and what was asked."""
+    specs = {role: build_spec(cell, scale, seed=seed) for role, cell in cells.items()}
+    return {role: _record(cells[role], specs[role], workshop) for role in cells}, specs
+
+
+def _record(cell: Cell, spec: Spec, workshop: Workshop) -> Record:
+    folder = run_folder(workshop.out, spec)
+    if moments_left(spec, folder):
+        check_data(cell, spec, workshop.data)
+        if workshop.starting is not None:
+            workshop.starting(f"{spec.name}, seed {spec.train.seed}:")
+        _train(place_spec(spec, workshop.data), folder, workshop)
+    return open_record(find_record(folder) or folder / "test")
+
+
+def _train(spec: Spec, folder: Path, workshop: Workshop) -> None:
+    start = time.monotonic()
+    result = workshop.train(spec, folder, workshop.progress)
+    if result.failed:
+        number, why = next(iter(result.failed.items()))
+        raise TrainingError(f"{folder}: network {number} was stopped: {why}")
+    before = effort_of(folder).get("seconds", 0.0)
+    effort = {"machine": machine_name(), "seconds": before + time.monotonic() - start}
+    Folder(folder).put(EFFORT, json.dumps(effort).encode())
+
+
+def effort_of(folder: Path) -> dict[str, Any]:
+    """Return what is known of a run's training: machine and seconds."""
+    data = Folder(folder).get(EFFORT) if folder.exists() else None
+    found: dict[str, Any] = {} if data is None else json.loads(data)
+    return found
+
+
+def machine_name() -> str:
+    """Return the GPU's name, or the processor's kind."""
+    if torch.cuda.is_available():
+        return f"one {torch.cuda.get_device_name()}"
+    return f"{torch.get_num_threads()} cores, {platform.machine()}"

@@ -1,0 +1,40 @@
+import pytest
+from one_thread import one_thread  # noqa: F401 -- for every test here
+
+from accord.experiments.paper.protocols import protocols
+from accord.experiments.paper.runs import Workshop, train_here
+
+SMALL = {
+    "networks": 3,
+    "network": "mlp",
+    "epochs": 4,
+    "batch": 64,
+    "optimizer": {"lr": 0.1, "momentum": 0.9},
+}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Train stand-ins in a second."""
+    monkeypatch.setitem(protocols()["scale"]["stand-in"], "train", SMALL)
+
+
+class Trainer:
+    """Trains here, and counts."""
+
+    def __init__(self):
+        self.trained = []
+
+    def __call__(self, spec, out, progress):
+        self.trained.append(out.name)
+        return train_here(spec, out, progress)
+
+
+@pytest.fixture
+def trainer():
+    return Trainer()
+
+
+@pytest.fixture
+def workshop(tmp_path, trainer):
+    return Workshop(tmp_path / "out", tmp_path / "data", trainer)

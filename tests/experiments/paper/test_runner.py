@@ -1,0 +1,313 @@
+"""What is missing is trained, nothing twice, and the paper's numbers stand beside ours."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import accord
+from accord.errors import ChoiceError, SourceError, SpecError, TrainingError
+from accord.experiments.paper import (
+    Cell,
+    Row,
+    all_targets,
+    build_spec,
+    load_results,
+    reproduce,
+    result_text,
+    status_of,
+    write_summary,
+)
+from accord.experiments.paper.results import SCALES_KEPT, load_result, row_of, save_result
+from accord.experiments.paper.runs import (
+    moments_left,
+    run_folder,
+    run_name,
+    settle_scale,
+    train_here,
+    train_with_ray,
+)
+from accord.store.pack import pack_record
+from accord.training.run import RunResult
+
+CELL = all_targets()["table1/cifar10/sym/40"]
+
+
+def run(target, workshop, **more):
+    return reproduce(target, workshop, scale="stand-in", **more)
+
+
+def test_the_rows_are_the_records_scores_beside_the_papers(workshop, trainer):
+    result = run(CELL, workshop)
+    (name,) = trainer.trained
+    record = accord.open(workshop.out / "runs" / name / "test")
+    for score in record.score():
+        assert result.rows[score.rule].ours == 100 * score.accuracy
+    assert result.rows["max-agreement"].paper == 90.0
+    assert result.rows["probability-average"].paper_error is None
+    assert result.rows["dawid-skene"].paper is None
+    assert result.runs == {"noisy": [name]}
+    assert result.seconds > 0
+    assert "cores" in result.machine
+
+
+def test_nothing_is_done_twice(workshop, trainer):
+    first = run(CELL, workshop)
+    assert run(CELL, workshop) == first
+    (workshop.out / CELL.name / "stand-in.json").unlink()
+    assert run(CELL, workshop).rows == first.rows
+    assert len(trainer.trained) == 1
+
+
+def test_targets_that_train_the_same_share_their_runs(workshop, trainer):
+    run(all_targets()["figure5/cifar10/sym/40"], workshop)
+    run(CELL, workshop)
+    assert len(trainer.trained) == 2  # the noisy run, and the clean subset's
+    assert len(set(trainer.trained)) == 2
+
+
+def test_an_interrupted_target_goes_on_where_it_was(workshop):
+    def stop_after(moments):
+        def count(*_):
+            nonlocal moments
+            moments -= 1
+            if moments == 0:
+                raise KeyboardInterrupt
+
+        return count
+
+    undisturbed = run(CELL, replace(workshop, out=workshop.out / "undisturbed"))
+    with pytest.raises(KeyboardInterrupt):
+        run(CELL, replace(workshop, progress=stop_after(6)))
+    folder = run_folder(workshop.out, build_spec(CELL.cells["noisy"], "stand-in"))
+    assert moments_left(build_spec(CELL.cells["noisy"], "stand-in"), folder) == 12 - 6
+    assert status_of(CELL, "stand-in", out=workshop.out, data=workshop.data).word == "partly"
+    assert run(CELL, workshop).rows == undisturbed.rows
+
+
+def test_repetitions_differ_and_are_summed_up(workshop, trainer):
+    result = run(CELL, workshop, repetitions=2)
+    assert len(set(trainer.trained)) == result.repetitions == 2
+    row = result.rows["single"]
+    assert row.values[0] != row.values[1]
+    assert row.ours == pytest.approx(np.mean(row.values))
+    assert row.standard_error == pytest.approx(np.std(row.values, ddof=1) / np.sqrt(2))
+    assert run(CELL, workshop, repetitions=1) == result
+    assert len(run(CELL, workshop, repetitions=3).rows["majority"].values) == 3
+    assert len(trainer.trained) == 3
+
+
+def test_a_packed_record_serves_as_well(workshop, trainer):
+    first = run(CELL, workshop)
+    folder = workshop.out / "runs" / trainer.trained[0]
+    pack_record(folder / "test", folder / "test.zip")
+    shutil.rmtree(folder / "test")
+    (workshop.out / CELL.name / "stand-in.json").unlink()
+    assert run(CELL, workshop).rows == first.rows
+    assert len(trainer.trained) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("table3/hyper-ensemble/sym/20", {"original", "max-agreement"}),
+        ("table3/batch-ensemble/sym/20", {"original", "max-agreement"}),
+        ("table5/tinyimagenet/sym/40", {"elr", "elr-ensemble", "elr-max-agreement"}),
+        ("table6/adversarial-network", {"single", "ensemble", "max-agreement"}),
+        ("table2/cifar10/sym/40", {"rog", "consensus", "npc", "max-agreement"}),
+    ],
+)
+def test_each_table_has_its_own_rows(name, rows, workshop):
+    result = run(all_targets()[name], workshop)
+    assert result.rows.keys() == rows
+    assert all(row.paper is not None and 0 < row.ours <= 100 for row in result.rows.values())
+
+
+def test_ensembles_are_measured_as_their_authors_do(workshop, trainer):
+    for name, own in (("batch-ensemble", "probability-average"), ("hyper-ensemble", "majority")):
+        result = run(all_targets()[f"table3/{name}/sym/20"], workshop)
+        record = accord.open(workshop.out / "runs" / trainer.trained[-1] / "test")
+        assert record.networks == 4
+        assert result.rows["original"].ours == 100 * record.score([own])[0].accuracy
+
+
+def test_the_single_network_of_an_ablation_is_the_best_one(workshop, trainer):
+    result = run(all_targets()["table6/adversarial-network"], workshop)
+    record = accord.open(workshop.out / "runs" / trainer.trained[0] / "test")
+    each = record.score(["single"])[0].per_network
+    assert result.rows["single"].ours == 100 * max(each)
+
+
+def test_ensemble_sizes_are_tried_up_to_all_networks(workshop, trainer):
+    rows = run(all_targets()["table4/cifar10/sym/40"], workshop).rows
+    record = accord.open(workshop.out / "runs" / trainer.trained[0] / "test")
+    sweep = record.by_networks("max-agreement")
+    assert record.networks == 8
+    assert rows["max-agreement-5"].ours == pytest.approx(100 * sweep.mean[4])
+    assert rows["max-agreement-opt"].ours == pytest.approx(100 * max(sweep.mean))
+    assert rows["max-agreement-networks"].ours == int(np.argmax(sweep.mean)) + 1
+    assert rows["majority-opt"].paper == 84.2
+
+
+@pytest.mark.parametrize(
+    "name", ["figure2/cifar10/asym/20", "figure3/cifar10/sym/60", "figure8/cifar100"]
+)
+def test_figures_keep_their_numbers_and_are_drawn(name, workshop, trainer):
+    target = all_targets()[name]
+    result = run(target, workshop)
+    path = workshop.out / name / "stand-in"
+    assert path.with_suffix(".svg").read_text("utf-8").startswith("<?xml")
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(path.with_suffix(".json").read_text("utf-8"))["numbers"] == result.numbers
+    path.with_suffix(".svg").unlink()
+    run(target, workshop)
+    assert path.with_suffix(".svg").exists()
+    assert len(trainer.trained) == len(set(trainer.trained))
+
+
+def test_few_samples_are_few_in_a_stand_in_too(workshop, trainer):
+    run(all_targets()["figure8/cifar100"], workshop)
+    assert [name.split("-per-class")[0].rpartition("-")[2] for name in trainer.trained] == [
+        "10",
+        "25",
+        "50",
+        "100",
+    ]
+
+
+@pytest.mark.parametrize("name", ["figure9"])
+def test_what_trains_no_network_is_drawn(name, workshop, trainer):
+    result = reproduce(all_targets()[name], workshop, scale="paper")
+    assert result.numbers
+    assert (workshop.out / name / "thought.svg").exists()
+    assert trainer.trained == []
+    assert (
+        status_of(all_targets()[name], "quick", out=workshop.out, data=workshop.data).word == "done"
+    )
+
+
+def test_a_network_that_was_stopped_is_named(workshop):
+    def fail(spec, out, progress):
+        return RunResult(out, {1: "the loss became nan"})
+
+    with pytest.raises(TrainingError, match=r"network 1 was stopped: the loss became nan"):
+        run(CELL, replace(workshop, train=fail))
+
+
+def test_missing_data_stop_before_training(workshop, trainer):
+    cell = replace(CELL)
+    with pytest.raises(SourceError, match="CIFAR-10 is not there"):
+        reproduce(cell, replace(workshop, on_cpu=True), scale="paper")
+    assert trainer.trained == []
+
+
+def test_without_a_gpu_quick_is_a_stand_in_and_the_rest_is_refused(monkeypatch, workshop):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert settle_scale("quick") == settle_scale("stand-in") == "stand-in"
+    assert settle_scale("quick", on_cpu=True) == "quick"
+    for scale in ("paper", "medium"):
+        with pytest.raises(ChoiceError, match=f"{scale} wants a GPU, and there is none"):
+            reproduce(CELL, workshop, scale=scale)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert settle_scale("paper") == "paper"
+    assert settle_scale("quick") == "quick"
+
+
+def test_results_of_other_runs_under_the_same_name_are_refused(workshop):
+    result = run(CELL, workshop)
+    save_result(replace(result, runs={"noisy": ["digits-sym40-0123456789ab"]}), workshop.out)
+    with pytest.raises(
+        SpecError, match=r"stand-in\.json: holds a result of other runs, digits-sym40-01"
+    ):
+        run(CELL, workshop)
+    status = status_of(CELL, "stand-in", out=workshop.out, data=workshop.data)
+    assert status.word == "partly"
+    assert "holds a result of other runs" in status.note
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("{", "not a result that can be read"), ('{"format": 2}', "form 2; this Accord reads form 1")],
+)
+def test_a_file_that_is_no_result_is_named(text, why, workshop):
+    path = workshop.out / CELL.name / "stand-in.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, "utf-8")
+    with pytest.raises(SourceError, match=rf"stand-in\.json: .*{why}"):
+        run(CELL, workshop)
+
+
+def test_status_goes_from_missing_data_to_done(workshop):
+    def status(scale):
+        return status_of(CELL, scale, out=workshop.out, data=workshop.data)
+
+    missing = status("quick")
+    assert missing.word == "data missing"
+    assert "cifar-10-batches-bin; it comes from https://www.cs.toronto.edu" in missing.note
+    (workshop.data / "cifar-10-batches-bin").mkdir(parents=True)
+    assert status("quick").word == status("stand-in").word == "not run"
+    run(CELL, workshop)
+    assert status("stand-in").word == "done"
+    assert status("quick").word == "not run"
+    transfer = all_targets()["table6/transfer-learning"]
+    assert status_of(transfer, "stand-in", out=workshop.out, data=workshop.data).word == "none"
+
+
+def test_too_few_repetitions_are_part_of_the_work(workshop, monkeypatch):
+    run(CELL, workshop)
+    from accord.experiments.paper.protocols import SCALES
+
+    monkeypatch.setitem(SCALES, "stand-in", replace(SCALES["stand-in"], repetitions=3))
+    status = status_of(CELL, "stand-in", out=workshop.out, data=workshop.data)
+    assert (status.word, status.note) == ("partly", "1 of 3 repetitions")
+
+
+def test_results_come_back_as_they_were_kept(workshop):
+    result = run(CELL, workshop)
+    assert load_result(workshop.out, CELL.name, "stand-in") == result
+    assert load_results(workshop.out, all_targets().values(), SCALES_KEPT) == [result]
+    write_summary([result], workshop.out)
+    summary = (workshop.out / "results.md").read_text("utf-8")
+    assert "| table1/cifar10/sym/40 | stand-in | 1 | max-agreement | 90.0 ± 0.1 |" in summary
+    assert "dawid-skene" not in summary
+
+
+def test_a_stand_in_is_not_measured_against_the_paper(workshop):
+    result = run(CELL, workshop)
+    assert "digits stand in for the paper's data" in result_text(result)
+    assert "difference" not in result.as_json()["rows"]["majority"]
+    real = replace(result, scale="medium", rows={"majority": row_of([76.88], [78.5, 0.7])})
+    assert real.as_json()["rows"]["majority"]["difference"] == pytest.approx(-1.62)
+    text = result_text(real)
+    assert "| majority | 78.5 ± 0.7 | 76.88 |       -1.6 |" in text
+    assert "stand in" not in text
+
+
+def test_a_row_of_one_has_no_error():
+    assert row_of([80.0]) == Row(80.0, None, (80.0,))
+    assert row_of([80.0], [81.0]).difference == -1.0
+
+
+def test_a_run_is_named_by_what_its_labels_follow_from():
+    spec = build_spec(Cell("cifar10", "sym", 40), "medium")
+    quiet = spec.model_copy(
+        update={"record": spec.record.model_copy(update={"probabilities": False})}
+    )
+    assert run_name(spec) == run_name(quiet) == "cifar10-sym40-dc4d24986919"
+    assert run_name(build_spec(Cell("cifar10", "sym", 40), "medium", seed=1)) != run_name(spec)
+
+
+def test_ray_trains_in_the_place_of_this_process(monkeypatch, tmp_path):
+    asked = {}
+
+    def train(spec, out, **more):
+        asked.update(more)
+        return train_here(spec, out, None)
+
+    monkeypatch.setattr("accord.experiments.remote.train_remotely", train)
+    spec = build_spec(CELL.cells["noisy"], "stand-in")
+    assert not train_with_ray("10.0.0.1:6379")(spec, tmp_path / "run", None).failed
+    assert asked["address"] == "10.0.0.1:6379"
+    assert 'kind = "digits"' in asked["source"]
