@@ -6,7 +6,6 @@ import pytest
 from memorised import NAMES, memorised_rows
 
 from accord.api import Recorder
-from accord.cli.app import run
 from accord.training.spec import parse_spec
 
 
@@ -28,18 +27,6 @@ def rows():
 @pytest.fixture(scope="module")
 def record(rows, tmp_path_factory):
     return write_rows(rows, tmp_path_factory.mktemp("audit") / "train", class_names=list(NAMES))
-
-
-@pytest.fixture
-def accord(capsys):
-    """Run one command; return its exit status, what it printed and what it said."""
-
-    def call(*arguments):
-        status = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return call
 
 
 def test_audit_prints_json_and_nothing_else(accord, record, rows):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
-from accord.cli.app import app, run
+from accord.cli.app import app
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
 
@@ -15,18 +15,6 @@ COMMANDS = [command.name or command.callback.__name__ for command in app.registe
 @pytest.fixture
 def record(tmp_path):
     return str(write_record(tmp_path / "record", networks=3, epochs=4, truth=labels_of(9, 9)))
-
-
-@pytest.fixture
-def accord(capsys):
-    """Run one command; return its exit status, what it printed and what it said."""
-
-    def call(*arguments):
-        status = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return call
 
 
 def votes_of(networks, epochs):

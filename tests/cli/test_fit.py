@@ -5,7 +5,6 @@ import pytest
 from voting import draw_rows
 
 from accord.api import Recorder, open_record
-from accord.cli.app import run
 from accord.rules import find_rule
 
 DRAWN = {"networks": 4, "accuracies": (0.4, 0.8, 0.9, 0.5), "turns": 0.8, "classes": 4}
@@ -30,18 +29,6 @@ def first(tmp_path_factory):
 @pytest.fixture(scope="module")
 def second(tmp_path_factory):
     return write_rows(tmp_path_factory.mktemp("fit") / "second", samples=90, seed=1)
-
-
-@pytest.fixture
-def accord(capsys):
-    """Run one command; return its exit status, what it printed and what it said."""
-
-    def call(*arguments):
-        status = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return call
 
 
 def labels_in(out):

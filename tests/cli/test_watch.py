@@ -14,18 +14,6 @@ from accord.cli.app import run
 SAMPLES, CLASSES, EPOCHS = 600, 5, 40
 
 
-@pytest.fixture
-def accord(capsys):
-    """Run one command; return its exit status, what it printed and what it said."""
-
-    def call(*arguments):
-        status = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return call
-
-
 def run_rows(*, end, networks=3):
     chances = right_chances(EPOCHS, end=end)
     return draw_run(chances, networks=networks, samples=SAMPLES, classes=CLASSES)
