@@ -6,9 +6,9 @@ import accord
 from accord.analysis import alarm, network_agreement
 from accord.analysis.alarm import judge, watch
 from accord.analysis.equal_pairs import count_equal_pairs
-from accord.analysis.falls import smooth
 from accord.analysis.good_epochs import good_epochs
 from accord.errors import ChoiceError
+from accord.kernels.falls import smooth
 from accord.rules.majority import Majority
 from accord.store import ArrayRows, Facts
 

@@ -3,25 +3,60 @@ import pytest
 from voting import draw_rows
 
 import accord
+from accord.analysis import network_agreement
 from accord.errors import PredictionError
 from accord.rules import find_rule
 from accord.rules import recommend as module
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.recommend import directed_share, recommend
+from accord.rules.recommend import directed_share, recommend, standard_errors
 from accord.store import ArrayRows, Facts
 
+FALLEN = (0.9,) * 3 + (0.7,) * 6  # accuracies, and so the agreement between networks
+RISEN = FALLEN[::-1]
 
-def test_the_rule_is_recommended_on_whose_predictions_two_halves_agree_most():
-    rows = draw_rows(networks=5, accuracies=(0.9, 0.5, 0.5, 0.4, 0.4, 0.4), classes=4)
+
+def agree_on(share, samples=1000):
+    return np.arange(samples) < share * samples
+
+
+def agreement_of_halves(rule, rows):
+    first = find_rule(rule)(rows.select(networks=[0, 2, 4])).labels
+    second = find_rule(rule)(rows.select(networks=[1, 3])).labels
+    return (first == second).mean()
+
+
+def test_after_a_fall_the_rule_is_recommended_on_whose_predictions_two_halves_agree_most():
+    rows = draw_rows(networks=5, accuracies=(0.9, 0.5, 0.5) + (0.4,) * 6, classes=4)
     chosen = recommend(rows)
-    expected = {}
-    for rule in ("max-agreement", "weighted-agreement", "dawid-skene"):
-        first = find_rule(rule)(rows.select(networks=[0, 2, 4])).labels
-        second = find_rule(rule)(rows.select(networks=[1, 3])).labels
-        expected[rule] = (first == second).mean()
+    rules = ("max-agreement", "weighted-agreement", "dawid-skene")
+    expected = {rule: agreement_of_halves(rule, rows) for rule in rules}
     assert dict(chosen.agreement) == pytest.approx(expected)
     assert chosen.rule == "weighted-agreement"  # the errors follow no system
     assert f"{100 * expected[chosen.rule]:.1f} %" in chosen.reason
+
+
+def test_without_a_fall_annotators_are_recommended():
+    rows = draw_rows(networks=5, accuracies=RISEN)
+    chosen = recommend(rows)
+    assert chosen.rule == "dawid-skene"
+    assert chosen.reason == "the agreement between networks has not fallen"
+    assert chosen.agreement == {}
+    assert chosen.fall < 0.01
+    assert recommend(rows.select(networks=[0, 1])).rule == "dawid-skene"
+
+
+@pytest.mark.parametrize(("fall", "rule"), [(0.0099, "dawid-skene"), (0.01, "max-agreement")])
+def test_a_fall_of_one_point_is_enough(monkeypatch, fall, rule):
+    monkeypatch.setattr(module, "_fall", lambda rows: fall)
+    assert recommend(draw_rows(accuracies=(1.0,) * 5)).rule == rule
+
+
+def test_the_fall_is_that_of_the_agreement_between_networks_beyond_chance():
+    rows = draw_rows(accuracies=FALLEN)
+    agreement = network_agreement(rows)
+    fall = agreement[:2].mean() - agreement[3:8].mean()  # all classes are as frequent
+    assert recommend(rows).fall == pytest.approx(fall, abs=0.005)
+    assert recommend(rows.select(epochs=range(6))).fall == 0  # the peak is too recent
 
 
 @pytest.mark.parametrize(
@@ -44,11 +79,12 @@ def test_annotators_must_leave_clearly_less_in_dispute(
         "weighted-agreement": weighted,
         "dawid-skene": annotators,
     }
-    monkeypatch.setattr(module, "_halves_agree", lambda rule, rows: agreed[rule.name])
-    assert recommend(draw_rows()).rule == rule
+    monkeypatch.setattr(module, "_halves_agree", lambda rule, rows: agree_on(agreed[rule.name]))
+    assert recommend(draw_rows(accuracies=FALLEN)).rule == rule
 
 
-def test_equal_agreement_goes_to_the_simpler_rule():
+def test_equal_agreement_goes_to_the_simpler_rule(monkeypatch):
+    monkeypatch.setattr(module, "_fall", lambda rows: 0.5)
     assert recommend(draw_rows(accuracies=(1.0,) * 5)).rule == "max-agreement"
 
 
@@ -64,9 +100,54 @@ def test_mistakes_that_go_one_way_call_for_annotators():
 
 
 @pytest.mark.parametrize(("directed", "rule"), [(0.29, "max-agreement"), (0.3, "dawid-skene")])
-def test_three_in_ten_directed_mistakes_are_enough(monkeypatch, directed, rule):
+@pytest.mark.parametrize("classes", [2, 4])
+def test_three_in_ten_directed_mistakes_are_enough(monkeypatch, directed, rule, classes):
     monkeypatch.setattr(module, "_directed", lambda rows: directed)
-    assert recommend(draw_rows(accuracies=(1.0,) * 5)).rule == rule
+    monkeypatch.setattr(module, "_fall", lambda rows: 0.5)
+    assert recommend(draw_rows(accuracies=(1.0,) * 5, classes=classes)).rule == rule
+
+
+@pytest.mark.parametrize(
+    ("more", "fewer", "rule"),
+    [
+        (9, 0, "dawid-skene"),  # 9 / √9 = 3
+        (8, 0, "max-agreement"),  # 8 / √8 = 2.83
+        (18, 4, "max-agreement"),  # 14 / √22 = 2.98
+        (0, 9, "max-agreement"),
+    ],
+)
+def test_of_two_classes_annotators_must_surely_leave_less_in_dispute(
+    monkeypatch, more, fewer, rule
+):
+    agreed = {"max-agreement": agree_on(0.9), "dawid-skene": agree_on(0.9 + more / 1000)}
+    agreed["dawid-skene"][:fewer] = False
+    monkeypatch.setattr(module, "_halves_agree", lambda rule, rows: agreed[rule.name])
+    chosen = recommend(draw_rows(classes=2))
+    told = {
+        "max-agreement": "with two classes the votes show no other rule to be better",
+        "dawid-skene": "on 90.9 % of the samples, 3.0 standard errors more than by max-agreement",
+    }
+    assert chosen.rule == rule
+    assert chosen.reason.endswith(told[rule])
+    assert dict(chosen.agreement) == {name: same.mean() for name, same in agreed.items()}
+
+
+@pytest.mark.parametrize("accuracies", [FALLEN, RISEN])
+@pytest.mark.parametrize("networks", [2, 3, 5])
+def test_of_two_classes_max_agreement_is_recommended_fallen_or_not(networks, accuracies):
+    chosen = recommend(draw_rows(networks=networks, accuracies=accuracies, classes=2, seed=1))
+    assert chosen.rule == "max-agreement"
+    assert chosen.directed is not None
+    assert ("dawid-skene" in chosen.agreement) == (networks == 5)
+
+
+def test_standard_errors_count_only_where_two_differ():
+    same = np.ones(100, bool)
+    assert standard_errors(same, same) == 0
+    ours, theirs = agree_on(0.9, 100), agree_on(0.8, 100)
+    assert standard_errors(ours, theirs) == pytest.approx(10 / np.sqrt(10))
+    assert standard_errors(theirs, ours) == -standard_errors(ours, theirs)
+    assert standard_errors(ours, ours[::-1]) == 0
 
 
 def test_only_mistakes_at_the_last_epoch_are_asked_for_their_direction():
@@ -94,7 +175,11 @@ def test_annotators_that_cannot_be_fitted_have_no_say(monkeypatch):
         raise PredictionError("collapsed")
 
     monkeypatch.setattr(DawidSkene, "fit", fail)
-    assert recommend(draw_rows(turns=1)).directed == 0
+    for classes in (2, 4):
+        chosen = recommend(draw_rows(accuracies=RISEN, turns=1, classes=classes))
+        assert chosen.directed is None
+        assert chosen.rule != "dawid-skene"
+        assert "dawid-skene" not in chosen.agreement
 
 
 def test_the_truth_has_no_say():
@@ -113,19 +198,30 @@ def test_the_truth_has_no_say():
     ],
 )
 def test_few_networks_leave_no_choice(networks, rule, reason):
-    chosen = recommend(draw_rows(networks=networks))
+    chosen = recommend(draw_rows(networks=networks, accuracies=FALLEN))
     assert chosen.rule == rule
     assert reason in chosen.reason
     assert chosen.agreement == {}
+    assert networks == 1 or chosen.fall > 0.2
 
 
 def test_confusion_matrices_are_not_tried_on_few_samples_or_very_many_classes(monkeypatch):
-    assert "dawid-skene" in recommend(draw_rows(samples=40)).agreement
+    assert recommend(draw_rows(samples=40)).directed is not None
     few = recommend(draw_rows(samples=39))
     assert few.agreement.keys() == {"max-agreement", "weighted-agreement"}
     assert few.directed is None
     monkeypatch.setattr(module, "MOST_CLASSES", 3)
-    assert "dawid-skene" not in recommend(draw_rows()).agreement
+    assert recommend(draw_rows()).directed is None
+
+
+@pytest.mark.parametrize("looked_at", [40, 600])  # of 40 samples, two epochs share matrices
+def test_confusion_matrices_of_the_whole_record_must_fit_in_memory(monkeypatch, looked_at):
+    rows = draw_rows(accuracies=(0.9,) * 8)
+    monkeypatch.setattr(module, "MOST_SAMPLES", looked_at)
+    monkeypatch.setattr(module, "LARGEST", 4 * 8 * 4**2)
+    assert recommend(rows).directed is not None
+    monkeypatch.setattr(module, "LARGEST", 4 * 8 * 4**2 - 1)
+    assert recommend(rows).directed is None
 
 
 def test_of_many_samples_evenly_spaced_ones_are_looked_at(monkeypatch):

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.equal_pairs import EqualPairs, count_equal_pairs
-from accord.analysis.falls import Fall, find_fall, smooth, sure_beyond_wobble
 from accord.analysis.good_epochs import good_epochs
 from accord.errors import ChoiceError
+from accord.kernels.falls import LEAST_FALL, Fall, find_fall, smooth, sure_beyond_wobble
 from accord.store import Rows
 
 SURE: Final = 0.99  # how sure the alarm must be
-LEAST_FALL: Final = 0.01  # of agreement; less is not worth stopping for, however sure
 
 
 @dataclass(frozen=True)

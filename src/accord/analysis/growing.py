@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from accord.analysis.alarm import LEAST_FALL, SURE, Verdict, best_epoch, judge
+from accord.analysis.alarm import SURE, Verdict, best_epoch, judge
 from accord.analysis.equal_pairs import EqualPairs, count_equal_pairs
 from accord.errors import NotARecord, UnequalNetworks
+from accord.kernels.falls import LEAST_FALL
 from accord.store import Rows, open_rows
 
 

@@ -1,14 +1,19 @@
 """The rule to use on a record, chosen without looking at the truth."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError
+from accord.kernels.falls import LEAST_FALL, find_fall
+from accord.rules.annotators import LARGEST
 from accord.rules.dawid_skene import DawidSkene
+from accord.rules.epoch_weights import measure_likeness
+from accord.rules.expectation import group_epochs
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.rule import Rule
 from accord.rules.weighted_agreement import WeightedAgreement
@@ -16,19 +21,25 @@ from accord.store import ArrayRows, Facts, Rows
 
 SIMPLE: Final[tuple[Rule, ...]] = (MaxAgreement(), WeightedAgreement())
 
-# Both were chosen on development records. On those with asymmetric or instance-dependent noise
-# the share of directed mistakes was 0.32 or more, but for one with 100 classes; where six of ten
-# classes were mixed up, 0.24; with symmetric noise or none, 0.12 or less, but for one with 0.27.
+# This and MUST_LEAVE were chosen on development records. On those with asymmetric or
+# instance-dependent noise the share of directed mistakes was 0.32 or more, but for one with 100
+# classes; where six of ten classes were mixed up, 0.24; with symmetric noise or none, 0.12 or
+# less, but for one with 0.27.
 DIRECTED: Final = 0.3
 # Of the disagreement between halves that simpler rules leave, Dawid–Skene must leave no more: it
 # estimates thousands of numbers where they estimate one for each epoch or none, and halves also
 # agree where both are wrong in the same way.
 MUST_LEAVE: Final = 0.8
+SURE: Final = 3  # standard errors by which its halves must agree more if there are two classes
 
 LEAST_NETWORKS: Final = 4  # two for each half
 MOST_SAMPLES: Final = 10_000  # that are looked at
 MOST_CLASSES: Final = 1_000  # for which confusion matrices are tried
 SAMPLES_PER_CLASS: Final = 10  # that confusion matrices need
+
+NOT_FALLEN: Final = "the agreement between networks has not fallen"
+MORE: Final = f"more than by {MaxAgreement.name}"
+NOT_SHOWN: Final = "with two classes the votes show no other rule to be better"
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,7 @@ class Recommendation:
     rule: str
     reason: str
     directed: float | None = None  # the share of mistakes that go one way; None if not looked at
+    fall: float | None = None  # of the agreement between networks; None if not looked at
     agreement: Mapping[str, float] = field(default_factory=dict)  # of the two halves, by rule
 
 
@@ -47,29 +59,33 @@ def recommend(rows: Rows) -> Recommendation:
     Dawid–Skene is recommended if the mistakes that it sees at the last epoch go one way: many
     cats called dogs, few dogs called cats. That is what labels do that are wrong by system.
 
+    It is recommended too if the agreement between networks has not fallen by a point. There is
+    then no scatter of late votes for counting to wash out, and counting early epochs may only
+    dilute late ones; Dawid–Skene finds out from the votes which epochs to trust.
+
     Otherwise each rule predicts from every other network, and again from those in between.
     What two disjoint halves both predict is not a whim of either: of max agreement and
     weighted agreement, the one whose halves agree on more samples is recommended, the former
     if equal, and Dawid–Skene if its halves disagree on clearly fewer than both.
 
+    Two classes are another matter: any two wrong votes are then the same, so that a mistake
+    that networks share looks just like the truth. Max agreement is recommended, unless mistakes
+    go one way or Dawid–Skene's halves agree on more samples by three standard errors.
+
     At most 10,000 samples are looked at, evenly spaced. Two or three networks make no halves
-    to compare: weighted agreement; with one network, max agreement.
+    to compare: weighted agreement then, or max agreement if there are two classes. With one
+    network, max agreement.
     """
     if rows.networks == 1:
         return Recommendation(MaxAgreement.name, "there is one network")
     some = _evenly_spaced(rows)
-    directed = _directed(some) if _are_ample(some) else None
+    directed = _directed(some) if _are_ample(some) and _fit_in_memory(rows) else None
     if directed is not None and directed >= DIRECTED:
         reason = f"beyond chance, {100 * directed:.0f} % of the last mistakes go one way"
         return Recommendation(DawidSkene.name, reason, directed)
-    if rows.networks < LEAST_NETWORKS:
-        reason = f"{rows.networks} networks make no two halves to compare"
-        return Recommendation(WeightedAgreement.name, reason, directed)
-    rules = [*SIMPLE, *([DawidSkene()] if directed is not None else [])]
-    agreed = {rule.name: _halves_agree(rule, some) for rule in rules}
-    best = _best(agreed)
-    reason = f"two halves of the networks agree on {100 * agreed[best]:.1f} % of the samples"
-    return Recommendation(best, reason, directed, agreed)
+    if rows.classes <= 2:
+        return _between_two_classes(some, directed)
+    return _among_many_classes(some, directed)
 
 
 def directed_share(
@@ -90,29 +106,85 @@ def directed_share(
     return float((np.abs(there - back) - by_chance).sum() / both.sum())
 
 
+def standard_errors(
+    ours: NDArray[np.bool_],  # (sample,)
+    theirs: NDArray[np.bool_],
+) -> float:
+    """Return by how many standard errors ours holds more often than theirs, on the same samples.
+
+    Only samples where they differ tell; each is a fair coin if neither is better.
+
+    >>> standard_errors(np.array([True] * 9 + [False]), np.array([False] * 9 + [True]))
+    2.5298221281347035
+    """
+    more, less = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+    return (more - less) / math.sqrt(max(1, more + less))
+
+
 def _are_ample(rows: Rows) -> bool:
     return rows.samples >= SAMPLES_PER_CLASS * rows.classes and rows.classes <= MOST_CLASSES
 
 
-def _directed(rows: Rows) -> float:
+def _fit_in_memory(rows: Rows) -> bool:
+    groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
+    return rows.networks * (int(groups[-1]) + 1) * rows.classes**2 <= LARGEST
+
+
+def _directed(rows: Rows) -> float | None:
     try:
         learnt = DawidSkene().fit(rows).learnt() or {}
     except PredictionError:  # it collapsed or did not settle: nothing can be said
-        return 0.0
+        return None
     last = learnt["confusion"][:, learnt["groups"][-1]].mean(axis=0)  # (label, class)
     return directed_share(last * learnt["prior"] * rows.samples)
 
 
-def _best(agreed: Mapping[str, float]) -> str:
-    simple = max((rule.name for rule in SIMPLE), key=lambda name: agreed[name])
-    left = MUST_LEAVE * (1 - agreed[simple])
-    better = 1 - agreed.get(DawidSkene.name, 0) <= left and left > 0
+def _between_two_classes(rows: Rows, directed: float | None) -> Recommendation:
+    plain = Recommendation(MaxAgreement.name, NOT_SHOWN, directed)
+    if directed is None or rows.networks < LEAST_NETWORKS:
+        return plain
+    agreed = {rule.name: _halves_agree(rule, rows) for rule in (MaxAgreement(), DawidSkene())}
+    shares = {name: float(same.mean()) for name, same in agreed.items()}
+    sure = standard_errors(agreed[DawidSkene.name], agreed[MaxAgreement.name])
+    if sure < SURE:
+        return replace(plain, agreement=shares)
+    reason = f"{_told(shares[DawidSkene.name])}, {sure:.1f} standard errors {MORE}"
+    return Recommendation(DawidSkene.name, reason, directed, agreement=shares)
+
+
+def _among_many_classes(rows: Rows, directed: float | None) -> Recommendation:
+    fall = _fall(rows)
+    if directed is not None and fall < LEAST_FALL:
+        return Recommendation(DawidSkene.name, NOT_FALLEN, directed, fall)
+    if rows.networks < LEAST_NETWORKS:
+        reason = f"{rows.networks} networks make no two halves to compare"
+        return Recommendation(WeightedAgreement.name, reason, directed, fall)
+    rules = [*SIMPLE, *([DawidSkene()] if directed is not None else [])]
+    shares = {rule.name: float(_halves_agree(rule, rows).mean()) for rule in rules}
+    best = _best(shares)
+    return Recommendation(best, _told(shares[best]), directed, fall, shares)
+
+
+def _fall(rows: Rows) -> float:
+    agreement = np.diag(measure_likeness(rows).across)  # (epoch,), beyond chance
+    fall = find_fall(agreement)
+    return 0.0 if fall is None else float(fall.size(agreement))
+
+
+def _best(shares: Mapping[str, float]) -> str:
+    simple = max((rule.name for rule in SIMPLE), key=lambda name: shares[name])
+    left = MUST_LEAVE * (1 - shares[simple])
+    better = 1 - shares.get(DawidSkene.name, 0) <= left and left > 0
     return DawidSkene.name if better else simple
 
 
-def _halves_agree(rule: Rule, rows: Rows) -> float:
+def _halves_agree(rule: Rule, rows: Rows) -> NDArray[np.bool_]:  # (sample,)
     first, second = (rule(rows.select(networks=range(half, rows.networks, 2))) for half in (0, 1))
-    return float(np.mean(first.labels == second.labels))
+    return np.equal(first.labels, second.labels)
+
+
+def _told(share: float) -> str:
+    return f"two halves of the networks agree on {100 * share:.1f} % of the samples"
 
 
 def _evenly_spaced(rows: Rows) -> Rows:

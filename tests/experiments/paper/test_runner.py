@@ -10,6 +10,7 @@ import pytest
 import accord
 from accord.errors import ChoiceError, SourceError, SpecError, TrainingError
 from accord.experiments.paper import (
+    SCALES,
     Cell,
     Row,
     all_targets,
@@ -20,8 +21,10 @@ from accord.experiments.paper import (
     status_of,
     write_summary,
 )
+from accord.experiments.paper.protocols import protocols
 from accord.experiments.paper.results import SCALES_KEPT, load_result, row_of, save_result
 from accord.experiments.paper.runs import (
+    effort_of,
     moments_left,
     run_folder,
     run_name,
@@ -32,6 +35,12 @@ from accord.experiments.paper.runs import (
 from accord.store.pack import pack_record
 from accord.training.run import RunResult
 
+SMALL = protocols()["scale"]["stand-in"]["train"] | {
+    "networks": 3,
+    "network": "mlp",
+    "options": {},
+    "epochs": 4,
+}
 CELL = all_targets()["table1/cifar10/sym/40"]
 
 
@@ -84,7 +93,33 @@ def test_an_interrupted_target_goes_on_where_it_was(workshop):
     folder = run_folder(workshop.out, build_spec(CELL.cells["noisy"], "stand-in"))
     assert moments_left(build_spec(CELL.cells["noisy"], "stand-in"), folder) == 12 - 6
     assert status_of(CELL, "stand-in", out=workshop.out, data=workshop.data).word == "partly"
-    assert run(CELL, workshop).rows == undisturbed.rows
+    before = effort_of(folder)["seconds"]
+    assert before > 0
+    result = run(CELL, workshop)
+    assert result.rows == undisturbed.rows
+    assert result.seconds > before
+
+
+def test_a_result_is_enough_where_its_runs_are_gone(workshop, trainer):
+    first = run(CELL, workshop)
+    shutil.rmtree(workshop.out / "runs")
+    assert run(CELL, workshop) == first
+    assert len(trainer.trained) == 1
+
+
+def test_the_scale_says_how_often_to_repeat(workshop, monkeypatch):
+    monkeypatch.setitem(SCALES, "stand-in", replace(SCALES["stand-in"], repetitions=2))
+    assert run(CELL, workshop).repetitions == 2
+
+
+def test_what_is_trained_needs_no_gpu_any_more(workshop, trainer, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setitem(protocols()["scale"]["medium"], "train", SMALL)
+    run(CELL, workshop)
+    trained = workshop.out / "runs" / trainer.trained[0]
+    trained.rename(run_folder(workshop.out, build_spec(CELL.cells["noisy"], "medium")))
+    assert reproduce(CELL, workshop, scale="medium").scale == "medium"
+    assert len(trainer.trained) == 1
 
 
 def test_repetitions_differ_and_are_summed_up(workshop, trainer):
@@ -257,8 +292,6 @@ def test_status_goes_from_missing_data_to_done(workshop):
 
 def test_too_few_repetitions_are_part_of_the_work(workshop, monkeypatch):
     run(CELL, workshop)
-    from accord.experiments.paper.protocols import SCALES
-
     monkeypatch.setitem(SCALES, "stand-in", replace(SCALES["stand-in"], repetitions=3))
     status = status_of(CELL, "stand-in", out=workshop.out, data=workshop.data)
     assert (status.word, status.note) == ("partly", "1 of 3 repetitions")

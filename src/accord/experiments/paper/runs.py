@@ -120,13 +120,15 @@ def _record(cell: Cell, spec: Spec, workshop: Workshop) -> Record:
 
 def _train(spec: Spec, folder: Path, workshop: Workshop) -> None:
     start = time.monotonic()
-    result = workshop.train(spec, folder, workshop.progress)
+    try:
+        result = workshop.train(spec, folder, workshop.progress)
+    finally:  # what was interrupted has cost its time too
+        before = effort_of(folder).get("seconds", 0.0)
+        effort = {"machine": machine_name(), "seconds": before + time.monotonic() - start}
+        Folder(folder).put(EFFORT, json.dumps(effort).encode())
     if result.failed:
         number, why = next(iter(result.failed.items()))
         raise TrainingError(f"{folder}: network {number} was stopped: {why}")
-    before = effort_of(folder).get("seconds", 0.0)
-    effort = {"machine": machine_name(), "seconds": before + time.monotonic() - start}
-    Folder(folder).put(EFFORT, json.dumps(effort).encode())
 
 
 def effort_of(folder: Path) -> dict[str, Any]:

@@ -15,6 +15,7 @@ STRETCH: Final = 5  # epochs that a low is the mean of
 # How far below the highest point of the smoothed curve an earlier epoch counts as just as high:
 # networks whose rate goes to nothing settle, and so agree a little more, whatever they learnt.
 AS_HIGH: Final = 0.01
+LEAST_FALL: Final = 0.01  # of agreement; less is not worth stopping for, however sure
 DRAWS: Final = 2000  # of curves that wobble and never fall
 
 
