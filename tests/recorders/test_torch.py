@@ -545,10 +545,13 @@ def test_batches_with_and_without_ids_are_not_mixed(network, inputs, labels, rec
         record_epoch(recorder, network, batches)
 
 
-def test_a_closed_recorder_is_refused(network, inputs, recorder):
+def test_a_closed_recorder_is_refused_before_anything_is_evaluated(recorder):
+    def evaluate(_):
+        raise AssertionError("evaluated")
+
     recorder.close()
     with pytest.raises(RecordClosed, match="recorder of network 0 is closed"):
-        record_epoch(recorder, network, [inputs])
+        record_epoch(recorder, Wrapped(nn.Identity(), evaluate), [torch.zeros(2, 2)])
 
 
 def test_no_recorder_is_refused(network, inputs):

@@ -67,6 +67,16 @@ class Recorder:
         )
 
     @property
+    def path(self) -> str:
+        """Where the record lies."""
+        return self._writer.place.name
+
+    @property
+    def network(self) -> int:
+        """The number of the network that it records."""
+        return self._writer.network
+
+    @property
     def epochs(self) -> int:
         """How many epochs this network holds: where a resumed loop begins."""
         return self._writer.epochs
@@ -112,6 +122,14 @@ class Recorder:
         else:
             row = row_from_predictions(predicted, **size, probabilities=self._keep)
         self._writer.write(row, epoch=epoch, progress=progress, told=told)
+
+    def check_open(self) -> None:
+        """Refuse to go on if it was closed, before a long evaluation and not after it.
+
+        Raises:
+            RecordClosed: it was, or it belongs to another process.
+        """
+        self._writer.check_open()
 
     def close(self) -> None:
         """Let the network go; what was recorded stays. Closing twice is harmless."""

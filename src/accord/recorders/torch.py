@@ -86,13 +86,12 @@ def record_epoch(
 
     def write() -> None:
         there = _check_there(recorder)
-        writer = there._writer  # noqa: SLF001 -- where it writes, for messages
         order = Order(there.facts.samples, there.facts.ids)
         write_row(
             there,
             assemble_seen(everyone, order),
             order=order,
-            where=f"{writer.place.name}: network {writer.network}",
+            where=f"{there.path}: network {there.network}",
             epoch=epoch,
             progress=progress,
             told=told,
@@ -125,6 +124,7 @@ def _is_dealt_out(loader: object) -> bool:
 
 def _sizes_of(recorder: Recorder | None) -> tuple[int, bool]:
     there = _check_there(recorder)
+    there.check_open()
     return there.facts.classes, there.keeps_probabilities
 
 

@@ -94,7 +94,7 @@ class Writer:
         `epoch` is the row's position if the caller counts along, and `progress` the true
         epoch, by default one per row.
         """
-        self._check_open()
+        self.check_open()
         progress = float(self.epochs + 1 if progress is None else progress)
         self._check_new(epoch, progress)
         facts = plain(told or {})
@@ -176,7 +176,8 @@ class Writer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuse to go on if it was closed, or belongs to another process."""
         if not self._open:
             raise RecordClosed(
                 f"{self.place.name}: the recorder of network {self.network} is closed; "
