@@ -189,13 +189,16 @@ def test_ensemble_sizes_are_tried_up_to_all_networks(workshop, trainer):
 @pytest.mark.parametrize(
     "name", ["figure2/cifar10/asym/20", "figure3/cifar10/sym/60", "figure8/cifar100"]
 )
-def test_figures_keep_their_numbers_and_are_drawn(name, workshop, trainer):
+def test_figures_keep_their_numbers_and_are_drawn(name, workshop, trainer, monkeypatch):
     target = all_targets()[name]
     result = run(target, workshop)
     path = workshop.out / name / "stand-in"
     assert path.with_suffix(".svg").read_text("utf-8").startswith("<?xml")
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(path.with_suffix(".json").read_text("utf-8"))["numbers"] == result.numbers
+    monkeypatch.setitem(SCALES, "stand-in", replace(SCALES["stand-in"], repetitions=3))
+    status = status_of(target, "stand-in", out=workshop.out, data=workshop.data)
+    assert status.word == "done"  # one repetition is all that a figure shows
     path.with_suffix(".svg").unlink()
     run(target, workshop)
     assert path.with_suffix(".svg").exists()

@@ -66,6 +66,7 @@ def test_a_cell_is_what_its_name_says():
     assert dict(all_targets()["table4/cifar10/asym/20"].cells) == {
         "noisy": Cell("cifar10", "asym", 20, "many-networks")
     }
+    assert all_targets()["figure6/cifar10/asym/20"].cells["noisy"].variant == "many-networks"
     figure = all_targets()["figure5/cifar100/sym/20"]
     assert figure.figure == 5
     assert figure.cells["noisy"] == Cell("cifar100", "sym", 20)
