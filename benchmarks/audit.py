@@ -59,13 +59,18 @@ def main() -> None:
 
 def print_row(found: Found, wrong: NDArray[np.bool_]) -> None:
     flagged = np.zeros(len(wrong), bool) if found.flagged is None else found.flagged
+    rate = "" if found.flagged is None else f"{flagged.mean():.3f}"
+    print(f"| {found.method} | {score_cells(found, flagged, wrong, rate)} | {found.seconds:.2f} |")
+
+
+def score_cells(
+    found: Found, flagged: NDArray[np.bool_], wrong: NDArray[np.bool_], rate: str
+) -> str:
+    if not wrong.any():  # nothing to rank
+        return f"| | {rate} | |"
     score = score_ranking(found.scores, wrong, flagged)
-    cut = f"{flagged.mean():.3f} | {score.precision:.3f} | {score.recall:.3f}"
-    cells = f"{score.auroc:.4f} | {score.average_precision:.4f}"
-    print(
-        f"| {found.method} | {cells} | {'| | ' if found.flagged is None else cut} "
-        f"| {found.seconds:.2f} |"
-    )
+    cut = f"{score.precision:.3f} | {score.recall:.3f}" if rate else "|"
+    return f"{score.auroc:.4f} | {score.average_precision:.4f} | {rate} | {cut}"
 
 
 def methods(rows: Rows, given: NDArray[Any]) -> Iterator[Found]:

@@ -387,7 +387,8 @@ def test_suspicion_is_about_the_chance_of_a_wrong_label(found, record):
 
 def test_the_gain_is_told(found):
     planned = expected_gain(found, found.ranking[:1])
-    assert gain_text(planned).startswith("1 label to review; 9")
+    assert gain_text(planned).startswith(f"1 label to review; {100 * planned.expected:.1f} in 100")
+    assert planned.expected > 0.99
     assert "in random order" in gain_text(planned)
     decisions = Decisions(found.ranking[:2], found.proposed[found.ranking[:2]])
     told = gain_text(measure_gain(found, decisions, found.proposed))
@@ -403,7 +404,7 @@ def test_json_holds_what_the_contract_asks_for(found, record):
     assert told["ranking"] == found.ranking.tolist()
     assert told["flagged"] == found.flagged.sum()
     assert told["confusion"] == found.confusion.tolist()
-    assert told["cutoffs"] == found.cutoffs.tolist()
+    assert told["weights"] == found.weights.tolist()
     assert "review" not in told
     decisions = Decisions(found.ranking[:2], found.proposed[found.ranking[:2]])
     told = audit_json(record, found, measure_gain(found, decisions))
@@ -452,3 +453,10 @@ def test_a_class_that_could_not_be_judged_is_told(record):
         "and are ranked last"
     ]
     assert audit_notes(audit(record), record.facts) == []
+
+
+def test_one_epoch_alone_is_told(record):
+    (note,) = audit_notes(audit(record.select(epochs=[4])), record.facts)
+    assert note.startswith("the votes of one epoch alone count: the ranking holds, but")
+    assert note.endswith("far too low. Record more epochs")
+    assert audit_notes(audit(record.select(epochs=[4, 5])), record.facts) == []

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.contradiction import measure_contradiction
-from accord.analysis.cutoffs import STEEPNESS, class_cutoffs
-from accord.analysis.evidence import count_moves, gather_evidence, score_labels, weigh_votes
+from accord.analysis.evidence import count_moves, gather_evidence, weigh_votes
 from accord.analysis.ranking_score import RankingScore, score_ranking
+from accord.analysis.true_classes import tell_classes
 from accord.errors import ChoiceError, RecordError
 from accord.kernels.checks import check_table
 from accord.store import ArrayRows, Rows
@@ -28,7 +28,6 @@ class Audit:
     agreement_given: NDArray[np.float64]  # (sample,): the given label's share of weighted votes
     agreement_proposed: NDArray[np.float64]  # (sample,): the proposed label's
     confusion: NDArray[np.intp]  # (given, true class): samples, as far as the audit can tell
-    cutoffs: NDArray[np.float64]  # (class,): the lead of a rival from which on labels are flagged
     weights: NDArray[np.float64]  # (epoch,): what its votes were worth, adding up to 1
     unpredicted: tuple[int, ...]  # given classes that no network predicts: not judged
     score: RankingScore | None  # against the truth, where it is known and some label is wrong
@@ -59,9 +58,10 @@ def audit(rows: Rows) -> Audit:
     """Rank the given labels of a training record by suspicion, and propose corrections.
 
     Votes count where two networks contradict the given label in the same way more often
-    than by chance: before the labels are known by heart, and after the beginning. A label is
-    the more suspicious, the further another class is ahead of it. The cut is chosen for each
-    class from the votes alone; neither it nor the ranking sees the truth.
+    than by chance: before the labels are known by heart, and after the beginning. From them
+    and from the given labels follow the habits of both, say that cats are given as dogs and
+    called dogs, but dogs not cats; and from the habits each class's chance to be the true one.
+    A label is flagged if all others together are likelier. Nothing sees the truth.
 
     Reads the rows twice, or once if they fit in memory, and keeps a few numbers for each sample.
 
@@ -77,23 +77,21 @@ def audit(rows: Rows) -> Audit:
     contradiction = measure_contradiction(rows, given)
     _check_contradiction(rows, float(contradiction.share.max()))
     evidence = gather_evidence(rows, given, contradiction)
-    leads, rivals = score_labels(evidence, given, classes=rows.classes)
-    cutoffs = class_cutoffs(leads, given, classes=rows.classes)
+    chances = tell_classes(evidence, classes=rows.classes)
     judged = evidence.predicted[given]
-    suspicion = np.where(judged, 1 / (1 + np.exp(-STEEPNESS * (leads - cutoffs[given]))), 0.0)
+    suspicion = np.where(judged, chances[:, 1:].sum(axis=1), 0.0)
     flagged = suspicion > 0.5
-    proposed = np.where(flagged, rivals, given)
-    rival_shares = evidence.shares[evidence.rivals == rivals[:, np.newaxis]]
+    best = np.where(flagged, 1 + chances[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
+    proposed = np.take_along_axis(evidence.candidates, best, axis=1)[:, 0]
     was_given = np.bincount(given, minlength=rows.classes) > 0
     return Audit(
         given=given,
         proposed=proposed,
         suspicion=suspicion,
         flagged=flagged,
-        agreement_given=evidence.given,
-        agreement_proposed=np.where(flagged, rival_shares, evidence.given),
+        agreement_given=evidence.shares[:, 0],
+        agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
         confusion=count_moves(given, proposed, classes=rows.classes),
-        cutoffs=cutoffs,
         weights=_adding_up(contradiction.weights),
         unpredicted=tuple(np.flatnonzero(was_given & ~evidence.predicted).tolist()),
         score=_score(rows, given, suspicion, flagged),

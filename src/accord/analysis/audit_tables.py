@@ -26,7 +26,6 @@ def audit_json(rows: Rows, audit: Audit, gain: Gain | None = None) -> dict[str, 
         "noise_rate": audit.noise_rate,
         "flagged": int(audit.flagged.sum()),
         "noise_rates": [None if math.isnan(rate) else rate for rate in audit.noise_rates.tolist()],
-        "cutoffs": audit.cutoffs.tolist(),
         "weights": audit.weights.tolist(),
         "unpredicted": list(audit.unpredicted),
         "ranking": audit.ranking[:MOST_RANKED].tolist(),
@@ -66,15 +65,23 @@ def audit_text(rows: Rows, audit: Audit) -> str:
 
 def audit_notes(audit: Audit, facts: Facts) -> list[str]:
     """Return what a reader should know before trusting an audit."""
-    if not audit.unpredicted:
-        return []
+    notes = [_unpredicted_note(audit, facts)] if audit.unpredicted else []
+    if np.count_nonzero(audit.weights) == 1:
+        notes.append(
+            "the votes of one epoch alone count: the ranking holds, but the number of wrong "
+            "labels may be far too low. Record more epochs"
+        )
+    return notes
+
+
+def _unpredicted_note(audit: Audit, facts: Facts) -> str:
     names = ", ".join(_name(label, facts) for label in audit.unpredicted)
     sizes = audit.confusion.sum(axis=1)
     samples = int(sum(sizes[label] for label in audit.unpredicted))
-    return [
+    return (
         f"no network ever predicts {names}: the {samples} labels given so could not be judged "
         "and are ranked last"
-    ]
+    )
 
 
 def gain_text(gain: Gain) -> str:

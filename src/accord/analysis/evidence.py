@@ -1,7 +1,8 @@
 """What the votes say for each sample's given label, and for the classes that rival it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from accord.analysis.contradiction import Contradiction
 from accord.kernels.blocks import spans
 from accord.kernels.weighted import Weighted, count_weighted
-from accord.rules.recommend import directed_share
 from accord.store import Rows
 
 CELLS_AT_ONCE: Final = 2**18  # of a table (sample, class): small enough to stay in cache
@@ -21,41 +21,57 @@ MOST_RIVALS: Final = 4  # classes that are kept for a sample, besides its given 
 # apart. Epochs that tell weigh 1.2 to 3.8 together on noisy development records, 0.05 on a
 # clean one.
 OWN_VOTE: Final = 0.1
-# How many votes, as a share of all, a mistake of the usual direction is ahead of one that goes
-# both ways. Development records with directed noise would like more, others less.
-HEAD_START: Final = 0.3
 
 
 @dataclass(frozen=True)
 class Evidence:
     """Shares of the weighted votes, for the given label and for its rivals."""
 
-    given: NDArray[np.float64]  # (sample,)
-    rivals: NDArray[np.intp]  # (sample, rival): classes, the smaller first
-    shares: NDArray[np.float64]  # (sample, rival)
+    candidates: NDArray[np.intp]  # (sample, candidate): the given label, then the rivals
+    shares: NDArray[np.float64]  # (sample, candidate)
     predicted: NDArray[np.bool_]  # (class,): whether any network ever predicts it
+    believed: float  # what the votes count for, beside the given label's own; 0..1
+    votes: int  # on each sample that count
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @cached_property
+    def cells(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where each candidate meets the given label, and each rival, in a flat (true, class).
+
+        The first is (sample, candidate), the second (sample, candidate, rival).
+        """
+        rows = self.candidates * len(self.predicted)
+        of_rivals = rows[:, :, np.newaxis] + self.candidates[:, np.newaxis, 1:]
+        return rows + self.candidates[:, :1], of_rivals
+
+    def part(self, samples: slice) -> "Evidence":
+        """Return the evidence on some of the samples."""
+        return replace(self, candidates=self.candidates[samples], shares=self.shares[samples])
 
 
 def gather_evidence(rows: Rows, given: NDArray[Any], contradiction: Contradiction) -> Evidence:
     """Weigh all votes, one part of the samples after the other.
 
-    Keeps four classes a sample at most, however many there are.
+    Keeps four rivals a sample at most, however many classes there are, the smaller first.
     """
     steps, weights = contradiction.steps, contradiction.weights
-    rivals = np.empty((rows.samples, min(MOST_RIVALS, rows.classes - 1)), np.intp)
-    votes = np.empty(rivals.shape, np.intp)
-    own = np.empty(rows.samples, np.intp)
+    candidates = np.empty((rows.samples, 1 + min(MOST_RIVALS, rows.classes - 1)), np.intp)
+    votes = np.empty(candidates.shape, np.intp)
+    candidates[:, 0] = given
     predicted = np.zeros(rows.classes, bool)
     for where, table in weigh_votes(rows, steps):
         predicted |= table.any(axis=0)
-        own[where], rivals[where], votes[where] = split_votes(table, given[where], rivals.shape[1])
-    total = max(1, int(steps.sum()) * rows.networks)
-    believed = weights.sum() / (weights.sum() + OWN_VOTE)
+        votes[where, 0], candidates[where, 1:], votes[where, 1:] = split_votes(
+            table, given[where], candidates.shape[1] - 1
+        )
     return Evidence(
-        given=believed * own / total + (1 - believed),
-        rivals=rivals,
-        shares=believed * votes / total,
+        candidates=candidates,
+        shares=votes / max(1, int(steps.sum()) * rows.networks),
         predicted=predicted,
+        believed=float(weights.sum() / (weights.sum() + OWN_VOTE)),
+        votes=int(np.count_nonzero(steps)) * rows.networks,
     )
 
 
@@ -100,48 +116,9 @@ def split_votes(
     return own.astype(np.intp), rivals.astype(np.intp), votes.astype(np.intp)
 
 
-def score_labels(
-    evidence: Evidence, given: NDArray[Any], *, classes: int
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return how far each sample's strongest rival is ahead of its given label, and that rival.
-
-    Where wrong labels go one way, cats called dogs but not dogs called cats, a rival in that
-    direction gets a head start and one in the other direction a handicap.
-    """
-    strongest = evidence.shares.argmax(axis=1)
-    ahead = _pick(evidence.shares, strongest) > evidence.given
-    winners = np.where(ahead, _pick(evidence.rivals, strongest), given.astype(np.intp))
-    moves = count_moves(given, winners, classes=classes)
-    start = HEAD_START * direction(moves)[given[:, np.newaxis], evidence.rivals]
-    leads = evidence.shares - evidence.given[:, np.newaxis] + start
-    best = leads.argmax(axis=1)
-    return _pick(leads, best), _pick(evidence.rivals, best)
-
-
-def direction(moves: NDArray[np.intp]) -> NDArray[np.float64]:  # (given, class), -1..1
-    """Tell, for each two classes, how much more labels go from one to the other than back.
-
-    What chance could do is taken off, and all is scaled by the share of directed mistakes.
-
-    >>> direction(np.array([[900, 100], [100, 900]])).round(2).tolist()
-    [[0.0, 0.0], [0.0, 0.0]]
-    """
-    there, back = moves.astype(np.float64), moves.T
-    both = there + back
-    lead = np.divide(
-        there - back, both + 2 * np.sqrt(both), out=np.zeros(both.shape), where=both > 0
-    )
-    return np.asarray(lead * max(0.0, directed_share(there)))
-
-
 def count_moves(
     given: NDArray[Any], proposed: NDArray[Any], *, classes: int
 ) -> NDArray[np.intp]:  # (given, class)
     """Count the samples by their given label and the one that is proposed for it."""
     cells = given.astype(np.intp) * classes + proposed
     return np.bincount(cells, minlength=classes**2).reshape(classes, classes)
-
-
-def _pick(table: NDArray[Any], columns: NDArray[np.intp]) -> NDArray[Any]:
-    picked: NDArray[Any] = np.take_along_axis(table, columns[:, np.newaxis], axis=1)[:, 0]
-    return picked

@@ -96,6 +96,12 @@ def test_noise_is_what_the_cell_says(noise, rate, expected):
     assert (spec.noise.kind, spec.noise.rate) == expected
 
 
+def test_few_samples_of_each_class_are_asked_for():
+    spec = build_spec(Cell("cifar100", "clean", 0, per_class=50), "quick")
+    assert spec.data.per_class == 50
+    assert build_spec(Cell("cifar100", "clean", 0), "quick").data.per_class is None
+
+
 def test_stand_ins_get_noise_where_the_data_have_their_own():
     spec = build_spec(Cell("clothing1m", "native", 38), "stand-in")
     assert (spec.noise.kind, spec.noise.rate, spec.data.kind) == ("symmetric", 0.38, "digits")
