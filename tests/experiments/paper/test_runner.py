@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import accord
-from accord.errors import ChoiceError, SourceError, SpecError, TrainingError
+from accord.errors import ChoiceError, PredictionError, SourceError, SpecError, TrainingError
 from accord.experiments.paper import (
     SCALES,
     Cell,
@@ -347,3 +347,17 @@ def test_ray_trains_in_the_place_of_this_process(monkeypatch, tmp_path):
     assert not train_with_ray("10.0.0.1:6379")(spec, tmp_path / "run", None).failed
     assert asked["address"] == "10.0.0.1:6379"
     assert 'kind = "digits"' in asked["source"]
+
+
+def test_a_rival_that_failed_in_one_repetition_is_left_out(workshop, monkeypatch):
+    tried = []
+
+    def predict(*_, **__):
+        tried.append(1)
+        if len(tried) > 3:  # the first repetition's three networks pass
+            raise PredictionError("the network predicts class 3 for all samples")
+        return np.eye(10)[np.zeros(719, int)]
+
+    monkeypatch.setattr("accord.rivals.npc.predict_npc", predict)
+    rows = run(all_targets()["table2/cifar10/sym/40"], workshop, repetitions=2).rows
+    assert rows.keys() == {"rog", "consensus", "max-agreement"}

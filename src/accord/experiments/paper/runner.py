@@ -87,6 +87,7 @@ def reproduce(
     rows = {
         row: row_of([one[row] for one in measured], target.published.get(row, ()))
         for row in measured[0]
+        if all(row in one for one in measured)  # a rival may have failed in one
     }
     return _keep(Result(target.name, target.says, scale, count, rows, runs=runs), workshop.out)
 
