@@ -4,11 +4,11 @@ from overfitting import draw_run, right_chances
 
 import accord
 from accord.analysis import alarm, network_agreement
-from accord.analysis.alarm import judge, watch
+from accord.analysis.alarm import judge, judge_record, judge_rows, watch
 from accord.analysis.equal_pairs import count_equal_pairs
 from accord.analysis.good_epochs import good_epochs
 from accord.errors import ChoiceError
-from accord.kernels.falls import smooth
+from accord.kernels.falls import smooth, sure_beyond_wobble
 from accord.rules.majority import Majority
 from accord.store import ArrayRows, Facts
 
@@ -19,6 +19,12 @@ def overfitted(**options):
 
 def clean(seed=0, **options):
     return draw_run(right_chances(seed=seed), seed=seed, **options)
+
+
+def settled(**options):
+    """Agreement falls from epoch 12 on and, from epoch 30 on, rises above what it was."""
+    learning, parting = right_chances(12, peak=0.8), np.linspace(0.78, 0.5, 18)
+    return draw_run([*learning, *parting, *np.linspace(0.5, 0.97, 20)], **options)
 
 
 def test_overfit_raises_the_alarm_and_names_an_epoch_before_it():
@@ -35,6 +41,151 @@ def test_overfit_raises_the_alarm_and_names_an_epoch_before_it():
 def test_a_clean_run_raises_none_at_any_epoch(seed):
     pairs = count_equal_pairs(clean(seed, samples=300))
     assert not any(judge(pairs.until(end)).alarm for end in range(1, pairs.epochs + 1))
+
+
+def test_an_alarm_stays_though_networks_settle_and_agree_more_than_ever():
+    rows = settled()
+    assert not judge(count_equal_pairs(rows)).alarm
+    found = watch(rows)
+    assert found.alarm
+    assert found.agreement.argmax() > 40
+    assert 5 < found.epoch < 20
+    assert found.reason.endswith("samples and wobble explain, and rose later")
+
+
+def test_what_is_told_of_agreement_that_rose_later_is_its_deepest_fall():
+    rows = settled()
+    pairs = count_equal_pairs(rows)
+    as_it_grew = [judge(pairs.until(end)) for end in range(1, pairs.epochs + 1)]
+    deepest = max(as_it_grew, key=lambda verdict: verdict.fall)
+    found = judge_record(rows, pairs)
+    assert (found.fall, found.sure, found.before) == (deepest.fall, deepest.sure, deepest.before)
+
+
+def test_epochs_after_the_deepest_fall_have_no_say_in_it(monkeypatch):
+    judged = []
+
+    def remember(rows, pairs, **options):
+        judged.append((rows.epochs, pairs.epochs))
+        return judge_rows(rows, pairs, **options)
+
+    monkeypatch.setattr(alarm, "judge_rows", remember)
+    watch(settled())
+    (whole, _), (of_rows, of_pairs) = judged
+    assert whole == 50
+    assert 25 < of_rows == of_pairs < 40
+
+
+def test_an_alarm_that_stands_is_told_as_it_is():
+    rows = overfitted()
+    pairs = count_equal_pairs(rows)
+    assert judge_record(rows, pairs) == judge(pairs)
+
+
+@pytest.mark.parametrize("option", [{"sure": 0.9999}, {"least_fall": 0.9}])
+def test_an_earlier_fall_must_meet_the_same_demands(option):
+    rows = settled()
+    pairs = count_equal_pairs(rows)
+    found = judge_record(rows, pairs, **option)
+    assert found == judge(pairs, **option)
+    assert not found.alarm
+
+
+@pytest.mark.parametrize("rows", [overfitted(), settled()], ids=["overfitted", "settled"])
+def test_the_seed_draws_the_curves(monkeypatch, rows):
+    seeds = []
+
+    def remember(curve, fall, *, seed):
+        seeds.append(seed)
+        return 1.0
+
+    monkeypatch.setattr(alarm, "sure_beyond_wobble", remember)
+    watch(rows, seed=5)
+    assert seeds == [5]
+
+
+def wobbling(*, wrong_together=0.2, samples=2000):
+    """From epoch 25 on agreement is lower, by less than it wobbles.
+
+    From then on all networks also say the same wrong class on a share of the samples.
+    """
+    generator = np.random.default_rng(0)
+    truth = np.arange(samples) % 4
+    labels = np.tile(truth, (4, 40, 1))
+    labels[:, 25:, : int(wrong_together * samples)] += 1
+    apart = 0.2 + 0.12 * np.resize([1, -1, -1, 1], 40)
+    apart[25:] += 0.02
+    for epoch, network in np.ndindex(40, 4):
+        strays = generator.random(samples) < apart[epoch] / 2
+        labels[network, epoch, strays] += generator.integers(1, 4, strays.sum())
+    return ArrayRows((labels % 4).astype(np.uint8), Facts(samples, 4, truth=truth))
+
+
+def test_where_agreement_leaves_a_doubt_a_majority_that_turned_away_settles_it():
+    rows = wobbling()
+    alone = judge(count_equal_pairs(rows))
+    assert (alone.alarm, alone.unsure) == (False, True)
+    assert alone.reason == "agreement fell no more than it wobbles"
+    found = watch(rows)
+    assert found.alarm
+    assert found.sure >= 0.99 > alone.sure
+    assert found.fall == alone.fall
+    assert found.epoch < 25
+    assert found.reason == "majorities left what all epochs say, and agreement fell"
+
+
+def test_where_the_majority_stayed_the_doubt_stays():
+    rows = wobbling(wrong_together=0)
+    pairs = count_equal_pairs(rows)
+    alone = judge(pairs)
+    assert alone.unsure
+    assert judge_rows(rows, pairs) == alone
+
+
+def test_the_majority_must_fall_as_far_as_agreement_must():
+    rows = wobbling(wrong_together=0.05)
+    pairs = count_equal_pairs(rows)
+    assert judge_rows(rows, pairs).alarm
+    assert judge(pairs, least_fall=0.07).unsure
+    assert not judge_rows(rows, pairs, least_fall=0.07).alarm
+
+
+@pytest.mark.parametrize("option", [{"sure": 0.9999}, {"seed": 7}])
+def test_the_majority_must_be_as_sure_as_agreement_must(monkeypatch, option):
+    seeds = []
+
+    def remember(curve, fall, *, seed):
+        seeds.append(seed)
+        return sure_beyond_wobble(curve, fall, seed=seed)
+
+    monkeypatch.setattr(alarm, "sure_beyond_wobble", remember)
+    found = watch(wobbling(), **option)
+    assert found.alarm == ("seed" in option)
+    assert set(seeds) == {option.get("seed", 0)}
+
+
+def test_a_majority_that_left_on_few_samples_alone_settles_nothing():
+    """Three of 64 groups of samples turned away, and no other."""
+    clean = wobbling(wrong_together=0, samples=1280)
+    labels = clean.read_labels(range(4), range(40), slice(None)).copy()
+    labels[:, 25:, np.arange(1280) % 64 < 3] += 1
+    rows = ArrayRows(labels % 4, clean.facts)
+    pairs = count_equal_pairs(rows)
+    shares = good_epochs(rows).shares
+    assert shares[:25].mean() - shares[25:].mean() > 0.03
+    assert judge(pairs).unsure
+    assert not judge_rows(rows, pairs).alarm
+
+
+def test_the_majority_has_no_say_where_agreement_did_not_fall(monkeypatch):
+    """Networks that learn slowly and alike leave what all epochs say, and yet they learn."""
+    monkeypatch.setattr(alarm, "good_epochs", None)
+    truth = np.arange(1000) % 4
+    labels = np.tile(truth, (4, 40, 1))
+    for epoch in range(40):
+        labels[:, epoch, 20 * epoch :] += 1
+    rows = ArrayRows((labels % 4).astype(np.uint8), Facts(1000, 4))
+    assert not judge_rows(rows, count_equal_pairs(rows)).alarm
 
 
 def test_without_an_alarm_there_is_no_epoch_before_overfit():
@@ -78,6 +229,7 @@ def test_one_network_that_goes_astray_raises_none():
     assert not found.alarm
     assert found.fall > 0.2
     assert found.reason == "only the agreement with network 2 has fallen"
+    assert not judge(count_equal_pairs(ArrayRows(labels, rows.facts))).unsure
 
 
 def test_networks_are_named_by_their_own_numbers():

@@ -3,9 +3,10 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from accord.analysis import network_agreement
-from accord.analysis.equal_pairs import count_equal_pairs
+from accord.analysis.equal_pairs import count_equal_pairs, group_sizes, sum_by_group
 from accord.errors import ChoiceError
 from accord.store import ArrayRows, Facts
 from accord.store import rows as rows_module
@@ -35,6 +36,20 @@ def test_shares_follow_their_definition(record):
         np.testing.assert_allclose(shares, expected)
         assert found.sizes[group] == len(range(group, rows.samples, len(found.by_group)))
     np.testing.assert_array_equal(found.agreement, network_agreement(rows))
+
+
+@quickly
+@given(st.integers(1, 20), st.integers(0, 30), st.integers(1, 6))
+def test_a_group_adds_up_its_own_samples(samples, start, groups):
+    counts = np.random.default_rng(samples).integers(0, 9, (2, samples))
+    expected = np.zeros((groups, 2))
+    for sample in range(samples):
+        expected[(start + sample) % groups] += counts[:, sample]
+    np.testing.assert_array_equal(sum_by_group(counts, start=start, groups=groups), expected)
+
+
+def test_groups_that_are_left_over_have_no_samples():
+    assert group_sizes(2, groups=3).tolist() == [1, 1, 0]
 
 
 @quickly

@@ -7,6 +7,7 @@ from accord.analysis.good_epochs import good_epochs
 from accord.errors import PredictionError
 from accord.rules import find_rule
 from accord.rules.majority import Majority
+from accord.store import rows as rows_module
 
 
 def test_shares_say_how_often_the_majority_is_what_the_rule_says():
@@ -15,9 +16,19 @@ def test_shares_say_how_often_the_majority_is_what_the_rule_says():
     expected = find_rule("dawid-skene")(rows).labels
     for epoch in range(rows.epochs):
         majority = Majority()(rows.select(epochs=[epoch])).labels
-        assert found.shares[epoch] == np.mean(majority == expected)
+        same = majority == expected
+        assert found.shares[epoch] == np.mean(same)
+        by_group = [same[group::64].mean() for group in range(64)]
+        np.testing.assert_allclose(found.by_group[:, epoch], by_group)
+    assert found.sizes.tolist() == [len(range(group, rows.samples, 64)) for group in range(64)]
     assert found.rule == "dawid-skene"
     assert found.best == int(np.argmax(found.shares))
+
+
+def test_fewer_samples_than_groups_are_a_group_each():
+    found = good_epochs(draw_run(right_chances(12), samples=7))
+    assert found.sizes.tolist() == [1] * 7
+    np.testing.assert_allclose(found.by_group.mean(axis=0), found.shares)
 
 
 def test_the_best_epoch_is_nearly_the_oracles():
@@ -42,3 +53,12 @@ def test_where_dawid_skene_refuses_weighted_agreement_judges(monkeypatch):
     last = Majority()(rows).labels
     assert found.rule == "weighted-agreement"
     assert found.shares[-1] == pytest.approx(np.mean(last == expected))
+
+
+def test_the_size_of_the_blocks_changes_nothing(monkeypatch):
+    rows = draw_run(right_chances(12), samples=100)
+    whole = good_epochs(rows)
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(rows_module, "LEAST_BLOCK", 7)
+    assert len(list(rows.blocks())) > 1
+    np.testing.assert_array_equal(good_epochs(rows).by_group, whole.by_group)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
-from accord.analysis.alarm import watch
+from accord.analysis import growing
+from accord.analysis.alarm import judge_rows, watch
 from accord.analysis.growing import Follower
 from accord.api import Recorder
 from accord.errors import RecordMissing
@@ -94,3 +95,17 @@ def test_how_sure_and_how_deep_are_choices(tmp_path, overfitted):
         follower = Follower(tmp_path / "record", **options)
         follower.look()
         assert not follower.alarmed
+
+
+def test_each_epoch_is_judged_by_the_rows_up_to_it(tmp_path, overfitted, monkeypatch):
+    judged = []
+
+    def remember(rows, pairs, **options):
+        judged.append((rows.epochs, pairs.epochs))
+        return judge_rows(rows, pairs, **options)
+
+    monkeypatch.setattr(growing, "judge_rows", remember)
+    for network in (0, 1):
+        grow(tmp_path / "record", overfitted, network=network, epochs=6)
+    Follower(tmp_path / "record").look()
+    assert judged == [(epochs, epochs) for epochs in range(1, 7)]

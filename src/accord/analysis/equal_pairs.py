@@ -88,11 +88,8 @@ def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
     by_group = np.zeros((groups, rows.epochs), np.intp)
     for block in rows.blocks():
         equal = _count_equal(by_network, block.values)
-        for group in range(groups):
-            by_group[group] += equal[:, (group - block.start) % groups :: groups].sum(
-                axis=1, dtype=np.intp
-            )
-    sizes = np.bincount(np.arange(rows.samples) % groups, minlength=groups)
+        by_group += sum_by_group(equal, start=block.start, groups=groups)
+    sizes = group_sizes(rows.samples, groups=groups)
     others = rows.networks - 1
     pairs = rows.networks * others / 2
     return EqualPairs(
@@ -102,6 +99,36 @@ def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
         sizes=sizes,
         numbers=rows.numbers,
     )
+
+
+def sum_by_group(
+    counts: NDArray[Any],  # (epoch, sample)
+    *,
+    start: int,
+    groups: int,
+) -> NDArray[np.intp]:
+    """Add up what was counted for each sample, by group (group, epoch).
+
+    Args:
+        counts: of consecutive samples.
+        start: the number of the first of them.
+        groups: how many there are; sample s belongs to group s mod `groups`.
+
+    >>> sum_by_group(np.array([[1, 2, 3]]), start=1, groups=2)
+    array([[2],
+           [4]])
+    """
+    members = [counts[:, (group - start) % groups :: groups] for group in range(groups)]
+    return np.stack([member.sum(axis=1, dtype=np.intp) for member in members])
+
+
+def group_sizes(samples: int, *, groups: int) -> NDArray[np.intp]:
+    """Return how many samples each group has (group,).
+
+    >>> group_sizes(5, groups=2)
+    array([3, 2])
+    """
+    return np.bincount(np.arange(samples) % groups, minlength=groups)
 
 
 def _count_equal(

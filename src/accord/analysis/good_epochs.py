@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.analysis.equal_pairs import GROUPS, group_sizes, sum_by_group
 from accord.errors import PredictionError
 from accord.rules import Prediction
 from accord.rules.dawid_skene import DawidSkene
@@ -18,6 +19,8 @@ class GoodEpochs:
     """The share of samples on which each epoch's majority says what a rule over all epochs says."""
 
     shares: NDArray[np.float64]  # (epoch,)
+    by_group: NDArray[np.float64]  # (group, epoch): the same on every n-th sample
+    sizes: NDArray[np.intp]  # (group,) -> samples
     rule: str
 
     @property
@@ -35,10 +38,12 @@ def good_epochs(rows: Rows) -> GoodEpochs:
     takes its place.
     """
     judge, rule = _judge(rows)
-    same = np.zeros(rows.epochs, np.intp)
+    sizes = group_sizes(rows.samples, groups=min(GROUPS, rows.samples))
+    same = np.zeros((len(sizes), rows.epochs), np.intp)
     for block in Majority().after_each_epoch(rows):
-        same += np.count_nonzero(block.values == judge.labels[block.where], axis=1)
-    return GoodEpochs(same / rows.samples, rule)
+        equal = block.values == judge.labels[block.where]
+        same += sum_by_group(equal, start=block.start, groups=len(sizes))
+    return GoodEpochs(same.sum(axis=0) / rows.samples, same / sizes[:, None], sizes, rule)
 
 
 def _judge(rows: Rows) -> tuple[Prediction, str]:

@@ -1,10 +1,10 @@
-"""Watch a record while networks are still writing it, reading each row once."""
+"""Watch a record while networks are still writing it, reading rows again only where in doubt."""
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from accord.analysis.alarm import SURE, Verdict, best_epoch, judge
+from accord.analysis.alarm import SURE, Verdict, best_epoch, judge_rows
 from accord.analysis.equal_pairs import EqualPairs, count_equal_pairs
 from accord.errors import NotARecord, UnequalNetworks
 from accord.kernels.falls import LEAST_FALL
@@ -76,8 +76,8 @@ class Follower:
 
     def _judge(self, rows: Rows, pairs: EqualPairs, known: int) -> Iterator[Seen]:
         for epoch in range(known, pairs.epochs):
-            until = pairs.until(epoch + 1)
-            verdict = judge(until, sure=self._sure, least_fall=self._least_fall)
+            until, first_rows = pairs.until(epoch + 1), rows.select(epochs=range(epoch + 1))
+            verdict = judge_rows(first_rows, until, sure=self._sure, least_fall=self._least_fall)
             first = verdict.alarm and not self.alarmed
             self.alarmed = self.alarmed or verdict.alarm
             before = best_epoch(rows, verdict) if first else None
