@@ -25,8 +25,8 @@ from cleanlab.rank import get_label_quality_scores
 from numpy.typing import NDArray
 
 import accord
-from accord.analysis.audit import audit, audit_probabilities
-from accord.analysis.ranking_score import score_ranking
+from accord.analysis.labels.audit import audit, audit_probabilities
+from accord.analysis.labels.ranking_score import score_ranking
 from accord.store import ArrayRows, Facts, Rows
 
 Scores = NDArray[np.float64]

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import accord
-from accord.analysis.alarm import Verdict, best_epoch, judge_record, judge_rows
-from accord.analysis.equal_pairs import EqualPairs, count_equal_pairs
+from accord.analysis.overfit.alarm import Verdict, best_epoch, judge_record, judge_rows
+from accord.analysis.overfit.equal_pairs import EqualPairs, count_equal_pairs
 from accord.rules.majority import Majority
 from accord.store import Rows
 

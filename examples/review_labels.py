@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import accord
-from accord.analysis.audit import audit
-from accord.analysis.review import corrected_labels, measure_gain, review_queue
-from accord.analysis.review_files import read_decisions, write_labels, write_queue
+from accord.analysis.labels.audit import audit
+from accord.analysis.labels.review import corrected_labels, measure_gain, review_queue
+from accord.analysis.labels.review_files import read_decisions, write_labels, write_queue
 from accord.data.digits import load_digits, split_digits
 from accord.data.noise import symmetric_noise
 

@@ -6,7 +6,7 @@ import pytest
 from overfitting import draw_run, right_chances
 
 from accord.analysis import network_agreement
-from accord.analysis.alarm import watch
+from accord.analysis.overfit.alarm import watch
 from accord.api import Recorder
 from accord.cli import watch as module
 from accord.cli.app import run

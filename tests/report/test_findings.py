@@ -7,8 +7,8 @@ import pytest
 from memorised import NAMES, memorised_rows
 from overfitting import draw_run, right_chances
 
-from accord.analysis.audit import audit
-from accord.analysis.audit_tables import audit_notes
+from accord.analysis.labels.audit import audit
+from accord.analysis.labels.audit_tables import audit_notes
 from accord.api import Record
 from accord.report.captions import CAPTIONS
 from accord.report.figures import draw_figure

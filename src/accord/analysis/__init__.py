@@ -1,8 +1,6 @@
 """What a record tells beyond its labels: scores, curves, wrong labels, persistence, changes."""
 
 from accord.analysis.accuracy import Accuracy, measure
-from accord.analysis.alarm import Watch, watch
-from accord.analysis.audit import Audit, audit
 from accord.analysis.bad_members import (
     Member,
     good_networks,
@@ -10,9 +8,6 @@ from accord.analysis.bad_members import (
     network_weights,
     weighted_vote,
 )
-from accord.analysis.between_networks import network_agreement
-from accord.analysis.bounds import share_interval
-from accord.analysis.calibration import Calibration, brier_score, calibration, calibration_of
 from accord.analysis.changes import Changes, changes, paired_changes
 from accord.analysis.curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis.forgetting import Forgetting, epochs_to_fuse, forgetting
@@ -23,25 +18,30 @@ from accord.analysis.histograms import (
     final_margin_of,
     margin_of,
 )
-from accord.analysis.isotonic import Isotonic, fit_isotonic
-from accord.analysis.noisy_scores import (
+from accord.analysis.labels.audit import Audit, audit
+from accord.analysis.overfit.alarm import Watch, watch
+from accord.analysis.overfit.between_networks import network_agreement
+from accord.analysis.persistence import Persistence, persistence
+from accord.analysis.scores import Score, score
+from accord.analysis.spoiling import SpoiltRows, accuracy_with_bad_networks
+from accord.analysis.trust.bounds import share_interval
+from accord.analysis.trust.calibration import Calibration, brier_score, calibration, calibration_of
+from accord.analysis.trust.isotonic import Isotonic, fit_isotonic
+from accord.analysis.trust.noisy_scores import (
     Estimate,
     corrected_accuracy,
     corrected_difference,
     symmetric_confusion,
 )
-from accord.analysis.persistence import Persistence, persistence
-from accord.analysis.scores import Score, score
-from accord.analysis.selective import (
+from accord.analysis.trust.selective import (
     RiskCoverage,
     Threshold,
     abstain_below,
     choose_threshold,
     risk_coverage,
 )
-from accord.analysis.spoiling import SpoiltRows, accuracy_with_bad_networks
-from accord.analysis.temperature import Temperature, fit_temperature
-from accord.analysis.verified import Sampling, choose_to_verify, verified_accuracy
+from accord.analysis.trust.temperature import Temperature, fit_temperature
+from accord.analysis.trust.verified import Sampling, choose_to_verify, verified_accuracy
 
 __all__ = [
     "Accuracy",

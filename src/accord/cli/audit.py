@@ -18,8 +18,8 @@ from accord.cli.arguments import (
 from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from accord.analysis.audit import Audit
-    from accord.analysis.review import Decisions
+    from accord.analysis.labels.audit import Audit
+    from accord.analysis.labels.review import Decisions
     from accord.store import Rows
 
 EXAMPLE = (
@@ -90,8 +90,8 @@ def audit(
     """
     _check_queue(queue, most=most, link=link)
     _check_corrected(corrected, decisions, proposals=proposals)
-    from accord.analysis.audit import audit as find
-    from accord.analysis.review_files import read_decisions, write_audit
+    from accord.analysis.labels.audit import audit as find
+    from accord.analysis.labels.review_files import read_decisions, write_audit
     from accord.store import open_rows
 
     rows = open_rows(record, common=common, networks=parse_numbers(networks))
@@ -123,8 +123,8 @@ def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposal
 
 
 def _write_probabilities(rows: "Rows", path: Path) -> None:
-    from accord.analysis.audit import audit_probabilities
-    from accord.analysis.review_files import write_probabilities
+    from accord.analysis.labels.audit import audit_probabilities
+    from accord.analysis.labels.review_files import write_probabilities
 
     write_probabilities(audit_probabilities(rows), path)
 
@@ -132,9 +132,9 @@ def _write_probabilities(rows: "Rows", path: Path) -> None:
 def _write_queue(
     rows: "Rows", found: "Audit", path: Path, most: int | None, link: str | None
 ) -> None:
-    from accord.analysis.audit_tables import gain_text
-    from accord.analysis.review import expected_gain, review_queue
-    from accord.analysis.review_files import write_queue
+    from accord.analysis.labels.audit_tables import gain_text
+    from accord.analysis.labels.review import expected_gain, review_queue
+    from accord.analysis.labels.review_files import write_queue
 
     samples = review_queue(found, most)
     write_queue(found, samples, path, facts=rows.facts, link=link)
@@ -144,8 +144,8 @@ def _write_queue(
 def _write_corrected(
     found: "Audit", decided: "Decisions | None", path: Path, *, proposals: bool
 ) -> None:
-    from accord.analysis.review import corrected_labels
-    from accord.analysis.review_files import write_labels
+    from accord.analysis.labels.review import corrected_labels
+    from accord.analysis.labels.review_files import write_labels
 
     labels = corrected_labels(found, decided, proposals=proposals)
     write_labels(labels, path)
@@ -158,8 +158,8 @@ def _write_corrected(
 
 
 def _print(rows: "Rows", found: "Audit", decided: "Decisions | None", *, as_json: bool) -> None:
-    from accord.analysis.audit_tables import audit_json, audit_notes, audit_text, gain_text
-    from accord.analysis.review import measure_gain
+    from accord.analysis.labels.audit_tables import audit_json, audit_notes, audit_text, gain_text
+    from accord.analysis.labels.review import measure_gain
 
     gain = None if decided is None else measure_gain(found, decided, rows.facts.truth)
     for note in audit_notes(found, rows.facts):

@@ -10,9 +10,9 @@ import typer
 from accord.cli.arguments import Json, Networks, RecordPath, parse_numbers
 
 if TYPE_CHECKING:
-    from accord.analysis.alarm import Watch
     from accord.analysis.bad_members import Member
-    from accord.analysis.growing import Seen
+    from accord.analysis.overfit.alarm import Watch
+    from accord.analysis.overfit.growing import Seen
     from accord.api import Record
 
 ALARMED: Final = 3  # the exit status of --until-alarm
@@ -69,8 +69,8 @@ def watch(
 
 
 def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
-    from accord.analysis.alarm import watch as watch_rows
     from accord.analysis.bad_members import members
+    from accord.analysis.overfit.alarm import watch as watch_rows
     from accord.api import open_record
     from accord.store import describe
 
@@ -150,7 +150,7 @@ class Waits:
 
 def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -> bool:
     """Print each epoch until there is a reason to stop; tell whether there was an alarm."""
-    from accord.analysis.growing import Follower
+    from accord.analysis.overfit.growing import Follower
 
     follower = Follower(path, networks=numbers)
     last_news, told = time.monotonic(), ""

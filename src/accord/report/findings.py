@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from accord.analysis import Audit
-from accord.analysis.audit_tables import audit_notes
+from accord.analysis.labels.audit_tables import audit_notes
 from accord.errors import RecordError
 from accord.report.captions import epoch_words
 from accord.report.measured import Measured

@@ -1,0 +1,1 @@
+"""Wrong training labels: found by votes, reviewed by people."""

@@ -1,0 +1,114 @@
+"""Check what people decided against the record it is about."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accord.analysis.labels.review import Decisions
+from accord.errors import RecordMismatch, SourceError, suggest
+from accord.store import Facts
+
+
+@dataclass(frozen=True)
+class Said:
+    """One decision as a file states it, each part as text; None where it has no such part."""
+
+    where: str  # the line or task, for messages
+    decided: str
+    sample: str | None = None
+    id: str | None = None
+    given: str | None = None
+
+
+def check_decisions(said: Iterable[Said], facts: Facts, *, name: str) -> Decisions:
+    """Turn what a file states into samples and classes of a record.
+
+    Classes go by their names or numbers, samples by their positions or ids.
+
+    Raises:
+        RecordMismatch: a sample or id is not in the record, or its given label differs.
+        SourceError: a class is unknown, or a sample is decided twice, differently; or there
+            is no decision at all.
+    """
+    reader = _Reader(facts, name)
+    found: dict[int, int] = {}
+    for one in said:
+        sample, label = reader.sample(one), reader.label(one.decided, one.where)
+        reader.check_given(one, sample)
+        if found.setdefault(sample, label) != label:
+            raise SourceError(
+                f"{name}: {one.where}: sample {sample} was decided before, as "
+                f"{reader.show(found[sample])}; now it is {reader.show(label)}. "
+                "Agree on one, and remove the other."
+            )
+    if not found:
+        raise SourceError(f"{name}: there is no decision in it. Was it saved before the review?")
+    samples = np.array(sorted(found), np.intp)
+    return Decisions(samples, np.array([found[int(sample)] for sample in samples], np.intp))
+
+
+class _Reader:
+    def __init__(self, facts: Facts, name: str) -> None:
+        self.facts = facts
+        self.name = name
+        names = facts.class_names or ()
+        self.classes = {str(number): number for number in range(facts.classes)}
+        self.classes |= {text: number for number, text in enumerate(names)}
+        ids: Any = () if facts.ids is None else facts.ids.tolist()
+        self.ids = {str(text): sample for sample, text in enumerate(ids)}
+
+    def sample(self, said: Said) -> int:
+        by_id = None if said.id is None else self._by_id(said)
+        if said.sample is None:
+            if by_id is None:
+                raise SourceError(f"{self.name}: {said.where} names no sample: no sample, no id")
+            return by_id
+        by_position = self._by_position(said.sample, said.where)
+        if by_id is not None and by_id != by_position:
+            raise self._other(
+                said.where, f"id {said.id!r} is sample {by_id} of the record, not {by_position}"
+            )
+        return by_position
+
+    def label(self, text: str, where: str) -> int:
+        if text not in self.classes:
+            names = self.facts.class_names or self.classes
+            raise SourceError(
+                f"{self.name}: {where}: {text!r} is none of the {self.facts.classes} classes. "
+                f"{suggest(text, names)}"
+            )
+        return self.classes[text]
+
+    def check_given(self, said: Said, sample: int) -> None:
+        given = self.facts.given
+        if said.given is None or given is None:
+            return
+        there = int(given[sample])
+        if said.given not in {str(there), self.show(there)}:
+            raise self._other(
+                said.where,
+                f"sample {sample} is given {self.show(there)} in the record, not {said.given}",
+            )
+
+    def show(self, label: int) -> str:
+        names = self.facts.class_names
+        return str(label) if names is None else names[label]
+
+    def _by_id(self, said: Said) -> int:
+        if said.id not in self.ids:
+            have = "there is none such" if self.ids else "the record has no ids"
+            raise self._other(said.where, f"id {said.id!r}: {have}")
+        return self.ids[said.id]
+
+    def _by_position(self, text: str, where: str) -> int:
+        if not text.isdecimal() or int(text) >= self.facts.samples:
+            last = self.facts.samples - 1
+            raise self._other(where, f"samples must lie in 0..{last}; got {text!r}")
+        return int(text)
+
+    def _other(self, where: str, problem: str) -> RecordMismatch:
+        return RecordMismatch(
+            f"{self.name}: {where}: {problem}. Are these decisions about another record?"
+        )

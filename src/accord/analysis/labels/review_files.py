@@ -1,0 +1,195 @@
+"""Files of the review: audits and queues to write, decisions to read, labels to train on."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.analysis.labels.audit import Audit
+from accord.analysis.labels.decisions import Said, check_decisions
+from accord.analysis.labels.label_studio import IMAGE, TEXT, make_task, read_annotations
+from accord.analysis.labels.review import Decisions
+from accord.errors import ChoiceError, SourceError
+from accord.store import Facts
+from accord.store.places import Folder
+
+PathLike = str | os.PathLike[str]
+Columns = dict[str, list[Any]]
+DECIDED = "decided"
+
+
+def write_audit(audit: Audit, path: PathLike, *, facts: Facts) -> None:
+    """Write all samples to a .csv file, the most suspicious first, whole or not at all."""
+    target = _with_ending(path, (".csv",), "an audit is written as")
+    _put(target, _as_csv(_columns(audit, audit.ranking, facts)))
+
+
+def write_queue(
+    audit: Audit,
+    queue: NDArray[np.intp],
+    path: PathLike,
+    *,
+    facts: Facts,
+    link: str | None = None,
+) -> None:
+    """Write samples for people to decide on, the first one first.
+
+    A .csv file has an empty column `decided` for the class, by name or number. A .json file
+    is imported into Label Studio; see `labelling_config`.
+
+    Args:
+        audit: what `audit` found.
+        queue: the samples, as `review_queue` returns them.
+        path: ends in .csv or .json.
+        facts: of the audited rows.
+        link: where to see a sample, with `{id}` and `{sample}` to be filled in: an image for
+            Label Studio, a column for .csv.
+    """
+    target = _with_ending(path, (".csv", ".json"), "a queue is written as")
+    columns = _columns(audit, queue, facts)
+    links = None if link is None else _links(link, columns)
+    if target.suffix == ".json":
+        tasks = list(_tasks(columns, links, facts))
+        _put(target, json.dumps(tasks, indent=1, ensure_ascii=False).encode())
+    else:
+        seen = {} if links is None else {"link": links}
+        _put(target, _as_csv({**columns, **seen, DECIDED: [""] * len(queue)}))
+
+
+def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
+    """Read what people decided: a .csv file with `decided`, or Label Studio's JSON export.
+
+    A row of a .csv file names its sample by `sample`, its position, or by `id`, or both. Rows
+    without a decision are left out. Where it says what label was given, that must be the
+    record's.
+
+    Raises:
+        SourceError: the file is not readable, decides nothing, names an unknown class, or
+            decides a sample twice, differently.
+        RecordMismatch: it is about other samples.
+    """
+    target = _with_ending(path, (".csv", ".json"), "decisions are read from")
+    read = _read_csv if target.suffix == ".csv" else _read_json
+    try:
+        said = list(read(target))
+    except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
+        raise SourceError(f"{target}: cannot be read: {error}") from error
+    return check_decisions(said, facts, name=str(target))
+
+
+def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
+    """Write one label per sample, as a spec's `noise = { kind = "file", path = … }` reads it."""
+    target = _with_ending(path, tuple(_LABEL_FILES), "labels are written as")
+    _put(target, _LABEL_FILES[target.suffix](labels))
+
+
+def write_probabilities(table: NDArray[np.float64], path: PathLike) -> None:
+    """Write a (sample, class) table to a .npy file."""
+    _put(_with_ending(path, (".npy",), "probabilities are written as"), _as_npy(table))
+
+
+def _with_ending(path: PathLike, endings: tuple[str, ...], what: str) -> Path:
+    target = Path(path)
+    if target.suffix not in endings:
+        raise ChoiceError(f"{target}: {what} {' or '.join(endings)}; got {target.suffix!r}")
+    return target
+
+
+def _put(target: Path, data: bytes) -> None:
+    Folder(target.absolute().parent).put(target.name, data)
+
+
+def _columns(audit: Audit, samples: NDArray[np.intp], facts: Facts) -> Columns:
+    columns: Columns = {"sample": samples.tolist()}
+    if facts.ids is not None:
+        columns["id"] = facts.ids[samples].tolist()
+    for what in ("given", "proposed"):
+        labels = getattr(audit, what)[samples].tolist()
+        columns[what] = labels
+        if facts.class_names is not None:
+            columns[f"{what}_name"] = [facts.class_names[label] for label in labels]
+    for what in ("suspicion", "agreement_given", "agreement_proposed"):
+        columns[what] = getattr(audit, what)[samples].round(6).tolist()
+    columns["flagged"] = audit.flagged[samples].astype(int).tolist()
+    return columns
+
+
+def _rows(columns: Columns) -> Iterator[dict[str, Any]]:
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _links(link: str, columns: Columns) -> list[str]:
+    try:
+        return [
+            link.format(sample=row["sample"], id=row.get("id", row["sample"]))
+            for row in _rows(columns)
+        ]
+    except (KeyError, IndexError, ValueError) as error:
+        raise ChoiceError(
+            f"a link may hold {{id}} and {{sample}}, as in https://host/{{id}}.png; got {link!r}"
+        ) from error
+
+
+def _tasks(columns: Columns, links: list[str] | None, facts: Facts) -> Iterator[dict[str, Any]]:
+    names = facts.class_names or tuple(str(number) for number in range(facts.classes))
+    shown = TEXT if links is None else IMAGE
+    for number, row in enumerate(_rows(columns)):
+        seen = f"sample {row.get('id', row['sample'])}" if links is None else links[number]
+        fields: dict[str, Any] = {key: row[key] for key in ("sample", "id") if key in row}
+        fields |= {shown: seen, "given": names[row["given"]], "suspicion": row["suspicion"]}
+        yield make_task(
+            fields, proposed=names[row["proposed"]], score=row["suspicion"], shown=shown
+        )
+
+
+def _as_csv(columns: Columns) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue().encode()
+
+
+def _as_npy(values: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _as_npz(labels: NDArray[np.intp]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, labels=labels)
+    return buffer.getvalue()
+
+
+def _read_csv(path: Path) -> Iterator[Said]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file)
+        if DECIDED not in (rows.fieldnames or ()):
+            have = ", ".join(rows.fieldnames or ()) or "nothing"
+            raise SourceError(
+                f"{path}: there must be a column {DECIDED!r}, and `sample` or `id`; it has {have}"
+            )
+        for row in rows:
+            decided = (row[DECIDED] or "").strip()
+            if decided:
+                parts = {key: row.get(key) or None for key in ("sample", "id", "given")}
+                yield Said(where=f"line {rows.line_num}", decided=decided, **parts)
+
+
+def _read_json(path: Path) -> Iterator[Said]:
+    return read_annotations(json.loads(path.read_bytes()), name=str(path))
+
+
+_LABEL_FILES: dict[str, Callable[[NDArray[np.intp]], bytes]] = {
+    ".npz": _as_npz,
+    ".npy": _as_npy,
+    ".csv": lambda labels: _as_csv({"labels": labels.tolist()}),
+}

@@ -1,0 +1,1 @@
+"""Whether and when networks overfit, told from their agreement alone."""

@@ -1,0 +1,220 @@
+"""The overfit alarm: a lasting fall of the agreement between networks, found without a label."""
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.analysis.overfit.equal_pairs import EqualPairs, count_equal_pairs
+from accord.analysis.overfit.good_epochs import GoodEpochs, good_epochs
+from accord.errors import ChoiceError
+from accord.kernels.falls import LEAST_FALL, Fall, find_fall, smooth, sure_beyond_wobble
+from accord.store import Rows
+
+SURE: Final = 0.99  # how sure the alarm must be
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether agreement has fallen for good, and how that was decided."""
+
+    alarm: bool
+    reason: str
+    fall: float = 0.0  # of agreement, from its peak to the lowest stretch after it
+    sure: float = 0.0  # 1 minus the chance of such a fall where there is none
+    before: int | None = None  # the first epoch of that stretch
+    unsure: bool = False  # it fell far enough and with every network; only sureness is missing
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the agreement between networks tells of overfit."""
+
+    alarm: bool
+    epoch: int | None  # the epoch before overfit; None without an alarm
+    best_epoch: int  # the one to use, alarm or not
+    fall: float  # of agreement, from its peak to the lowest stretch after it
+    sure: float  # 1 minus the chance of such a fall where there is none
+    reason: str  # why there is an alarm, or none
+    agreement: NDArray[np.float64]  # (epoch,), the mean over pairs of networks and samples
+    smoothed: NDArray[np.float64]  # (epoch,)
+
+
+def watch(
+    rows: Rows, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
+) -> Watch:
+    """Tell whether overfit has set in, and the epoch before it, from the predictions alone.
+
+    Networks that learn what is true of the data come to agree; networks that learn wrong labels
+    by heart part again, each in its own way. The alarm is raised if agreement falls after its
+    peak, for a stretch of at least five epochs, and the fall
+
+    - is at least `least_fall`,
+    - remains so whichever network is left out, so that none causes it alone,
+    - is larger than the samples' differences explain (a test over groups of samples), and
+    - is larger than the epochs' wobble explains (curves that wobble as much and never fall).
+
+    The last two say how sure they are; both must reach `sure`, and the lesser is told. The epoch
+    before overfit is the one before that stretch whose majority vote is closest to what all
+    epochs before it together say; see `good_epochs`.
+
+    Where sureness alone is missing, the majority votes are asked too; see `judge_rows`. A fall
+    that agreement made up for later, as networks do that settle while their rate goes to nothing,
+    counts as well; see `judge_record`.
+
+    Args:
+        rows: at least two networks.
+        sure: between 0 and 1.
+        least_fall: of agreement, between 0 and 1.
+        seed: of the curves that are drawn.
+
+    Raises:
+        ChoiceError: there is one network, or an option is out of range.
+    """
+    _check_options(sure, least_fall)
+    pairs = count_equal_pairs(rows)
+    verdict = judge_record(rows, pairs, sure=sure, least_fall=least_fall, seed=seed)
+    best = best_epoch(rows, verdict)
+    return Watch(
+        alarm=verdict.alarm,
+        epoch=best if verdict.alarm else None,
+        best_epoch=best,
+        fall=verdict.fall,
+        sure=verdict.sure,
+        reason=verdict.reason,
+        agreement=pairs.agreement,
+        smoothed=smooth(pairs.agreement),
+    )
+
+
+def best_epoch(rows: Rows, verdict: Verdict) -> int:
+    """Return the epoch to use: of all, or if there is an alarm of those before the fall."""
+    if verdict.alarm and verdict.before is not None:
+        rows = rows.select(epochs=range(verdict.before))
+    return good_epochs(rows).best
+
+
+def _check_options(sure: float, least_fall: float) -> None:
+    if not 0 < sure < 1:
+        raise ChoiceError(f"sure must lie between 0 and 1, as 0.99 does; got {sure}")
+    if not 0 <= least_fall < 1:
+        raise ChoiceError(f"least_fall must lie in 0..1, as 0.01 does; got {least_fall}")
+
+
+def judge_record(
+    rows: Rows,
+    pairs: EqualPairs,
+    *,
+    sure: float = SURE,
+    least_fall: float = LEAST_FALL,
+    seed: int = 0,
+) -> Verdict:
+    """Judge a record as it is and, without an alarm, as it was when agreement had fallen deepest.
+
+    Networks that have learnt wrong labels by heart may settle and agree more than they ever did.
+    Whoever had watched them train would have seen agreement fall first.
+    """
+    now = judge_rows(rows, pairs, sure=sure, least_fall=least_fall, seed=seed)
+    end = _deepest_end(pairs.agreement)
+    if now.alarm or end == pairs.epochs:
+        return now
+    first = rows.select(epochs=range(end))
+    then = judge_rows(first, pairs.until(end), sure=sure, least_fall=least_fall, seed=seed)
+    return replace(then, reason=f"{then.reason}, and rose later") if then.alarm else now
+
+
+def _deepest_end(agreement: NDArray[np.float64]) -> int:
+    """Return how many epochs there were when agreement had fallen deepest."""
+    ends = range(1, len(agreement) + 1)
+    return max(ends, key=lambda end: _fall_so_far(agreement[:end]))
+
+
+def _fall_so_far(agreement: NDArray[np.float64]) -> float:
+    fall = find_fall(agreement)
+    return 0.0 if fall is None else float(fall.size(agreement))
+
+
+def judge_rows(
+    rows: Rows,
+    pairs: EqualPairs,
+    *,
+    sure: float = SURE,
+    least_fall: float = LEAST_FALL,
+    seed: int = 0,
+) -> Verdict:
+    """Judge agreement and, where sureness alone is missing, the majority votes too.
+
+    Each epoch's majority says, on some share of the samples, what all epochs together say; see
+    `good_epochs`. If that share has fallen too, by as much and as surely as agreement would have
+    to, there is an alarm. It raises none by itself: the majority of networks that learn slowly
+    moves away from what all epochs say as well, and they agree ever more.
+    """
+    verdict = judge(pairs, sure=sure, least_fall=least_fall, seed=seed)
+    if not verdict.unsure:
+        return verdict
+    by_majority = _sure_of_majority(good_epochs(rows), least_fall, seed)
+    if by_majority < sure:
+        return verdict
+    reason = "majorities left what all epochs say, and agreement fell"
+    return replace(verdict, alarm=True, reason=reason, sure=by_majority, unsure=False)
+
+
+def _sure_of_majority(good: GoodEpochs, least_fall: float, seed: int) -> float:
+    fall = find_fall(good.shares)
+    if fall is None or fall.size(good.shares) < least_fall:
+        return 0.0
+    by_samples = _sure_of_samples(good.by_group, good.sizes, fall)
+    return min(by_samples, sure_beyond_wobble(good.shares, fall, seed=seed))
+
+
+def judge(
+    pairs: EqualPairs, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
+) -> Verdict:
+    """Judge agreement alone; see `watch`."""
+    agreement = pairs.agreement
+    fall = find_fall(agreement)
+    if fall is None:
+        return Verdict(False, "the peak of agreement is too recent to tell")
+    size = float(fall.size(agreement))
+    if size < least_fall:
+        return Verdict(False, "agreement has not fallen", size)
+    by_samples = _sure_of_samples(pairs.by_group, pairs.sizes, fall)
+    by_epochs = sure_beyond_wobble(agreement, fall, seed=seed)
+    certain = min(by_samples, by_epochs)
+    fault = _fault_of_one(pairs, fall, least_fall)
+    if fault:
+        return Verdict(False, fault, size, certain, fall.low)
+    if certain >= sure:
+        reason = "agreement fell, beyond what samples and wobble explain"
+        return Verdict(True, reason, size, certain, fall.low)
+    limit = "samples differ" if by_samples < sure else "it wobbles"
+    reason = f"agreement fell no more than {limit}"
+    return Verdict(False, reason, size, certain, fall.low, unsure=True)
+
+
+def _fault_of_one(pairs: EqualPairs, fall: Fall, least_fall: float) -> str:
+    if pairs.networks == 2:
+        return ""
+    sizes = [float(fall.size(pairs.without(network))) for network in range(pairs.networks)]
+    if min(sizes) >= least_fall:
+        return ""
+    return f"only the agreement with network {pairs.numbers[int(np.argmin(sizes))]} has fallen"
+
+
+def _sure_of_samples(
+    by_group: NDArray[np.float64],  # (group, epoch)
+    group_sizes: NDArray[np.intp],
+    fall: Fall,
+) -> float:
+    """Return how sure it is that a curve falls on other samples of the same kind too."""
+    falls = fall.size(by_group)
+    shares = group_sizes / group_sizes.sum()
+    mean = float(shares @ falls)
+    most = 1 - 0.5 ** len(falls)  # as sure as so many coins that fall alike can make
+    if len(falls) < 2:
+        return most
+    error = math.sqrt(float(shares @ (falls - mean) ** 2) / (len(falls) - 1))
+    return min(most, NormalDist().cdf(mean / error) if error else 1.0)

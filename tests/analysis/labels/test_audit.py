@@ -1,0 +1,475 @@
+import dataclasses
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+from memorised import memorised_rows
+
+from accord.analysis.labels import contradiction as contradictions
+from accord.analysis.labels import evidence as evidences
+from accord.analysis.labels.audit import audit, audit_probabilities
+from accord.analysis.labels.contradiction import STEPS, measure_contradiction
+from accord.analysis.labels.evidence import (
+    count_moves,
+    gather_evidence,
+    split_votes,
+    weigh_votes,
+)
+from accord.analysis.labels.ranking_score import score_ranking
+from accord.analysis.labels.true_classes import tell_classes
+from accord.errors import ChoiceError, PredictionError, RecordError
+from accord.kernels import count_votes, equally_spaced
+from accord.store import ArrayRows, Facts, rows
+
+
+def with_facts(record, **facts):
+    labels = record.read_labels(range(record.networks), range(record.epochs), slice(None))
+    return ArrayRows(labels, dataclasses.replace(record.facts, **facts), name="memorised")
+
+
+def labels_of(record):
+    return record.read_labels(range(record.networks), range(record.epochs), slice(None))
+
+
+@st.composite
+def small_records(draw):
+    networks, epochs, samples, classes = (
+        draw(st.integers(low, high)) for low, high in ((2, 4), (1, 4), (2, 9), (2, 6))
+    )
+    seed = draw(st.integers(0, 2**32 - 1))
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, (networks, epochs, samples)).astype(np.uint8)
+    return labels, generator.integers(0, classes, samples), classes
+
+
+def contradiction_by_definition(labels, given, classes):
+    """Everything counted pair by pair and sample by sample, for one epoch."""
+    networks, samples = labels.shape
+    pairs = list(combinations(range(networks), 2))
+    both = same = chance = 0.0
+    for one, other in pairs:
+        against = [
+            (labels[one, s], labels[other, s])
+            for s in range(samples)
+            if labels[one, s] != given[s] and labels[other, s] != given[s]
+        ]
+        both += len(against)
+        same += sum(a == b for a, b in against)
+        said = [[a for a, g in zip(labels[n], given, strict=True) if a != g] for n in (one, other)]
+        alike = sum(said[0].count(c) * said[1].count(c) for c in range(classes))
+        chance += alike / max(1, len(said[0]) * len(said[1]))
+    total = len(pairs) * samples
+    share = sum(labels[n, s] != given[s] for n in range(networks) for s in range(samples))
+    return (
+        share / (networks * samples),
+        both / total,
+        same / total,
+        both / total * chance / len(pairs),
+    )
+
+
+@drawn(small_records())
+@settings(deadline=None)
+def test_contradiction_equals_its_definition(record):
+    labels, given, classes = record
+    found = measure_contradiction(ArrayRows(labels, Facts(len(given), classes)), given)
+    for epoch in range(labels.shape[1]):
+        share, both, same, chance = contradiction_by_definition(labels[:, epoch], given, classes)
+        assert found.share[epoch] == pytest.approx(share)
+        assert found.both[epoch] == pytest.approx(both)
+        assert found.same[epoch] == pytest.approx(same)
+        assert found.chance[epoch] == pytest.approx(chance)
+        weight = max(0, same - chance) ** 2 / both if both else 0
+        assert found.weights[epoch] == pytest.approx(weight)
+
+
+def test_epochs_that_tell_lie_between_random_votes_and_votes_by_heart():
+    record = memorised_rows()
+    found = measure_contradiction(record, record.facts.given)
+    assert found.weights.argmax() in range(2, 6)
+    assert found.steps.max() == STEPS
+    assert found.steps[2:6].min() > STEPS / 2
+    assert found.steps[:2].tolist() == [0, 0]
+    assert found.steps[-1] == 0
+    assert (np.diff(found.weights[6:11]) < 0).all()
+
+
+def test_only_some_samples_of_a_large_record_are_looked_at(monkeypatch):
+    record = memorised_rows(samples=1200)
+    monkeypatch.setattr(contradictions, "MOST_SAMPLES", 400)
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 1)  # several blocks, whose starts no step divides
+    monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
+    some = measure_contradiction(record, record.facts.given)
+    labels, given = labels_of(record)[:, :, ::3], record.facts.given[::3]
+    monkeypatch.undo()
+    expected = measure_contradiction(ArrayRows(labels, Facts(400, 5)), given)
+    for field in dataclasses.fields(some):
+        np.testing.assert_array_equal(getattr(some, field.name), getattr(expected, field.name))
+
+
+def test_of_many_epochs_that_tell_some_are_kept(monkeypatch):
+    record = memorised_rows(epochs=24)
+    found = measure_contradiction(record, record.facts.given)
+    all_steps = found.steps
+    useful = np.flatnonzero(all_steps)
+    monkeypatch.setattr(contradictions, "MOST_EPOCHS", 5)
+    kept = np.flatnonzero(found.steps)
+    assert kept.tolist() == useful[equally_spaced(len(useful), 5)].tolist()
+    assert found.steps[kept].tolist() == all_steps[kept].tolist()
+    assert audit(record).score.auroc > 0.95
+
+
+@drawn(st.integers(1, 6), st.integers(2, 7), st.integers(0, 2**32 - 1))
+def test_rivals_are_the_classes_with_the_most_votes(samples, classes, seed):
+    generator = np.random.default_rng(seed)
+    table, given = (
+        generator.integers(0, 4, (samples, classes)),
+        generator.integers(0, classes, samples),
+    )
+    most = int(generator.integers(1, classes))
+    own, rivals, votes = split_votes(table, given, most)
+    for s in range(samples):
+        others = [c for c in range(classes) if c != given[s]]
+        best = sorted(others, key=lambda c: (-table[s, c], c))[:most]
+        assert rivals[s].tolist() == sorted(best)
+        assert votes[s].tolist() == [table[s, c] for c in sorted(best)]
+        assert own[s] == table[s, given[s]]
+
+
+def test_votes_too_many_for_small_keys_are_split_all_the_same():
+    table = np.array([[2**30, 0, 2**30 + 1, 5]])
+    own, rivals, votes = split_votes(table, np.array([3]), 2)
+    assert (own.tolist(), rivals.tolist(), votes.tolist()) == ([5], [[0, 2]], [[2**30, 2**30 + 1]])
+
+
+def test_epochs_that_weigh_nothing_are_not_read(monkeypatch):
+    record, read = memorised_rows(), []
+    plain = record.read_labels
+    monkeypatch.setattr(
+        record, "read_labels", lambda *asked: read.append(list(asked[1])) or plain(*asked)
+    )
+    steps = np.array([0, 2, 0, 1] + [0] * 8)
+    ((where, table),) = weigh_votes(record, steps)
+    assert (where, read) == (slice(0, 600), [[1, 3]])
+    expected = 2 * count_votes(labels_of(record)[:, 1], classes=5)
+    np.testing.assert_array_equal(table, expected + count_votes(labels_of(record)[:, 3], classes=5))
+    ((_, table),) = weigh_votes(record, 0 * steps)
+    assert not table.any()
+
+
+def test_wrong_labels_are_found_and_corrected():
+    record = memorised_rows()
+    found, wrong = audit(record), record.facts.given != record.truth()
+    assert found.score.auroc > 0.99
+    assert found.score.precision > 0.95
+    assert found.score.recall > 0.95
+    assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.02)
+    assert (found.proposed == record.truth()).mean() > 0.97
+    assert wrong[found.ranking[:100]].all()
+    assert len(found) == 600
+
+
+def test_an_audit_is_one_story():
+    record = memorised_rows()
+    found, given = audit(record), record.facts.given
+    np.testing.assert_array_equal(found.given, given)
+    np.testing.assert_array_equal(found.flagged, found.proposed != given)
+    np.testing.assert_array_equal(found.flagged, found.suspicion > 0.5)
+    assert (np.diff(found.suspicion[found.ranking]) <= 0).all()
+    assert sorted(found.ranking) == list(range(600))
+    assert found.confusion.sum() == 600
+    assert found.confusion[3, 1] == ((given == 3) & (found.proposed == 1)).sum()
+    assert found.noise_rates[2] == found.flagged[given == 2].mean()
+    assert found.weights.sum() == pytest.approx(1)
+    kept = ~found.flagged
+    np.testing.assert_array_equal(found.agreement_proposed[kept], found.agreement_given[kept])
+    assert (found.agreement_given + found.agreement_proposed)[~kept].max() <= 1
+    assert (found.agreement_proposed > found.agreement_given)[~kept].mean() > 0.6
+
+
+def test_equal_suspicion_goes_to_the_first_sample():
+    record = memorised_rows(samples=40)
+    labels, given = (np.tile(values, 2) for values in (labels_of(record), record.facts.given))
+    found = audit(ArrayRows(labels, Facts(80, 5, given=given)))
+    ranked = found.ranking.tolist()
+    assert all(ranked.index(s) < ranked.index(s + 40) for s in range(40))
+
+
+def test_the_truth_has_no_say():
+    record = memorised_rows()
+    one, other = audit(record), audit(with_facts(record, truth=None))
+    np.testing.assert_array_equal(one.suspicion, other.suspicion)
+    assert other.score is None
+    assert audit(with_facts(record, truth=record.facts.given)).score is None  # nothing is wrong
+    assert audit(with_facts(record, truth=(record.facts.given + 1) % 5)).score is None  # all is
+
+
+def test_the_order_of_networks_and_epochs_has_no_say():
+    record = memorised_rows()
+    found = audit(record)
+    turned = audit(record.select(networks=[2, 0, 3, 1], epochs=range(11, -1, -1)))
+    np.testing.assert_allclose(found.suspicion, turned.suspicion, rtol=1e-12)
+    np.testing.assert_allclose(found.weights, turned.weights[::-1], rtol=1e-12)
+
+
+def test_reading_in_small_parts_changes_nothing(monkeypatch):
+    record = memorised_rows()
+    late = np.arange(600) >= 20  # from then on, nobody predicts class 4
+    labels = np.where(late & (labels_of(record) == 4), 0, labels_of(record))
+    record = ArrayRows(labels, record.facts).select()
+    whole, table = audit(record), audit_probabilities(record)
+    assert whole.unpredicted == ()
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
+    monkeypatch.setattr(evidences, "CELLS_AT_ONCE", 100)
+    parts = audit(record)
+    np.testing.assert_array_equal(whole.suspicion, parts.suspicion)
+    np.testing.assert_array_equal(whole.proposed, parts.proposed)
+    np.testing.assert_array_equal(table, audit_probabilities(record))
+
+
+def test_a_record_is_read_once_if_it_fits_in_memory(monkeypatch):
+    record, reads = memorised_rows().select(), []
+
+    def read(networks, epochs, samples):
+        reads.append(samples)
+        return type(record).read_labels(record, networks, epochs, samples)
+
+    monkeypatch.setattr(record, "read_labels", read)
+    expected = audit(memorised_rows())
+    np.testing.assert_array_equal(audit(record).suspicion, expected.suspicion)
+    assert reads == [slice(0, 600)]
+
+
+def test_right_labels_that_are_learnt_at_once_are_left_alone():
+    record = memorised_rows(rate=0.0)
+    found = audit(record)
+    assert found.noise_rate < 0.01
+    assert found.score is None
+
+
+def test_random_votes_say_nothing_of_the_labels():
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 5, (4, 12, 600)).astype(np.uint8)
+    found = audit(ArrayRows(labels, Facts(600, 5, given=generator.integers(0, 5, 600))))
+    assert found.noise_rate < 0.01
+    assert found.suspicion.max() < 0.5
+
+
+def test_votes_that_never_agree_beyond_chance_leave_every_label_alone():
+    given = np.array([0, 1] * 20)
+    labels = np.stack([np.full((3, 40), 2), np.full((3, 40), 3)])  # each its own class
+    found = audit(ArrayRows(labels, Facts(40, 4, given=given)))
+    assert not found.flagged.any()
+    assert found.weights.tolist() == [1 / 3] * 3
+    assert found.unpredicted == (0, 1)
+    np.testing.assert_array_equal(
+        audit_probabilities(ArrayRows(labels, Facts(40, 4, given=given))),
+        np.tile([0, 0, 0.5, 0.5], (40, 1)),
+    )
+
+
+def test_labels_of_a_small_type_do_not_overflow():
+    given = np.arange(600) % 30
+    small, proposed = given.astype(np.uint8), np.roll(given, 1)
+    moves = count_moves(small, proposed, classes=30)
+    np.testing.assert_array_equal(moves, count_moves(given, proposed, classes=30))
+    assert moves[29, 28] == 20
+
+
+def test_evidence_is_each_candidates_share_of_the_weighted_votes():
+    record = memorised_rows(classes=7)
+    given = record.facts.given.astype(np.uint8)
+    contradiction = measure_contradiction(record, given)
+    evidence, shares = gather_evidence(record, given, contradiction), audit_probabilities(record)
+    assert evidence.candidates.shape == (600, 5)
+    np.testing.assert_array_equal(evidence.candidates[:, 0], given)
+    found = np.take_along_axis(shares, evidence.candidates, axis=1)
+    np.testing.assert_allclose(evidence.shares, found)
+    left_out = shares.copy()
+    np.put_along_axis(left_out, evidence.candidates, 0, axis=1)
+    assert (left_out.max(axis=1) <= evidence.shares[:, 1:].min(axis=1)).all()
+    total = contradiction.weights.sum()
+    assert evidence.believed == pytest.approx(total / (total + 0.1))
+    assert evidence.votes == 4 * np.count_nonzero(contradiction.steps)
+
+
+def test_suspicion_is_the_chance_of_all_other_classes():
+    record = memorised_rows()
+    given, found = record.facts.given, audit(record)
+    evidence = gather_evidence(record, given, measure_contradiction(record, given))
+    chances = tell_classes(evidence, classes=5)
+    np.testing.assert_allclose(found.suspicion, 1 - chances[:, 0], atol=1e-12)
+    best = evidence.candidates[np.arange(600), 1 + chances[:, 1:].argmax(axis=1)]
+    np.testing.assert_array_equal(found.proposed, np.where(found.flagged, best, given))
+    np.testing.assert_array_equal(found.agreement_given, evidence.shares[:, 0])
+    kept = evidence.shares[evidence.candidates == found.proposed[:, np.newaxis]]
+    np.testing.assert_array_equal(found.agreement_proposed, kept)
+
+
+def wavering_rows(seed=0):
+    """Votes as on few samples of which two in five are called the next class: networks do it too.
+
+    A network calls four in ten samples the next class at random, and ever more by their label.
+    """
+    generator = np.random.default_rng(seed)
+    networks, epochs, samples, classes = 5, 20, 3000, 6
+    truth = generator.integers(0, classes, samples)
+    given = (truth + (generator.random(samples) < 0.4)) % classes
+    taken_in = generator.random(samples) * 0.8  # how easily, the same for all networks
+    wavering = generator.random((networks, epochs, samples)) < taken_in
+    votes = (truth + wavering) % classes
+    by_heart = generator.random(votes.shape) < np.linspace(0, 0.8, epochs)[:, np.newaxis]
+    votes = np.where(by_heart, given, votes)
+    facts = Facts(samples, classes, "train", truth, given)
+    return ArrayRows(votes.astype(np.uint8), facts, name="wavering")
+
+
+def test_labels_of_which_many_go_one_way_are_counted_though_networks_go_that_way_too():
+    record = wavering_rows()
+    found, wrong = audit(record), record.facts.given != record.truth()
+    assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
+    assert found.score.auroc > 0.97
+    actual = count_moves(record.facts.given, record.truth(), classes=6)
+    assert np.abs(found.confusion - actual).sum() / 2 < 0.08 * len(found)
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_record_of_every_second_epoch_tells_as_much(every):
+    for record in (memorised_rows(epochs=24), wavering_rows()):
+        found = audit(record.select(epochs=range(0, record.epochs, every)))
+        wrong = record.facts.given != record.truth()
+        assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.07)
+        assert found.score.auroc > 0.95
+
+
+def test_two_networks_are_enough():
+    for record in (memorised_rows(), wavering_rows()):
+        found = audit(record.select(networks=[0, 1]))
+        wrong = record.facts.given != record.truth()
+        assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
+        assert found.score.auroc > 0.95
+
+
+def test_one_epoch_ranks_labels_and_accuses_few():
+    record = memorised_rows(samples=3000)
+    wrong = record.facts.given != record.truth()
+    for networks in (range(4), [0, 1]):
+        found = audit(record.select(networks=networks, epochs=[4]))
+        assert found.score.auroc > 0.94
+        assert found.noise_rate < wrong.mean() + 0.02
+        assert found.weights.tolist() == [1.0]
+
+
+def test_one_epoch_of_random_votes_flags_hardly_anything():
+    assert audit(memorised_rows(samples=3000).select(epochs=[0])).noise_rate < 0.01
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_hundred_classes_of_forty_samples_are_told_apart(directed):
+    record = memorised_rows(classes=100, samples=4000, directed=directed)
+    found, wrong = audit(record), record.facts.given != record.truth()
+    assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.03)
+    assert found.score.auroc > 0.99
+    assert (found.proposed == record.truth()).mean() > 0.96
+    rates = np.bincount(record.facts.given, wrong) / np.bincount(record.facts.given)
+    assert np.abs(found.noise_rates - rates).mean() < 0.03
+
+
+def test_more_classes_than_rivals_are_kept():
+    record = memorised_rows(classes=40, samples=2000)
+    found = audit(record)
+    assert found.score.auroc > 0.99
+    assert (found.proposed == record.truth()).mean() > 0.97
+
+
+def test_two_classes_have_one_rival():
+    record = memorised_rows(classes=2)
+    assert audit(record).score.auroc > 0.98
+
+
+@drawn(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=12))
+def test_a_ranking_is_scored_as_defined(pairs):
+    scores = np.array([score for score, _ in pairs], float)
+    wanted = np.array([wrong for _, wrong in pairs])
+    if wanted.all() or not wanted.any():
+        return
+    found = score_ranking(scores, wanted, scores > 1)
+    duels = [(a > b) + (a == b) / 2 for a in scores[wanted] for b in scores[~wanted]]
+    assert found.auroc == pytest.approx(np.mean(duels))
+    precisions = [wanted[scores >= score].mean() for score in scores[wanted]]
+    assert found.average_precision == pytest.approx(np.mean(precisions))
+    assert found.recall == (scores[wanted] > 1).mean()
+    if (scores > 1).any():
+        assert found.precision == wanted[scores > 1].mean()
+    else:
+        assert np.isnan(found.precision)
+
+
+def test_probabilities_are_weighted_shares_of_votes():
+    record = memorised_rows()
+    table = audit_probabilities(record)
+    assert (table.shape, table.dtype) == ((600, 5), np.float64)
+    np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
+    steps = measure_contradiction(record, record.facts.given).steps
+    said = labels_of(record)[:, :, 7]
+    expected = [((said == c) * steps).sum() / (4 * steps.sum()) for c in range(5)]
+    np.testing.assert_allclose(table[7], expected)
+
+
+def test_a_test_record_is_refused():
+    record = with_facts(memorised_rows(), given=None, split="test")
+    for look in (audit, audit_probabilities):
+        with pytest.raises(RecordError, match=r"record of the test split holds none.*training"):
+            look(record)
+
+
+def test_labels_of_one_class_are_refused():
+    record = with_facts(memorised_rows(), given=np.full(600, 3))
+    with pytest.raises(RecordError, match=r"all 600 samples are given class 3.*right labels"):
+        audit(record)
+
+
+def test_one_network_is_refused():
+    with pytest.raises(ChoiceError, match=r"two networks say.*there is one\. Record another"):
+        audit(memorised_rows(networks=1))
+
+
+def test_a_record_that_begins_when_all_is_known_by_heart_cannot_tell():
+    record = memorised_rows()
+    with pytest.raises(RecordError, match=r"100\.0 % or more.*cannot tell.*first epoch on"):
+        audit(record.select(epochs=[11]))
+    audit(record.select(epochs=[5, 11]))
+
+
+def test_a_class_that_nobody_predicts_is_not_judged():
+    record = memorised_rows()
+    labels = np.where(labels_of(record) == 4, 0, labels_of(record))
+    found = audit(ArrayRows(labels, record.facts))
+    assert found.unpredicted == (4,)
+    mute = record.facts.given == 4
+    assert not found.flagged[mute].any()
+    assert set(found.ranking[-mute.sum() :]) == set(np.flatnonzero(mute))
+    assert found.noise_rates[4] == 0
+
+
+def test_a_class_that_is_never_given_does_no_harm():
+    record = memorised_rows(classes=5)
+    wider = ArrayRows(labels_of(record), dataclasses.replace(record.facts, classes=9))
+    found = audit(wider)
+    assert found.unpredicted == ()
+    assert np.isnan(found.noise_rates[8])
+    assert found.score.auroc > 0.99
+
+
+def test_tables_that_do_not_fit_are_refused():
+    facts = Facts(2, 30_000, given=np.array([0, 1]))
+    with pytest.raises(PredictionError, match="the largest is 4 GiB"):
+        audit(ArrayRows(np.zeros((2, 1, 2), int), facts))
+    samples = 600_000
+    facts = Facts(samples, 1000, given=np.arange(samples) % 2)
+    with pytest.raises(PredictionError, match="the largest is 4 GiB"):
+        audit_probabilities(ArrayRows(np.zeros((2, 1, samples), np.uint16), facts))

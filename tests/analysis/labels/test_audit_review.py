@@ -1,0 +1,462 @@
+import csv
+import dataclasses
+import json
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from memorised import NAMES, memorised_rows
+
+from accord.analysis.labels.audit import audit
+from accord.analysis.labels.audit_tables import audit_json, audit_notes, audit_text, gain_text
+from accord.analysis.labels.label_studio import labelling_config
+from accord.analysis.labels.review import (
+    Decisions,
+    corrected_labels,
+    expected_gain,
+    measure_gain,
+    review_queue,
+)
+from accord.analysis.labels.review_files import (
+    read_decisions,
+    write_audit,
+    write_labels,
+    write_probabilities,
+    write_queue,
+)
+from accord.data.noise import labels_from_file
+from accord.errors import ChoiceError, RecordMismatch, SourceError, StorageError
+from accord.store import ArrayRows, Facts
+
+IDS = np.array([f"image-{sample}" for sample in range(600)])
+
+
+@pytest.fixture(scope="module")
+def record():
+    return memorised_rows(ids=IDS, class_names=NAMES)
+
+
+@pytest.fixture(scope="module")
+def found(record):
+    return audit(record)
+
+
+def read_rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_rows(path, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def decide(path, text):
+    """Write a .csv file of decisions as a person would."""
+    path.write_text(text.replace(" ", "\n") + "\n")
+    return path
+
+
+def test_the_queue_is_the_head_of_the_ranking(found):
+    np.testing.assert_array_equal(review_queue(found, 7), found.ranking[:7])
+    np.testing.assert_array_equal(np.sort(review_queue(found)), np.flatnonzero(found.flagged))
+    assert len(review_queue(found, 10_000)) == 600
+    with pytest.raises(ChoiceError, match="at least one label must be reviewed; got 0"):
+        review_queue(found, 0)
+
+
+def test_an_audit_is_written_for_other_tools(found, record, tmp_path):
+    path = tmp_path / "audit.csv"
+    write_audit(found, path, facts=record.facts)
+    rows = read_rows(path)
+    assert list(rows[0]) == [
+        "sample", "id", "given", "given_name", "proposed", "proposed_name",
+        "suspicion", "agreement_given", "agreement_proposed", "flagged",
+    ]  # fmt: skip
+    assert [int(row["sample"]) for row in rows] == found.ranking.tolist()
+    worst, first = found.ranking[0], rows[0]
+    assert first["id"] == f"image-{worst}"
+    assert int(first["given"]) == found.given[worst]
+    assert first["proposed_name"] == NAMES[found.proposed[worst]]
+    for what in ("suspicion", "agreement_given", "agreement_proposed"):
+        assert float(first[what]) == pytest.approx(getattr(found, what)[worst], abs=1e-6)
+    assert [row["flagged"] for row in rows] == [str(int(f)) for f in found.flagged[found.ranking]]
+
+
+def test_without_ids_and_names_there_are_no_such_columns(found, tmp_path):
+    write_audit(found, tmp_path / "audit.csv", facts=Facts(600, 5))
+    assert list(read_rows(tmp_path / "audit.csv")[0])[:4] == [
+        "sample", "given", "proposed", "suspicion",
+    ]  # fmt: skip
+
+
+def test_decisions_come_back_from_a_csv_queue(found, record, tmp_path):
+    path, truth = tmp_path / "queue.csv", record.truth()
+    write_queue(found, review_queue(found, 50), path, facts=record.facts)
+    rows = read_rows(path)
+    assert [row["decided"] for row in rows] == [""] * 50
+    for row in rows[:40]:  # people decide on 40 of the 50, by name or number
+        label = truth[int(row["sample"])]
+        row["decided"] = f" {NAMES[label]}" if int(row["sample"]) % 2 else label
+    write_rows(path, rows)
+    decisions = read_decisions(path, facts=record.facts)
+    assert decisions.samples.tolist() == sorted(found.ranking[:40].tolist())
+    assert decisions.labels.tolist() == truth[decisions.samples].tolist()
+    assert len(decisions) == 40
+
+
+def test_a_link_leads_to_the_sample(found, record, tmp_path):
+    queue = review_queue(found, 3)
+    link = "https://host/{id}.png?at={sample}"
+    write_queue(found, queue, tmp_path / "queue.csv", facts=record.facts, link=link)
+    expected = [f"https://host/image-{sample}.png?at={sample}" for sample in queue]
+    assert [row["link"] for row in read_rows(tmp_path / "queue.csv")] == expected
+    write_queue(found, queue, tmp_path / "queue.json", facts=record.facts, link=link)
+    tasks = json.loads((tmp_path / "queue.json").read_text())
+    assert [task["data"]["image"] for task in tasks] == expected
+    assert tasks[0]["predictions"][0]["result"][0]["to_name"] == "image"
+    write_queue(found, queue, tmp_path / "queue.csv", facts=Facts(600, 5), link="{id}")
+    assert read_rows(tmp_path / "queue.csv")[0]["link"] == str(queue[0])
+    for wrong in ("{name}", "{0}", "{"):
+        with pytest.raises(ChoiceError, match=r"may hold \{id\} and \{sample\}"):
+            write_queue(found, queue, tmp_path / "q.csv", facts=record.facts, link=wrong)
+
+
+def test_tasks_are_in_label_studios_form(found, record, tmp_path):
+    write_queue(found, review_queue(found, 3), tmp_path / "queue.json", facts=record.facts)
+    task = json.loads((tmp_path / "queue.json").read_text())[0]
+    worst = int(found.ranking[0])
+    suspicion = round(float(found.suspicion[worst]), 6)
+    assert task == {
+        "data": {
+            "sample": worst,
+            "id": f"image-{worst}",
+            "text": f"sample image-{worst}",
+            "given": NAMES[found.given[worst]],
+            "suspicion": suspicion,
+        },
+        "predictions": [
+            {
+                "model_version": "accord",
+                "score": suspicion,
+                "result": [
+                    {
+                        "from_name": "choice",
+                        "to_name": "text",
+                        "type": "choices",
+                        "value": {"choices": [NAMES[found.proposed[worst]]]},
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def test_the_labelling_interface_fits_the_tasks():
+    view = ET.fromstring(labelling_config(["<a>", '"b"']))
+    image, choices = view
+    assert (image.tag, image.get("name"), image.get("value")) == ("Image", "image", "$image")
+    assert (choices.get("name"), choices.get("toName")) == ("choice", "image")
+    assert [choice.get("value") for choice in choices] == ["<a>", '"b"']
+
+
+def export(tasks, chosen):
+    """Answer tasks as Label Studio exports them: an annotation each."""
+    for number, task in enumerate(tasks):
+        result = {
+            "id": "Dx_aB91ISN",
+            "from_name": "choice",
+            "to_name": "text",
+            "type": "choices",
+            "value": {"choices": [chosen(task)]},
+        }
+        task["id"] = number + 1
+        task["annotations"] = [
+            {"id": 1000 + number, "result": [result], "was_cancelled": False, "completed_by": 1}
+        ]
+    return tasks
+
+
+@pytest.fixture
+def exported(found, record, tmp_path):
+    path = tmp_path / "export.json"
+    write_queue(found, review_queue(found, 20), path, facts=record.facts)
+    truth = record.truth()
+    tasks = export(json.loads(path.read_text()), lambda task: NAMES[truth[task["data"]["sample"]]])
+    path.write_text(json.dumps(tasks))
+    return path, tasks
+
+
+def test_decisions_come_back_from_label_studio(exported, found, record):
+    path, tasks = exported
+    tasks[0]["annotations"][0]["was_cancelled"] = True
+    tasks[1]["annotations"] = []
+    del tasks[2]["data"]["sample"]  # its id will do
+    comment = {"from_name": "note", "type": "textarea", "value": {"text": ["blurred"]}}
+    tasks[3]["annotations"][0]["result"].append(comment)
+    path.write_text(json.dumps(tasks))
+    decisions = read_decisions(path, facts=record.facts)
+    assert decisions.samples.tolist() == sorted(found.ranking[2:20].tolist())
+    assert decisions.labels.tolist() == record.truth()[decisions.samples].tolist()
+
+
+def test_two_people_must_agree(exported, record):
+    path, tasks = exported
+    first = tasks[0]["annotations"]
+    first.append(json.loads(json.dumps(first[0])))
+    path.write_text(json.dumps(tasks))
+    assert len(read_decisions(path, facts=record.facts)) == 20
+    value = first[1]["result"][0]["value"]
+    value["choices"] = [next(name for name in NAMES if [name] != value["choices"])]
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(SourceError, match=r"task 1: sample \d+ was decided before, as"):
+        read_decisions(path, facts=record.facts)
+
+
+def test_an_annotation_without_one_choice_is_refused(exported, record):
+    path, tasks = exported
+    tasks[4]["annotations"][0]["result"] = []
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(SourceError, match=r"task 5: one class must be chosen; got \[\]"):
+        read_decisions(path, facts=record.facts)
+
+
+@pytest.mark.parametrize("document", ['{"data": {}}', "[1]", '[{"image": "a", "choice": "cat"}]'])
+def test_json_of_another_form_is_refused(document, record, tmp_path):
+    path = tmp_path / "export.json"
+    path.write_text(document)
+    with pytest.raises(SourceError, match="Export the project as JSON, not JSON-MIN"):
+        read_decisions(path, facts=record.facts)
+
+
+def test_decisions_go_by_sample_or_id(record, tmp_path):
+    path = tmp_path / "decided.csv"
+    by_sample = read_decisions(decide(path, "sample,decided 5,bee 3,0"), facts=record.facts)
+    by_id = read_decisions(decide(path, "id,decided image-5,1 image-3,ant"), facts=record.facts)
+    for decisions in (by_sample, by_id):
+        assert (decisions.samples.tolist(), decisions.labels.tolist()) == ([3, 5], [0, 1])
+
+
+def test_a_spreadsheets_byte_order_mark_is_no_part_of_a_name(record, tmp_path):
+    path = tmp_path / "decided.csv"
+    path.write_text("\ufeffsample,decided\n5,bee\n", encoding="utf-8")
+    assert read_decisions(path, facts=record.facts).samples.tolist() == [5]
+
+
+def test_a_name_goes_before_a_number(tmp_path):
+    facts = Facts(9, 2, given=np.zeros(9, int), class_names=("1", "0"))
+    path = decide(tmp_path / "decided.csv", "sample,given,decided 5,0,1 6,1,1")
+    assert read_decisions(path, facts=facts).labels.tolist() == [0, 0]
+
+
+def test_the_same_decision_twice_is_one(record, tmp_path):
+    path = decide(tmp_path / "decided.csv", "sample,decided 5,bee 5,1")
+    assert len(read_decisions(path, facts=record.facts)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        (
+            "sample,decided 600,bee",
+            RecordMismatch,
+            r"line 2: samples must lie in 0\.\.599; got '600",
+        ),
+        ("sample,decided -1,bee", RecordMismatch, r"0\.\.599; got '-1'.*about another record\?"),
+        ("id,decided image-600,bee", RecordMismatch, r"id 'image-600': there is none such"),
+        ("sample,id,decided 3,image-4,bee", RecordMismatch, r"'image-4' is sample 4 .* not 3"),
+        ("sample,decided 3,bee 4,be", SourceError, r"line 3: 'be' is none of the 5 classes.*'bee'"),
+        ("sample,decided 3,5", SourceError, r"'5' is none of the 5 classes.*ant, bee, cat"),
+        (
+            "sample,decided 3,bee 3,cat",
+            SourceError,
+            r"sample 3 was decided before, as bee; now .*cat",
+        ),
+        ("sample,decided 3,", SourceError, r"no decision in it"),
+        ("sample,decided", SourceError, r"no decision in it"),
+        ("name,decided a,bee", SourceError, r"line 2 names no sample"),
+        ("sample,label 3,bee", SourceError, r"a column 'decided'.*it has sample, label"),
+        ("", SourceError, r"a column 'decided'"),
+    ],
+)
+def test_decisions_that_do_not_fit_are_refused(record, tmp_path, text, error, words):
+    with pytest.raises(error, match=words):
+        read_decisions(decide(tmp_path / "decided.csv", text), facts=record.facts)
+
+
+def test_decisions_about_other_labels_are_refused(record, tmp_path):
+    given = int(record.facts.given[3])
+    path = decide(tmp_path / "decided.csv", f"sample,given,decided 3,{given},bee")
+    read_decisions(path, facts=record.facts)
+    other = NAMES[(given + 1) % 5]
+    path = decide(tmp_path / "decided.csv", f"sample,given,decided 3,{other},bee")
+    words = f"sample 3 is given {NAMES[given]} in the record, not {other}.*another record"
+    with pytest.raises(RecordMismatch, match=words):
+        read_decisions(path, facts=record.facts)
+
+
+def test_ids_are_of_no_use_to_a_record_without(tmp_path):
+    path = decide(tmp_path / "decided.csv", "id,decided a,0")
+    with pytest.raises(RecordMismatch, match="id 'a': the record has no ids"):
+        read_decisions(path, facts=Facts(9, 2))
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "missing.json"])
+def test_files_that_cannot_be_read_are_refused(record, tmp_path, name):
+    with pytest.raises(SourceError, match="cannot be read"):
+        read_decisions(tmp_path / name, facts=record.facts)
+    (tmp_path / name).write_bytes(b"\xff\xfe{")
+    with pytest.raises(SourceError, match="cannot be read"):
+        read_decisions(tmp_path / name, facts=record.facts)
+
+
+def test_endings_that_mean_nothing_are_refused(found, record, tmp_path):
+    facts, queue = record.facts, review_queue(found)
+    with pytest.raises(ChoiceError, match=r"an audit is written as \.csv; got '\.txt'"):
+        write_audit(found, tmp_path / "a.txt", facts=facts)
+    with pytest.raises(ChoiceError, match=r"a queue is written as \.csv or \.json"):
+        write_queue(found, queue, tmp_path / "a.txt", facts=facts)
+    with pytest.raises(ChoiceError, match=r"decisions are read from \.csv or \.json"):
+        read_decisions(tmp_path / "a.txt", facts=facts)
+    with pytest.raises(ChoiceError, match=r"labels are written as \.npz or \.npy or \.csv"):
+        write_labels(found.given, tmp_path / "a.txt")
+    with pytest.raises(ChoiceError, match=r"probabilities are written as \.npy"):
+        write_probabilities(np.zeros((1, 1)), tmp_path / "a.txt")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write"):
+        write_labels(found.given, tmp_path / "file" / "labels.npz")
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy", "csv"])
+def test_corrected_labels_are_what_a_spec_reads(found, tmp_path, ending):
+    path, decisions = tmp_path / f"labels.{ending}", Decisions(np.array([3, 5]), np.array([4, 2]))
+    labels = corrected_labels(found, decisions)
+    write_labels(labels, path)
+    read = labels_from_file(str(path), samples=600, classes=5)
+    np.testing.assert_array_equal(read, labels)
+    assert (read[3], read[5]) == (4, 2)
+
+
+def test_probabilities_are_written_as_they_are(tmp_path):
+    table = np.array([[0.25, 0.75]])
+    write_probabilities(table, tmp_path / "table.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "table.npy"), table)
+
+
+def test_decisions_go_before_proposals(found):
+    flagged, before = np.flatnonzero(found.flagged), found.given.copy()
+    corrected_labels(found, Decisions(np.arange(600), found.proposed))
+    np.testing.assert_array_equal(found.given, before)
+    kept = Decisions(flagged[:1], found.given[flagged[:1]])
+    decided = corrected_labels(found, kept, proposals=True)
+    assert decided[flagged[0]] == found.given[flagged[0]]
+    np.testing.assert_array_equal(decided[flagged[1:]], found.proposed[flagged[1:]])
+    np.testing.assert_array_equal(corrected_labels(found), found.given)
+    np.testing.assert_array_equal(corrected_labels(found, proposals=True), found.proposed)
+
+
+def test_the_gain_is_what_people_changed(found, record):
+    queue, truth = np.sort(review_queue(found, 100)), record.truth()
+    planned = expected_gain(found, queue)
+    assert planned.reviewed == 100
+    assert planned.expected == found.suspicion[queue].mean()
+    assert planned.by_chance == found.noise_rate
+    assert planned.actual is None
+    labels = truth[queue].copy()
+    labels[:10] = found.given[queue[:10]]  # people overlook ten
+    gain = measure_gain(found, Decisions(queue, labels), truth)
+    assert gain.changed == (labels != found.given[queue]).sum()
+    assert gain.actual == gain.changed / 100
+    assert (
+        gain.as_proposed
+        == ((found.proposed[queue] == labels) & (labels != found.given[queue])).sum()
+    )
+    assert gain.right == (labels == truth[queue]).sum()
+    assert measure_gain(found, Decisions(queue, labels)).right is None
+    assert expected_gain(found, queue[:0]).expected == 0
+    kept = measure_gain(found, Decisions(np.arange(600), found.given))
+    assert (kept.changed, kept.as_proposed) == (0, 0)
+
+
+def test_suspicion_is_about_the_chance_of_a_wrong_label(found, record):
+    wrong = record.facts.given != record.truth()
+    assert found.suspicion.mean() == pytest.approx(wrong.mean(), abs=0.03)
+
+
+def test_the_gain_is_told(found):
+    planned = expected_gain(found, found.ranking[:1])
+    assert gain_text(planned).startswith(f"1 label to review; {100 * planned.expected:.1f} in 100")
+    assert planned.expected > 0.99
+    assert "in random order" in gain_text(planned)
+    decisions = Decisions(found.ranking[:2], found.proposed[found.ranking[:2]])
+    told = gain_text(measure_gain(found, decisions, found.proposed))
+    assert "2 labels reviewed, 2 changed (2 as proposed): 100.0 in 100 were wrong" in told
+    assert told.endswith("2 decisions are true")
+
+
+def test_json_holds_what_the_contract_asks_for(found, record):
+    told = json.loads(json.dumps(audit_json(record, found), allow_nan=False))
+    assert told["samples"] == 600
+    assert told["noise_rate"] == found.noise_rate
+    assert told["auroc"] == found.score.auroc
+    assert told["ranking"] == found.ranking.tolist()
+    assert told["flagged"] == found.flagged.sum()
+    assert told["confusion"] == found.confusion.tolist()
+    assert told["weights"] == found.weights.tolist()
+    assert "review" not in told
+    decisions = Decisions(found.ranking[:2], found.proposed[found.ranking[:2]])
+    told = audit_json(record, found, measure_gain(found, decisions))
+    assert told["review"]["actual"] == 1.0
+
+
+def test_json_keeps_within_bounds():
+    record = memorised_rows(samples=3000, classes=100, truth=None)
+    record.facts = dataclasses.replace(record.facts, classes=101)  # one that is never given
+    told = json.loads(json.dumps(audit_json(record, audit(record)), allow_nan=False))
+    assert len(told["ranking"]) == 1000
+    assert "confusion" not in told
+    assert "auroc" not in told
+    assert told["noise_rates"][100] is None
+
+
+def test_the_text_names_classes_and_samples(found, record):
+    lines = audit_text(record, found).splitlines()
+    assert lines[0] == "memorised: 4 networks, 12 epochs, 600 samples, 5 classes"
+    flagged = found.flagged.sum()
+    assert lines[2] == f"{flagged} labels are probably wrong: {100 * flagged / 600:.1f} %"
+    assert lines[3].startswith(f"against the true labels: AUROC {found.score.auroc:.4f}")
+    assert lines[5] == "given  proposed  samples"
+    moves = found.confusion - np.diag(np.diag(found.confusion))
+    given, proposed = np.unravel_index(moves.argmax(), (5, 5))
+    assert lines[6].split() == [NAMES[given], NAMES[proposed], str(moves.max())]
+    at = lines.index("id         given  proposed  suspicion")
+    worst = found.ranking[0]
+    labels = [NAMES[found.given[worst]], NAMES[found.proposed[worst]]]
+    assert lines[at + 1].split() == [f"image-{worst}", *labels, f"{found.suspicion[worst]:.3f}"]
+    assert len(lines) == at + 11
+
+
+def test_the_text_of_a_clean_record_is_short():
+    record = memorised_rows(rate=0.0, truth=None)
+    lines = audit_text(record, audit(record)).splitlines()
+    assert lines[2:] == ["0 labels are probably wrong: 0.0 %"]
+
+
+def test_a_class_that_could_not_be_judged_is_told(record):
+    labels = record.read_labels(range(4), range(12), slice(None))
+    found = audit(ArrayRows(np.where(labels == 4, 0, labels), record.facts))
+    mute = (record.facts.given == 4).sum()
+    assert audit_notes(found, record.facts) == [
+        f"no network ever predicts eel: the {mute} labels given so could not be judged "
+        "and are ranked last"
+    ]
+    assert audit_notes(audit(record), record.facts) == []
+
+
+def test_one_epoch_alone_is_told(record):
+    (note,) = audit_notes(audit(record.select(epochs=[4])), record.facts)
+    assert note.startswith("the votes of one epoch alone count: the ranking holds, but")
+    assert note.endswith("far too low. Record more epochs")
+    assert audit_notes(audit(record.select(epochs=[4, 5])), record.facts) == []

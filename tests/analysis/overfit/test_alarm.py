@@ -1,0 +1,332 @@
+import numpy as np
+import pytest
+from overfitting import draw_run, right_chances
+
+import accord
+from accord.analysis import network_agreement
+from accord.analysis.overfit import alarm
+from accord.analysis.overfit.alarm import judge, judge_record, judge_rows, watch
+from accord.analysis.overfit.equal_pairs import count_equal_pairs
+from accord.analysis.overfit.good_epochs import good_epochs
+from accord.errors import ChoiceError
+from accord.kernels.falls import smooth, sure_beyond_wobble
+from accord.rules.majority import Majority
+from accord.store import ArrayRows, Facts
+
+
+def overfitted(**options):
+    return draw_run(right_chances(end=0.5), **options)
+
+
+def clean(seed=0, **options):
+    return draw_run(right_chances(seed=seed), seed=seed, **options)
+
+
+def settled(**options):
+    """Agreement falls from epoch 12 on and, from epoch 30 on, rises above what it was."""
+    learning, parting = right_chances(12, peak=0.8), np.linspace(0.78, 0.5, 18)
+    return draw_run([*learning, *parting, *np.linspace(0.5, 0.97, 20)], **options)
+
+
+def test_overfit_raises_the_alarm_and_names_an_epoch_before_it():
+    found = watch(overfitted())
+    assert found.alarm
+    assert found.epoch == found.best_epoch
+    assert 5 < found.epoch < 26  # agreement falls from epoch 20 to 32
+    assert found.fall > 0.2
+    assert found.sure >= 0.99
+    assert "fell, beyond what samples and wobble explain" in found.reason
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_clean_run_raises_none_at_any_epoch(seed):
+    pairs = count_equal_pairs(clean(seed, samples=300))
+    assert not any(judge(pairs.until(end)).alarm for end in range(1, pairs.epochs + 1))
+
+
+def test_an_alarm_stays_though_networks_settle_and_agree_more_than_ever():
+    rows = settled()
+    assert not judge(count_equal_pairs(rows)).alarm
+    found = watch(rows)
+    assert found.alarm
+    assert found.agreement.argmax() > 40
+    assert 5 < found.epoch < 20
+    assert found.reason.endswith("samples and wobble explain, and rose later")
+
+
+def test_what_is_told_of_agreement_that_rose_later_is_its_deepest_fall():
+    rows = settled()
+    pairs = count_equal_pairs(rows)
+    as_it_grew = [judge(pairs.until(end)) for end in range(1, pairs.epochs + 1)]
+    deepest = max(as_it_grew, key=lambda verdict: verdict.fall)
+    found = judge_record(rows, pairs)
+    assert (found.fall, found.sure, found.before) == (deepest.fall, deepest.sure, deepest.before)
+
+
+def test_epochs_after_the_deepest_fall_have_no_say_in_it(monkeypatch):
+    judged = []
+
+    def remember(rows, pairs, **options):
+        judged.append((rows.epochs, pairs.epochs))
+        return judge_rows(rows, pairs, **options)
+
+    monkeypatch.setattr(alarm, "judge_rows", remember)
+    watch(settled())
+    (whole, _), (of_rows, of_pairs) = judged
+    assert whole == 50
+    assert 25 < of_rows == of_pairs < 40
+
+
+def test_an_alarm_that_stands_is_told_as_it_is():
+    rows = overfitted()
+    pairs = count_equal_pairs(rows)
+    assert judge_record(rows, pairs) == judge(pairs)
+
+
+@pytest.mark.parametrize("option", [{"sure": 0.9999}, {"least_fall": 0.9}])
+def test_an_earlier_fall_must_meet_the_same_demands(option):
+    rows = settled()
+    pairs = count_equal_pairs(rows)
+    found = judge_record(rows, pairs, **option)
+    assert found == judge(pairs, **option)
+    assert not found.alarm
+
+
+@pytest.mark.parametrize("rows", [overfitted(), settled()], ids=["overfitted", "settled"])
+def test_the_seed_draws_the_curves(monkeypatch, rows):
+    seeds = []
+
+    def remember(curve, fall, *, seed):
+        seeds.append(seed)
+        return 1.0
+
+    monkeypatch.setattr(alarm, "sure_beyond_wobble", remember)
+    watch(rows, seed=5)
+    assert seeds == [5]
+
+
+def wobbling(*, wrong_together=0.2, samples=2000):
+    """From epoch 25 on agreement is lower, by less than it wobbles.
+
+    From then on all networks also say the same wrong class on a share of the samples.
+    """
+    generator = np.random.default_rng(0)
+    truth = np.arange(samples) % 4
+    labels = np.tile(truth, (4, 40, 1))
+    labels[:, 25:, : int(wrong_together * samples)] += 1
+    apart = 0.2 + 0.12 * np.resize([1, -1, -1, 1], 40)
+    apart[25:] += 0.02
+    for epoch, network in np.ndindex(40, 4):
+        strays = generator.random(samples) < apart[epoch] / 2
+        labels[network, epoch, strays] += generator.integers(1, 4, strays.sum())
+    return ArrayRows((labels % 4).astype(np.uint8), Facts(samples, 4, truth=truth))
+
+
+def test_where_agreement_leaves_a_doubt_a_majority_that_turned_away_settles_it():
+    rows = wobbling()
+    alone = judge(count_equal_pairs(rows))
+    assert (alone.alarm, alone.unsure) == (False, True)
+    assert alone.reason == "agreement fell no more than it wobbles"
+    found = watch(rows)
+    assert found.alarm
+    assert found.sure >= 0.99 > alone.sure
+    assert found.fall == alone.fall
+    assert found.epoch < 25
+    assert found.reason == "majorities left what all epochs say, and agreement fell"
+
+
+def test_where_the_majority_stayed_the_doubt_stays():
+    rows = wobbling(wrong_together=0)
+    pairs = count_equal_pairs(rows)
+    alone = judge(pairs)
+    assert alone.unsure
+    assert judge_rows(rows, pairs) == alone
+
+
+def test_the_majority_must_fall_as_far_as_agreement_must():
+    rows = wobbling(wrong_together=0.05)
+    pairs = count_equal_pairs(rows)
+    assert judge_rows(rows, pairs).alarm
+    assert judge(pairs, least_fall=0.07).unsure
+    assert not judge_rows(rows, pairs, least_fall=0.07).alarm
+
+
+@pytest.mark.parametrize("option", [{"sure": 0.9999}, {"seed": 7}])
+def test_the_majority_must_be_as_sure_as_agreement_must(monkeypatch, option):
+    seeds = []
+
+    def remember(curve, fall, *, seed):
+        seeds.append(seed)
+        return sure_beyond_wobble(curve, fall, seed=seed)
+
+    monkeypatch.setattr(alarm, "sure_beyond_wobble", remember)
+    found = watch(wobbling(), **option)
+    assert found.alarm == ("seed" in option)
+    assert set(seeds) == {option.get("seed", 0)}
+
+
+def test_a_majority_that_left_on_few_samples_alone_settles_nothing():
+    """Three of 64 groups of samples turned away, and no other."""
+    clean = wobbling(wrong_together=0, samples=1280)
+    labels = clean.read_labels(range(4), range(40), slice(None)).copy()
+    labels[:, 25:, np.arange(1280) % 64 < 3] += 1
+    rows = ArrayRows(labels % 4, clean.facts)
+    pairs = count_equal_pairs(rows)
+    shares = good_epochs(rows).shares
+    assert shares[:25].mean() - shares[25:].mean() > 0.03
+    assert judge(pairs).unsure
+    assert not judge_rows(rows, pairs).alarm
+
+
+def test_the_majority_has_no_say_where_agreement_did_not_fall(monkeypatch):
+    """Networks that learn slowly and alike leave what all epochs say, and yet they learn."""
+    monkeypatch.setattr(alarm, "good_epochs", None)
+    truth = np.arange(1000) % 4
+    labels = np.tile(truth, (4, 40, 1))
+    for epoch in range(40):
+        labels[:, epoch, 20 * epoch :] += 1
+    rows = ArrayRows((labels % 4).astype(np.uint8), Facts(1000, 4))
+    assert not judge_rows(rows, count_equal_pairs(rows)).alarm
+
+
+def test_without_an_alarm_there_is_no_epoch_before_overfit():
+    found = watch(clean())
+    assert (found.alarm, found.epoch) == (False, None)
+    assert 0 <= found.best_epoch < 40
+    assert found.reason in {
+        "agreement has not fallen",
+        "the peak of agreement is too recent to tell",
+    }
+
+
+def test_the_agreement_is_that_between_networks():
+    rows = overfitted()
+    found = watch(rows)
+    np.testing.assert_array_equal(found.agreement, network_agreement(rows))
+    np.testing.assert_array_equal(found.smoothed, smooth(found.agreement))
+
+
+def test_on_the_record_that_comes_with_accord_the_epoch_is_nearly_the_oracles():
+    rows = accord.open("example://cifar10-sym40").rows
+    found = watch(rows)
+    majority = Majority()(rows.select(epochs=[found.epoch])).labels
+    assert found.alarm
+    assert np.mean(majority == rows.truth()) >= 0.8689 - 0.015
+
+
+def test_the_truth_has_no_say():
+    rows = overfitted()
+    labels = rows.read_labels(range(5), range(40), slice(None))
+    blind = ArrayRows(labels, Facts(rows.samples, rows.classes))
+    with_truth, without = watch(rows), watch(blind)
+    assert (with_truth.epoch, with_truth.sure) == (without.epoch, without.sure)
+
+
+def test_one_network_that_goes_astray_raises_none():
+    rows = clean(networks=4)
+    labels = rows.read_labels(range(4), range(40), slice(None)).copy()
+    labels[2, 25:] = np.random.default_rng(0).integers(0, 5, labels[2, 25:].shape)
+    found = watch(ArrayRows(labels, rows.facts))
+    assert not found.alarm
+    assert found.fall > 0.2
+    assert found.reason == "only the agreement with network 2 has fallen"
+    assert not judge(count_equal_pairs(ArrayRows(labels, rows.facts))).unsure
+
+
+def test_networks_are_named_by_their_own_numbers():
+    rows = clean(networks=4)
+    labels = rows.read_labels(range(4), range(40), slice(None)).copy()
+    labels[2, 25:] = 0
+    astray = ArrayRows(labels, rows.facts).select(networks=[1, 2, 3])
+    assert watch(astray).reason == "only the agreement with network 2 has fallen"
+
+
+def test_two_networks_are_enough():
+    assert watch(overfitted(networks=2)).alarm
+
+
+def test_a_handful_of_samples_is_not_sure():
+    found = watch(overfitted(samples=4, networks=3))
+    assert not found.alarm
+
+
+def test_a_fall_that_few_samples_cause_is_doubted():
+    """Agreement falls on one group of samples alone, as if a corner of the data were at fault."""
+    labels = np.zeros((3, 30, 640), np.uint8)
+    labels[:, :, 1::2] = 1
+    labels[0, 15:, ::64] = 1
+    labels[1, 15:, ::64] = 2
+    found = judge(count_equal_pairs(ArrayRows(labels, Facts(640, 3))))
+    assert found.fall >= 0.01
+    assert found.sure < 0.99
+    assert found.reason == "agreement fell no more than samples differ"
+
+
+def test_a_fall_within_the_wobble_is_doubted():
+    generator = np.random.default_rng(0)
+    shares = 0.8 + generator.normal(0, 0.1, 40)
+    shares[30:] -= 0.03
+    labels = np.zeros((3, 40, 4000), np.uint8)
+    for epoch, share in enumerate(np.clip(shares, 0, 1)):
+        apart = generator.random(4000) > share
+        labels[1, epoch, apart], labels[2, epoch, apart] = 1, 2
+    found = judge(count_equal_pairs(ArrayRows(labels, Facts(4000, 3))))
+    assert not found.alarm
+    assert found.reason == "agreement fell no more than it wobbles"
+
+
+def test_one_epoch_has_no_past():
+    found = watch(clean().select(epochs=[0]))
+    assert (found.alarm, found.epoch, found.best_epoch) == (False, None, 0)
+    assert found.reason == "the peak of agreement is too recent to tell"
+
+
+def test_all_samples_of_one_class_raise_none():
+    rows = ArrayRows(np.zeros((3, 30, 50), np.uint8), Facts(50, 1))
+    assert not watch(rows).alarm
+
+
+def test_one_network_is_refused():
+    with pytest.raises(ChoiceError, match=r"needs two; there is one\. Record another network"):
+        watch(clean(networks=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sure": 99}, "sure must lie between 0 and 1"),
+        ({"sure": 1}, "sure must lie between 0 and 1"),
+        ({"sure": 0}, "sure must lie between 0 and 1"),
+        ({"least_fall": 1}, r"least_fall must lie in 0\.\.1"),
+        ({"least_fall": -0.1}, r"least_fall must lie in 0\.\.1"),
+    ],
+)
+def test_impossible_options_are_refused(options, words):
+    with pytest.raises(ChoiceError, match=words):
+        watch(clean(), **options)
+
+
+def test_any_fall_may_be_enough():
+    assert watch(overfitted(), least_fall=0).alarm
+
+
+def test_epochs_after_the_fall_have_no_say(monkeypatch):
+    judged = []
+
+    def remember(rows):
+        judged.append(rows.epochs)
+        return good_epochs(rows)
+
+    monkeypatch.setattr(alarm, "good_epochs", remember)
+    rows = overfitted()
+    before = judge(count_equal_pairs(rows)).before
+    watch(rows)
+    watch(clean())
+    assert judged == [before, 40]
+    assert 20 < before < 40
+
+
+def test_the_least_fall_and_how_sure_are_choices():
+    found = watch(overfitted())
+    assert not watch(overfitted(), least_fall=found.fall + 0.001).alarm
+    assert not watch(overfitted(), sure=0.9999).alarm  # 2,000 draws cannot be that sure

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from accord.analysis.trust.noisy_scores import (
+    corrected_accuracy,
+    corrected_difference,
+    symmetric_confusion,
+)
+from accord.errors import PredictionError
+
+CLASSES = 4
+
+
+def turn(truth, confusion, seed):
+    chances = confusion[truth].cumsum(axis=1)
+    return (chances > np.random.default_rng(seed).random((len(truth), 1))).argmax(axis=1)
+
+
+def draw(samples=2000, *, right=0.8, seed=0):
+    generator = np.random.default_rng(seed)
+    truth = generator.integers(0, CLASSES, samples)
+    wrong = generator.random(samples) >= right
+    shift = generator.integers(1, CLASSES, samples)
+    return truth, np.where(wrong, (truth + shift) % CLASSES, truth)
+
+
+ASYMMETRIC = 0.7 * np.eye(CLASSES) + 0.3 * np.roll(np.eye(CLASSES), 1, axis=1)
+
+
+@pytest.mark.parametrize(
+    "confusion", [symmetric_confusion(0.4, classes=CLASSES), ASYMMETRIC, np.eye(CLASSES)]
+)
+def test_the_interval_covers_the_accuracy_as_often_as_it_says(confusion):
+    covered = values = 0.0
+    for seed in range(300):
+        truth, predicted = draw(400, seed=seed)
+        found = corrected_accuracy(predicted, turn(truth, confusion, 1000 + seed), confusion)
+        covered += found.low <= 0.8 <= found.high
+        values += found.value
+    assert 0.91 <= covered / 300 <= 0.99
+    assert values / 300 == pytest.approx(0.8, abs=0.01)
+
+
+def test_without_noise_it_is_the_accuracy():
+    truth, predicted = draw()
+    found = corrected_accuracy(predicted, truth, np.eye(CLASSES))
+    assert found.value == pytest.approx((truth == predicted).mean())
+    deviation = np.sqrt(found.value * (1 - found.value) / 1999)
+    assert found.error == pytest.approx(deviation)
+    assert found.high - found.value == pytest.approx(1.959964 * deviation)
+
+
+def test_symmetric_noise_is_the_textbook_formula():
+    truth, predicted = draw()
+    given = turn(truth, symmetric_confusion(0.3, classes=CLASSES), 1)
+    seen, other = (given == predicted).mean(), 0.3 / (CLASSES - 1)
+    found = corrected_accuracy(predicted, given, symmetric_confusion(0.3, classes=CLASSES))
+    assert found.value == pytest.approx((seen - other) / (1 - 0.3 - other))
+
+
+def test_the_difference_is_that_of_two_accuracies_and_surer():
+    truth, second = draw(right=0.9)
+    first = second.copy()
+    first[:100] = (first[:100] + 1) % CLASSES
+    given = turn(truth, ASYMMETRIC, 3)
+    difference = corrected_difference(first, second, given, ASYMMETRIC)
+    one, other = (corrected_accuracy(labels, given, ASYMMETRIC) for labels in (first, second))
+    assert difference.value == pytest.approx(other.value - one.value)
+    assert difference.error < other.error
+    assert difference.low < 0.041 < difference.high
+
+
+@pytest.mark.parametrize(
+    ("predicted", "given", "confusion", "words"),
+    [
+        ([0], [0, 1], np.eye(2), "got shapes"),
+        ([], [], np.eye(2), "at least one sample"),
+        ([-1], [0], np.eye(2), r"0\.\.1 for 2 classes; got -1\.\.0.*abstains"),
+        ([0], [2], np.eye(2), r"0\.\.1 for 2 classes; got 0\.\.2"),
+        ([0], [1], np.ones((2, 2)), "rows that add up to 1"),
+        ([0], [1], np.ones((2, 3)) / 3, "rows that add up to 1"),
+        ([0], [1], [[1.5, -0.5], [0, 1]], "rows that add up to 1"),
+        ([0], [1], np.full((2, 2), 0.5), "blurs some classes"),
+    ],
+)
+def test_what_cannot_be_corrected_is_refused(predicted, given, confusion, words):
+    with pytest.raises(PredictionError, match=words):
+        corrected_accuracy(np.array(predicted, int), np.array(given, int), np.array(confusion))
+
+
+def test_impossible_noise_is_refused():
+    for rate, classes in ((1.5, 3), (-0.1, 3), (0.1, 1)):
+        with pytest.raises(PredictionError, match="at least two classes"):
+            symmetric_confusion(rate, classes=classes)
