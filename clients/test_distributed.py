@@ -13,7 +13,7 @@ import accord
 SAMPLES = 29  # two processes cannot share them evenly: the sampler repeats one
 
 SCRIPT = """
-import json, sys
+import json, os, sys
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -91,7 +91,9 @@ recorder = None
 fails("nobody records", network, dealt)
 with open(f"{folder}/{rank}.json", "w") as file:
     json.dump(found, file)
+distributed.barrier()
 distributed.destroy_process_group()
+os._exit(0)  # torch's threads abort now and then while a process takes itself apart
 """
 
 
