@@ -16,7 +16,7 @@ from accord.training.batches import ImageBatches, TableBatches
 from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Recipe, predict_probabilities, train
 from accord.training.losses import CrossEntropy, build_loss
-from accord.training.networks import build
+from accord.training.networks import build, to_batch_ensemble
 from accord.training.run import train_run
 from accord.training.spec import OptimizerSpec, parse_spec
 
@@ -117,7 +117,7 @@ def test_the_lockstep_trains_as_the_loop_does(monkeypatch, changes, compiled):
     together = entrants(**changes)
     images = images_on("cuda", augment=together[0].recipe.augment)
     moments = list(train_side_by_side(together, images, LABELS))
-    assert why_not(images, together) is None
+    assert why_not(images) is None
     for position, alone in enumerate(entrants(**changes)):
         expected = list(
             train(
@@ -140,6 +140,24 @@ def test_the_lockstep_trains_as_the_loop_does(monkeypatch, changes, compiled):
             for network in (alone.network, together[position].network)
         ]
         np.testing.assert_allclose(*tables, atol=3e-2)
+
+
+@pytest.mark.parametrize("compiled", ["never", "always"])
+def test_a_network_alone_and_one_of_members_go_through_graphs_too(monkeypatch, compiled):
+    monkeypatch.setenv("ACCORD_COMPILE", compiled)
+    images = images_on("cuda")
+
+    def enter():
+        (plain,) = entrants(states=(None,))
+        members = to_batch_ensemble(plain.network, members=3, seed=0)
+        return plain, dataclasses.replace(plain, network=members)
+
+    for by_graph, alone in zip(enter(), enter(), strict=True):
+        found = [moment.loss for _, moment in train_side_by_side([by_graph], images, LABELS)]
+        expected = train(
+            alone.network, alone.loss, images, LABELS, recipe=alone.recipe, seed=alone.seed
+        )
+        assert found == pytest.approx([moment.loss for moment in expected], rel=1e-2)
 
 
 def test_rows_of_numbers_train_in_lockstep_too():
@@ -197,7 +215,7 @@ def test_a_network_that_waits_for_the_gpu_is_refused_and_the_gpu_stays_usable():
 
 def test_a_run_whose_networks_cannot_be_captured_is_trained_by_the_loop(tmp_path, monkeypatch):
     own = """
-from accord.training.networks import build
+from accord.training.networks import build, to_batch_ensemble
 
 
 def waiting(**shape):

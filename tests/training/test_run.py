@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import os
 import re
 import signal
@@ -266,6 +267,51 @@ def test_a_lockstep_in_which_all_are_stopped_ends(tmp_path, monkeypatch):
     told = in_lockstep(monkeypatch, tmp_path / "run", reached, seen=seen)
     assert [type(what) for _, what in told] == [TrainingError, TrainingError]
     assert seen == [0, 1]
+
+
+class OnPretendedGpu(keeping.Run):
+    """A run that believes to be on a GPU, while its samples lie with the CPU."""
+
+    def batches(self, split, member, **given):
+        on_cpu = dataclasses.replace(self, device=torch.device("cpu"))
+        return keeping.Run.batches(on_cpu, split, member, **given)
+
+
+def test_a_network_that_guesses_keeps_no_other_from_the_lockstep(tmp_path, monkeypatch):
+    text = changed(
+        ("networks = 2", 'networks = [{}, { network = "random", options = {} }, {}]'),
+        ("epochs = 4", "epochs = 2"),
+    )
+    spec = parse_spec(text)
+    reached = [(0, TrainingError("the loss became nan")), (1, 0), (1, 1)]
+    monkeypatch.setattr(run_module, "train_side_by_side", side_by_side(reached))
+    monkeypatch.setattr(run_module, "why_not", lambda _: None)
+    run = OnPretendedGpu(spec, prepare_material(spec), tmp_path / "run", torch.device("cuda"))
+    notes = []
+    told = [member.number for member, _ in run_module._train_members(members_of(spec), run, notes)]
+    assert told == [0, 2, 2, 1, 1]  # the one that was stopped is not trained again
+    assert notes == []
+    assert accord.open(tmp_path / "run/test", networks=[1, 2]).epochs == 2
+
+
+def test_what_cannot_go_in_lockstep_is_trained_one_by_one_and_said(tmp_path, monkeypatch):
+    spec = parse_spec(changed(("epochs = 4", "epochs = 1")))
+    run = OnPretendedGpu(spec, prepare_material(spec), tmp_path / "run", torch.device("cuda"))
+    monkeypatch.setattr(run_module, "why_not", lambda _: "they are on disk")
+    notes = []
+    told = [member.number for member, _ in run_module._train_members(members_of(spec), run, notes)]
+    assert told == [0, 1]
+    assert notes == ["the networks were trained one after the other: they are on disk"]
+
+
+def test_what_cannot_begin_leaves_nothing_that_bars_its_cure(tmp_path):
+    with pytest.raises(ChoiceError, match="holds out none: give a larger share"):
+        go(tmp_path / "run", changed(("per_class = 20", "per_class = 1\nvalidation = 0.01")))
+    assert not (tmp_path / "run").exists()
+    text = changed(
+        ("per_class = 20", "per_class = 1\nvalidation = 0.2"), ("epochs = 4", "epochs = 1")
+    )
+    assert go(tmp_path / "run", text).failed == {}
 
 
 def test_validation_is_held_out_and_noisy(tmp_path):

@@ -43,7 +43,10 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
     for members, quota in zip(_shuffled(split.labels, seed), quotas.tolist(), strict=True):
         held[members[:quota]] = True
     if not held.any():
-        raise ChoiceError(f"a share of {share} of {len(split)} samples holds out none.")
+        raise ChoiceError(
+            f"a share of {share} of {len(split)} samples holds out none: give a larger "
+            "share, as validation or held_out under [data]."
+        )
     return split.choose(~held), split.choose(held)
 
 

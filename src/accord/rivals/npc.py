@@ -137,7 +137,8 @@ def _train(
     epochs: int,
     bfloat16: bool,
 ) -> None:
-    optimizer = torch.optim.Adam(autoencoder.parameters(), lr=RATE)
+    on_gpu = samples.device.type == "cuda"
+    optimizer = torch.optim.Adam(autoencoder.parameters(), lr=RATE, fused=on_gpu)
     autoencoder.train()
     answer = _answers(autoencoder.network, samples, bfloat16=bfloat16)
     for epoch in range(epochs):

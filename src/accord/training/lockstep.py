@@ -56,21 +56,15 @@ class Entrant:
     state: State | None = None
 
 
-def why_not(samples: object, entrants: Sequence[Entrant]) -> str | None:
-    """Say why these networks cannot be trained in lockstep; None if they can."""
-    return next(_reasons(samples, entrants), None)
-
-
-def _reasons(samples: object, entrants: Sequence[Entrant]) -> Iterator[str]:
+def why_not(samples: object) -> str | None:
+    """Say why networks cannot be trained in lockstep on these samples; None if they can."""
     if not torch.cuda.is_available():
-        yield "there is no CUDA device"
-    if len(entrants) < 2:
-        yield "there is one network"
-    if not (
-        isinstance(samples, TableBatches)
-        or (isinstance(samples, ImageBatches) and samples.in_memory)
+        return "there is no CUDA device"
+    if isinstance(samples, TableBatches) or (
+        isinstance(samples, ImageBatches) and samples.in_memory
     ):
-        yield "the samples are not images or rows in memory"
+        return None
+    return "the samples are not images or rows in memory"
 
 
 def train_side_by_side(

@@ -70,8 +70,9 @@ def train_run(
         RecordBusy: another process is training the same network.
     """
     members = _chosen(members_of(spec), networks)
-    _claim(spec, out, source)
+    _refuse_another(spec, out)
     run = Run(spec, prepare_material(spec), out, choose_device())
+    _claim(spec, out, source)  # not before the data are read: what cannot begin leaves nothing
     failed: dict[int, str] = {}
     total, epochs = len(members_of(spec)), spec.train.epochs
     notes: list[str] = []
@@ -87,31 +88,25 @@ def train_run(
 def _train_members(
     members: Sequence[Member], run: Run, notes: list[str]
 ) -> Iterator[tuple[Member, Moment | TrainingError]]:
-    """Train in lockstep where that is possible, else one network after the other."""
+    """Train in lockstep what can be, and the rest one network after the other."""
+    trained: set[int] = set()
     if run.device.type == "cuda":
         with contextlib.ExitStack() as stack:
             starts = [_Start(member, run, stack) for member in members]
-            waiting = [start for start in starts if not start.finished]
-            reason = _why_not(waiting)
-            if reason is None:
+            waiting = [start for start in starts if start.trainable and not start.finished]
+            if waiting:
+                reason = why_not(waiting[0].samples)
                 try:
-                    yield from _together(waiting, run)
+                    if reason is None:
+                        yield from _together(waiting, run)
+                        trained = {start.member.number for start in waiting}
                 except NotCapturable as error:
                     reason = str(error)
-                else:
-                    return
-            if len(waiting) > 1:
-                notes.append(f"the networks were trained one after the other: {reason}")
+                if reason is not None and len(waiting) > 1:
+                    notes.append(f"the networks were trained one after the other: {reason}")
     for member in members:
-        yield from _alone(member, run)
-
-
-def _why_not(starts: Sequence["_Start"]) -> str | None:
-    if not starts:
-        return "all are trained"
-    if not all(start.trainable for start in starts):
-        return "a network only guesses"
-    return why_not(starts[0].samples, [start.entrant for start in starts])
+        if member.number not in trained:
+            yield from _alone(member, run)
 
 
 def _together(
@@ -258,7 +253,7 @@ def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[Momen
         yield Moment(number=number, progress=progress, loss=0.0, lr=0.0, state=None)
 
 
-def build_network(spec: Spec, member: Member, material: Material) -> nn.Module:
+def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn.Module:
     """Build one network of a spec, with its first weights."""
     channels, size = material.shape
     network = build(
@@ -277,8 +272,12 @@ def build_network(spec: Spec, member: Member, material: Material) -> nn.Module:
 
 def _claim(spec: Spec, out: Path, source: str) -> None:
     """Keep the spec with the run, or refuse to mix two."""
-    place = Folder(out)
-    if place.create("spec.toml", source.encode()):
+    if not Folder(out).create("spec.toml", source.encode()):
+        _refuse_another(spec, out)
+
+
+def _refuse_another(spec: Spec, out: Path) -> None:
+    if not (out / "spec.toml").exists():
         return
     there = load_spec(out / "spec.toml")
     if there.digest() != spec.digest():
