@@ -28,7 +28,7 @@ def winners_by_definition(labels):
 
 def test_the_commands_of_the_contract_are_all_there():
     assert set(COMMANDS) >= {
-        "audit", "compare",
+        "audit", "compare", "reproduce", "train", "watch",
         "demo", "import", "show", "predict", "score", "check", "pack", "report", "bench",
     }  # fmt: skip
 
@@ -214,3 +214,31 @@ def test_a_closed_pipe_is_no_error(record):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_whoever_stops_a_command_at_the_keyboard_is_told(accord, record, monkeypatch):
+    monkeypatch.setattr("accord.api.record.Record.score", interrupt)
+    assert accord("score", record) == (130, "", "accord: stopped\n")
+
+
+def test_whoever_stops_a_comparison_is_told_how_to_go_on(accord, monkeypatch):
+    monkeypatch.setattr("accord.experiments.comparison.compare", interrupt)
+    status, out, said = accord("compare", "--method", "majority")
+    assert (status, out) == (130, "")
+    assert said == (
+        "accord: stopped; what was recorded is safe. "
+        "To go on: accord compare, with the same options\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [("train", "spec.toml"), ("compare", "spec.toml")])
+def test_runs_are_kept_on_this_machine(accord, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, said = accord(*arguments, "--out", "s3://bucket/run")
+    assert status == 2
+    assert "--out takes a folder of this machine; got the URL s3://bucket/run." in said
+    assert list(tmp_path.iterdir()) == []

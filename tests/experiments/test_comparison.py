@@ -96,6 +96,71 @@ def test_a_snapshot_ensemble_is_the_mean_at_the_ends_of_the_cycles(tmp_path):
     assert rates == pytest.approx([0.05, 0.025] * 5)
 
 
+@pytest.mark.parametrize(
+    ("epochs", "every", "ends"),
+    [(4, 0.5, [1, 3, 5, 7]), (9, 1.0, [1, 3, 5, 7]), (6, 2.0, [0, 1, 2])],
+)
+def test_the_ends_of_cycles_are_found_wherever_moments_lie(tmp_path, epochs, every, ends):
+    text = TEXT.replace("epochs = 5", f"epochs = {epochs}") + f"[record]\nevery = {every}\n"
+    found = compare(parse_spec(text), tmp_path, methods=["snapshot"]).methods[0].outcomes[0]
+    record = accord.open(run_of(tmp_path, "snapshot") / "test")
+    mean = np.mean([record.probabilities[0, end] for end in ends], axis=0, dtype=float)
+    assert found.accuracy == (mean.argmax(axis=1) == record.truth).mean()
+    assert found.passes == len(ends)
+
+
+def test_a_method_that_is_named_twice_is_measured_once(tmp_path):
+    found = compare(SPEC, tmp_path, methods=["majority", "single", "majority"]).methods
+    assert [(one.method.name, len(one.outcomes)) for one in found] == [
+        ("majority", 1),
+        ("single", 1),
+    ]
+
+
+def test_a_network_that_guesses_fails_what_needs_features_alone(tmp_path):
+    guessing = 'networks = [{}, { network = "random", options = {} }]'
+    spec = parse_spec(TEXT.replace("networks = 3", guessing).replace("epochs = 5", "epochs = 1"))
+    npc, majority = compare(spec, tmp_path, methods=["npc", "majority"]).methods
+    assert npc.failures == (
+        "network 1 is of kind 'random', which learns nothing: it has no features to look at.",
+    )
+    assert majority.outcomes
+
+
+def test_weights_of_unlike_networks_count_each_as_it_is(tmp_path):
+    unlike = "networks = [{}, { options = { width = 8 } }]"
+    spec = parse_spec(TEXT.replace("networks = 3", unlike).replace("epochs = 5", "epochs = 1"))
+    found = compare(spec, tmp_path, methods=["majority"]).methods[0].outcomes[0]
+    alone = [
+        compare(
+            parse_spec(
+                TEXT.replace("networks = 3", "networks = 1")
+                .replace("epochs = 5", "epochs = 1")
+                .replace("width = 4", f"width = {width}")
+            ),
+            tmp_path / str(width),
+            methods=["majority"],
+        )
+        .methods[0]
+        .outcomes[0]
+        .disk
+        for width in (4, 8)
+    ]
+    assert alone[0] < alone[1]
+    assert found.disk == pytest.approx(sum(alone), abs=1)
+
+
+def test_runs_are_trained_by_whom_the_caller_says(tmp_path):
+    asked = []
+
+    def train(spec, out, progress):
+        asked.append((spec.name, out.parent))
+        return runs_module.train_here(spec, out, progress)
+
+    compare(SPEC, tmp_path, methods=["majority"], train=train)
+    assert asked == [("small", tmp_path)]
+
+
 def test_methods_on_features_vote_and_are_kept(compared, out):
     for name in ("rog", "npc"):
         labels = np.load(run_of(out, "shared") / f"predictions/{name}.npy")
@@ -217,12 +282,25 @@ def test_averages_are_not_asked_of_a_batch_ensemble(tmp_path):
     names = [one.method.name for one in compare(spec, tmp_path).methods]
     assert "swa" not in names
     assert "max-agreement" in names
+    with pytest.raises(ChoiceError, match="rog cannot be had of a BatchEnsemble"):
+        compare(spec, tmp_path, methods=["majority", "rog"])
 
 
 def test_kept_predictions_are_not_made_again(compared, out):
     run = runs_module.TrainedRun(SPEC, run_of(out, "shared"))
-    assert run.kept("some", lambda: np.array([1, 2])).tolist() == [1, 2]
-    assert run.kept("some", lambda: np.array([3, 4])).tolist() == [1, 2]
+    some = np.arange(run.record.samples)
+    assert np.array_equal(run.kept("some", lambda: some), some)
+    assert np.array_equal(run.kept("some", lambda: some + 1), some)
+
+
+@pytest.mark.parametrize("content", [b"", b"no array"])
+def test_damaged_predictions_are_made_again(compared, out, content):
+    run = runs_module.TrainedRun(SPEC, run_of(out, "shared"))
+    path = run.out / "predictions/damaged.npy"
+    path.write_bytes(content)
+    some = np.arange(run.record.samples)
+    assert np.array_equal(run.kept("damaged", lambda: some), some)
+    assert np.array_equal(np.load(path), some)
 
 
 def test_the_last_weights_say_what_was_recorded_last(compared, out):

@@ -2,14 +2,16 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from accord._version import __version__
 from accord.cli import audit, compare, fit, make, read, reproduce, train, watch
+from accord.cli.progress import Stopped
 from accord.errors import AccordError, ChoiceError
 
+STOPPED: Final = 130  # the status of what was stopped at the keyboard
 # Newer releases of typer carry their own copy of click, so its name depends on the release.
 UsageError: Any = typer.BadParameter.__base__
 
@@ -62,10 +64,10 @@ def run(arguments: Sequence[str]) -> int:
         result = app(list(arguments), standalone_mode=False)
     except typer.Exit as leaving:
         return leaving.exit_code
-    except typer.Abort:
-        return _fail("stopped", 130)
-    except KeyboardInterrupt:
-        return _fail("stopped", 130)
+    except Stopped as stopped:
+        return _fail(str(stopped), STOPPED)
+    except (typer.Abort, KeyboardInterrupt):
+        return _fail("stopped", STOPPED)
     except ChoiceError as error:
         return _fail(str(error), 2)
     except AccordError as error:
@@ -76,6 +78,12 @@ def run(arguments: Sequence[str]) -> int:
     except UsageError as error:
         error.show()
         return 2
+    return _status(result)
+
+
+def _status(result: object) -> int:
+    if result == STOPPED:  # newer releases of typer return it
+        return _fail("stopped", STOPPED)
     return result if isinstance(result, int) else 0
 
 

@@ -1,5 +1,7 @@
 """What several commands share: their arguments, and how text becomes values."""
 
+import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +30,22 @@ Epochs = Annotated[
     str | None,
     typer.Option(metavar="A:B:STEP", help="only these, as a Python slice", show_default="all"),
 ]
+
+
+def check_local(out: Path | None) -> None:
+    """Refuse a URL where a folder of this machine is meant.
+
+    >>> check_local(Path("s3://bucket/run"))
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: --out takes a folder of this machine; got the URL s3://bucket/run...
+    """
+    url = None if out is None else re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", str(out))
+    if url:
+        raise ChoiceError(
+            f"--out takes a folder of this machine; got the URL {url[1]}://{url[2]}. Checkpoints "
+            "need a file system; a record may lie in an object store: accord.Recorder writes it "
+            "there."
+        )
 
 
 def parse_slice(text: str | None) -> slice | None:

@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
-from accord.cli.arguments import Json
-from accord.cli.progress import Bar
+from accord.cli.arguments import Json, check_local
+from accord.cli.progress import Bar, resumable
 from accord.errors import ExtraMissing
 
 EXAMPLE = (
@@ -73,6 +73,7 @@ def compare(
     """
     if importlib.util.find_spec("torch") is None:
         raise ExtraMissing("comparing needs torch: pip install 'accord[train]'")
+    check_local(out)
     if listing:
         _list(as_json=as_json)
     else:
@@ -105,7 +106,8 @@ def _compare(
 
     spec = parse_spec(DIGITS) if path is None else load_spec(path)
     folder = out or Path("runs") / f"compare-{spec.name}"
-    with Bar("comparing") as bar:
+    again = "" if path is None else f" {path}"
+    with resumable(f"accord compare{again}, with the same options"), Bar("comparing") as bar:
         found = compare(
             spec,
             folder,

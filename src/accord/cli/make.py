@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from accord.cli.arguments import Common, Json, RecordPath
-from accord.cli.progress import Bar
+from accord.cli.progress import Bar, resumable
 
 
 def add_to(app: typer.Typer) -> None:
@@ -52,15 +52,8 @@ def demo(
     from accord.experiments.demo import run_demo, write_demo_pages
     from accord.report.tables import demo_text
 
-    try:
-        with Bar("training") as bar:
-            run_demo(out, progress=bar.epoch)
-    except KeyboardInterrupt:
-        typer.echo(
-            f"accord: stopped; what was recorded is safe. To go on: {_program()} demo --out {out}",
-            err=True,
-        )
-        raise typer.Exit(130) from None
+    with resumable(f"{_program()} demo --out {out}"), Bar("training") as bar:
+        run_demo(out, progress=bar.epoch)
     pages = write_demo_pages(out)
     typer.echo(demo_text(pages.record, pages.scores, out, program=_program()))
 

@@ -2,10 +2,25 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
 SECONDS_BETWEEN_LINES: Final = 10.0
+
+
+class Stopped(Exception):
+    """Work was stopped at the keyboard; the message says how it goes on."""
+
+
+@contextmanager
+def resumable(again: str) -> Iterator[None]:
+    """Tell whoever stops work at the keyboard by which command it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(f"stopped; what was recorded is safe. To go on: {again}") from None
 
 
 class Bar:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from accord.cli.arguments import Json, Networks, parse_numbers
-from accord.cli.progress import Bar
+from accord.cli.arguments import Json, Networks, check_local, parse_numbers
+from accord.cli.progress import Bar, resumable
 from accord.errors import ChoiceError, ExtraMissing
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def train(
     """
     if importlib.util.find_spec("torch") is None:
         raise ExtraMissing("training needs torch: pip install 'accord[train]'")
+    check_local(out)
     if listing:
         _list(as_json=as_json)
     elif spec is None:
@@ -143,19 +144,13 @@ def _train(
     spec = load_spec(path)
     folder = out or default_out(spec)
     chosen = {"source": path.read_text("utf-8"), "networks": networks}
-    try:
+    again = f" --out {out}" if out else ""
+    again += "" if ray is None else " --ray" if ray == HERE else f" --ray {ray}"
+    with resumable(f"accord train {path}{again}"):
         if ray is None:
             result = _train_here(spec, folder, **chosen)
         else:
             result = _train_on(ray, spec, folder, **chosen, gpus=gpus)
-    except KeyboardInterrupt:
-        again = f" --out {out}" if out else ""
-        again += "" if ray is None else " --ray" if ray == HERE else f" --ray {ray}"
-        typer.echo(
-            f"accord: stopped; what was recorded is safe. To go on: accord train {path}{again}",
-            err=True,
-        )
-        raise typer.Exit(130) from None
     _tell(result, folder, spec.record.splits[0])
 
 

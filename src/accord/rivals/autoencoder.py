@@ -95,10 +95,11 @@ def calibrate(autoencoder: Autoencoder, logits: Tensor, answers: Tensor) -> Tens
     """
     chances = answers.softmax(dim=1)
     total = torch.zeros_like(chances)
+    # What the encoder makes of a sample and of a class adds up, so each is asked for once.
+    of_sample, of_class = autoencoder.encoder.weight.split(chances.shape[1], dim=1)
+    seen = functional.linear(logits, of_sample, autoencoder.encoder.bias)
     # One class after the other: a (sample, class, class) table could be too large.
     for number in range(chances.shape[1]):
-        supposed = torch.zeros_like(chances)
-        supposed[:, number] = 1
-        mode = autoencoder.encode(logits, supposed) - 1
+        mode = concentrations_of(seen + of_class[:, number]) - 1
         total += chances[:, number, None] * mode / mode.sum(dim=1, keepdim=True)
     return total

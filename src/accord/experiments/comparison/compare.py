@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accord.errors import ChoiceError, PredictionError, TrainingError, suggest
-from accord.experiments.comparison.methods import METHODS, Method, Outcome, methods_for
-from accord.experiments.comparison.runs import Runs, shared_spec
+from accord.experiments.comparison.methods import (
+    METHODS,
+    NOT_OF_MEMBERS,
+    Method,
+    Outcome,
+    methods_for,
+)
+from accord.experiments.comparison.runs import Runs, Trainer, shared_spec
 from accord.training.run import Progress
 from accord.training.spec import Spec
 
@@ -58,6 +64,7 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     repetitions: int = 1,
+    train: Trainer | None = None,
     progress: Progress | None = None,
     starting: Callable[[str], None] | None = None,
 ) -> Comparison:
@@ -72,6 +79,7 @@ def compare(
         out: a folder; each run gets one of its own inside.
         methods: names; by default all.
         repetitions: how often to repeat, each time with other seeds.
+        train: trains a spec into a folder; by default on this machine.
         progress: called at each moment of training.
         starting: called with a few words before each run.
 
@@ -87,9 +95,9 @@ def compare(
     failures: dict[str, list[str]] = {method.name: [] for method in chosen}
     failed: PredictionError | TrainingError | None = None
     for repetition in range(repetitions):
-        train = shared.train.model_copy(update={"seed": shared.train.seed + repetition})
-        repeated = shared.model_copy(update={"train": train})
-        runs = Runs(repeated, out, progress=progress, starting=starting)
+        seeded = shared.train.model_copy(update={"seed": shared.train.seed + repetition})
+        repeated = shared.model_copy(update={"train": seeded})
+        runs = Runs(repeated, out, train=train, progress=progress, starting=starting)
         for method in chosen:
             try:
                 outcomes[method.name].append(method.measure(runs))
@@ -112,4 +120,9 @@ def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:
     for name in names:
         if name not in METHODS:
             raise ChoiceError(f"no method is called {name!r}. {suggest(name, list(METHODS))}")
-    return [METHODS[name] for name in names]
+        if spec.train.batch_ensemble and name in NOT_OF_MEMBERS:
+            raise ChoiceError(
+                f"{name} cannot be had of a BatchEnsemble, whose members share their weights: "
+                "leave it out, or train.batch_ensemble."
+            )
+    return [METHODS[name] for name in dict.fromkeys(names)]

@@ -19,6 +19,7 @@ from accord.training.settings import recipe_for
 from accord.training.spec import Spec, members_of
 
 OWN_TRAINING: Final = ("snapshot", "elr", "batch-ensemble", "hyper-ensemble")
+NOT_OF_MEMBERS: Final = ("swa", "ema", "rog", "npc")  # not to be had of a BatchEnsemble
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,9 @@ def _snapshot(runs: Runs) -> Outcome:
     """Average one network's probabilities at the end of each cycle."""
     run = runs["snapshot"]
     cycle = run.spec.train.schedule.cycle or 1
-    ends = list(range(cycle - 1, run.record.epochs, cycle))
+    # Some moments may lie within a cycle, and the last cycle may be cut short.
+    cycles = [progress / cycle for progress in run.record.progress]
+    ends = [epoch for epoch, passed in enumerate(cycles) if passed == round(passed)]
     probabilities = np.zeros((run.record.samples, run.record.classes))
     for end in ends:
         probabilities += run.record.probabilities[0, end]
@@ -176,7 +179,7 @@ def methods_for(spec: Spec) -> list[Method]:
     return [
         method
         for method in METHODS.values()
-        if not (spec.train.batch_ensemble and method.name in ("swa", "ema", "rog", "npc"))
+        if not (spec.train.batch_ensemble and method.name in NOT_OF_MEMBERS)
     ]
 
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -11,17 +12,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 from accord.api import Record, open_record
-from accord.errors import TrainingError
+from accord.errors import PredictionError, TrainingError
 from accord.store.places import Folder
 from accord.training.checkpoints import checkpoints_in, load_checkpoint
 from accord.training.material import Material, prepare_material
-from accord.training.run import Progress, build_network, train_run
+from accord.training.run import Progress, RunResult, build_network, train_run
 from accord.training.settings import choose_device
 from accord.training.spec import Spec, members_of
 from accord.training.spec_text import dump_spec
 
 VALIDATION: Final = 0.1  # of the training samples, held out where a method needs them
-SNAPSHOTS: Final = 5  # cycles of a snapshot ensemble
+SNAPSHOTS: Final = 5  # cycles of a snapshot ensemble, as nearly as epochs divide
 MEMBERS: Final = 4  # of a BatchEnsemble
 RATES: Final = (0.2, 0.8, 1.4, 2.0)  # of a hyper-ensemble, times the spec's
 
@@ -43,8 +44,9 @@ def shared_spec(spec: Spec, *, validation: bool) -> Spec:
 
 
 def snapshot_spec(spec: Spec) -> Spec:
-    """One network whose rate falls to nothing again and again."""
-    cycle = max(1, spec.train.epochs // SNAPSHOTS)
+    """One network whose rate falls to nothing again and again, each time for whole moments."""
+    apart = max(1, round(spec.record.every))
+    cycle = apart * max(1, round(spec.train.epochs / SNAPSHOTS / apart))
     schedule = {"kind": "cosine", "cycle": cycle}
     return _changed(_alone(spec), train={"networks": 1, "schedule": schedule})
 
@@ -86,6 +88,14 @@ SPECS: Final[dict[str, Callable[[Spec], Spec]]] = {
 }
 
 
+Trainer = Callable[[Spec, Path, Progress | None], RunResult]
+
+
+def train_here(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
+    """Train on this machine."""
+    return train_run(spec, out, source=dump_spec(spec), progress=progress)
+
+
 class TrainedRun:
     """One run of a comparison, finished."""
 
@@ -107,11 +117,17 @@ class TrainedRun:
         """The data it was trained on."""
         return prepare_material(self.spec)
 
-    @property
+    @cached_property
     def network_bytes(self) -> int:
-        """How large the weights of one network are."""
-        network = build_network(self.spec, members_of(self.spec)[0], self.material)
-        return sum(value.nbytes for value in network.state_dict().values())
+        """How large the weights of one network are, in the mean."""
+        sizes = [
+            [
+                value.nbytes
+                for value in build_network(self.spec, member, self.material).state_dict().values()
+            ]
+            for member in members_of(self.spec)
+        ]
+        return round(sum(map(sum, sizes)) / len(sizes))
 
     def networks(self) -> Sequence[nn.Module]:
         """Return every network with the weights of its last epoch, on the device."""
@@ -120,6 +136,11 @@ class TrainedRun:
     def _load(self, position: int) -> nn.Module:
         member = members_of(self.spec)[position]
         network = build_network(self.spec, member, self.material)
+        if not getattr(network, "trainable", True):
+            raise PredictionError(
+                f"network {member.number} is of kind {member.network!r}, which learns nothing: "
+                "it has no features to look at."
+            )
         folder = self.out / "checkpoints" / f"network-{member.number:03d}"
         weights = load_checkpoint(checkpoints_in(folder)[self.spec.train.epochs - 1])
         network.load_state_dict(weights)
@@ -128,9 +149,10 @@ class TrainedRun:
     def kept(self, name: str, predict: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
         """Return labels that were predicted before, or predict them and keep them."""
         path = self.out / "predictions" / f"{name}.npy"
-        if path.exists():
+        with suppress(OSError, EOFError, ValueError):  # not there, or damaged: predict again
             there: NDArray[np.intp] = np.load(path, allow_pickle=False)
-            return there
+            if there.shape == (self.record.samples,):
+                return there
         labels = np.asarray(predict(), np.intp)
         file = io.BytesIO()
         np.save(file, labels)
@@ -146,10 +168,12 @@ class Runs:
         spec: Spec,
         out: Path,
         *,
+        train: Trainer | None = None,
         progress: Progress | None = None,
         starting: Callable[[str], None] | None = None,
     ) -> None:
         self._spec, self._out = spec, out
+        self._train_spec = train or train_here
         self._progress, self._starting = progress, starting
         self._done: dict[str, TrainedRun | TrainingError] = {}
 
@@ -169,7 +193,7 @@ class Runs:
         out = self._out / f"{name}-{spec.digest()}"
         if self._starting is not None:
             self._starting(f"{name} run, seed {spec.train.seed}:")
-        result = train_run(spec, out, source=dump_spec(spec), progress=self._progress)
+        result = self._train_spec(spec, out, self._progress)
         if result.failed:
             number, why = next(iter(result.failed.items()))
             raise TrainingError(f"{out}: network {number} was stopped: {why}")
