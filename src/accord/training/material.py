@@ -1,11 +1,14 @@
 """What a run trains and records on: the data a spec names, with the noise it asks for."""
 
+import functools
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from accord.data.dataset import Dataset, Labels, Split
+from accord.data.dataset import Dataset, Inputs, Kind, Labels, Split
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
 from accord.data.subsets import fewer_per_class, hold_out
@@ -20,6 +23,8 @@ from accord.training.batches import (
 )
 from accord.training.spec import Spec, members_of
 from accord.training.tokens import tokenize
+
+Scale: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]  # mean, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +63,51 @@ class Material:
 
         Texts become at most `length` tokens, as the tokenizer of `network` cuts them.
         """
-        inputs, trained_on = self.splits[split].inputs, self.splits["train"].inputs
-        if self.dataset.kind == "text":
-            tokens = tokenize(inputs, network=network, length=length)  # type: ignore[arg-type]
-            return TextBatches(tokens, device=device)
-        if self.dataset.kind == "table":
-            mean, spread = column_statistics(np.asarray(trained_on))
-            return TableBatches(np.asarray(inputs), device=device, mean=mean, spread=spread)
-        mean, spread = channel_statistics(trained_on)  # type: ignore[arg-type]
-        return ImageBatches(
-            inputs,  # type: ignore[arg-type]
+        return show(
+            self.splits[split].inputs,
+            self.dataset.kind,
+            self.scale,
             device=device,
-            mean=mean,
-            spread=spread,
             augment=augment,
+            network=network,
+            length=length,
         )
+
+    @functools.cached_property
+    def scale(self) -> Scale | None:
+        """Mean and spread of the training samples, in each channel or column; none of texts."""
+        inputs = self.splits["train"].inputs
+        if self.dataset.kind == "text":
+            return None
+        if self.dataset.kind == "table":
+            return column_statistics(np.asarray(inputs))
+        return channel_statistics(inputs)  # type: ignore[arg-type]
+
+
+def show(
+    inputs: Inputs,
+    kind: Kind,
+    scale: Scale | None,
+    *,
+    device: torch.device,
+    augment: tuple[str, ...] = (),
+    network: str = "",
+    length: int = 128,
+) -> Batches:
+    """Return samples as a network sees them; images and tables need a scale."""
+    if kind == "text" or scale is None:
+        tokens = tokenize(inputs, network=network, length=length)  # type: ignore[arg-type]
+        return TextBatches(tokens, device=device)
+    mean, spread = scale
+    if kind == "table":
+        return TableBatches(np.asarray(inputs), device=device, mean=mean, spread=spread)
+    return ImageBatches(
+        inputs,  # type: ignore[arg-type]
+        device=device,
+        mean=mean,
+        spread=spread,
+        augment=augment,
+    )
 
 
 def prepare_material(spec: Spec) -> Material:

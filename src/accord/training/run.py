@@ -25,6 +25,7 @@ from accord.training.material import Material, prepare_material
 from accord.training.networks import build, to_batch_ensemble
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member, Spec, load_spec, members_of
+from accord.training.traits import Traits, keep_traits
 
 Progress = Callable[
     [int, int, float, int, float], None
@@ -73,6 +74,7 @@ def train_run(
     _refuse_another(spec, out)
     run = Run(spec, prepare_material(spec), out, choose_device())
     _claim(spec, out, source)  # not before the data are read: what cannot begin leaves nothing
+    keep_traits(out, spec, run.material)
     failed: dict[int, str] = {}
     total, epochs = len(members_of(spec)), spec.train.epochs
     notes: list[str] = []

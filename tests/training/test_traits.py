@@ -1,0 +1,128 @@
+"""A run keeps what its samples have in common, so that new ones can be shown to its networks."""
+
+import json
+
+import numpy as np
+import pytest
+
+import accord
+from accord.data import read_dataset
+from accord.errors import SourceError
+from accord.inference import infer
+from accord.training.batches import channel_statistics
+from accord.training.material import prepare_material
+from accord.training.run import train_run
+from accord.training.spec import parse_spec
+from accord.training.traits import FILE, find_traits, keep_traits, load_traits, table_columns
+
+TEXT = """
+name = "churn"
+[data]
+kind = "csv"
+path = "PATH"
+label = "left"
+ids = "id"
+one_hot = ["town"]
+held_out = 0.5
+[train]
+networks = 2
+network = "mlp"
+options = { widths = [8] }
+epochs = 3
+optimizer = { kind = "adamw", lr = 0.01 }
+[record]
+checkpoints = "all"
+"""
+TOWNS = ("Ulm", "Bonn", "Jena")
+
+
+def write_table(path):
+    rows = [f"{n},{n % 40},{TOWNS[n % 3]},{1e3 * (n % 7)},{'yes' if n % 3 else 'no'}"
+            for n in range(60)]  # fmt: skip
+    path.write_text("\n".join(["id,age,town,calls,left", *rows]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A run on a table that is not there any more."""
+    folder = tmp_path_factory.mktemp("traits")
+    path = write_table(folder / "churn.csv")
+    text = TEXT.replace("PATH", str(path))
+    spec = parse_spec(text)
+    test = prepare_material(spec).splits["test"]
+    train_run(spec, folder / "run", source=text)
+    path.unlink()
+    return folder / "run", test
+
+
+def test_a_table_is_known_by_the_names_and_values_of_its_columns(table):
+    found = load_traits(table[0])
+    assert found.columns == (("age", None), ("town", ("Bonn", "Jena", "Ulm")), ("calls", None))
+    assert (found.kind, found.class_names, found.classes) == ("table", ("no", "yes"), 2)
+    assert (found.shape, found.samples, found.pairs) == ((5, (1, 1)), 30, False)
+
+
+def test_new_rows_get_the_labels_that_the_test_rows_got(table, tmp_path):
+    run, test = table
+    wanted = accord.open(run / "test").predict().labels
+    np.testing.assert_array_equal(infer(run, test.inputs).labels, wanted)
+    whole = write_table(tmp_path / "new.csv").read_text().splitlines()
+    chosen = [whole[1 + int(number)].split(",") for number in test.ids]
+    rows = [",".join((calls, town, age)) for _, age, town, calls, _ in chosen]
+    (tmp_path / "new.csv").write_text("\n".join(["calls,town,age", *rows]))
+    np.testing.assert_array_equal(infer(run, tmp_path / "new.csv").labels, wanted)
+
+
+def test_columns_are_named_as_the_reader_takes_them(tmp_path):
+    write_table(tmp_path / "train.csv")
+    (tmp_path / "test.csv").write_text("id,age,town,calls,left\n1,2,Kiel,3,no\n")
+    text = TEXT.replace("held_out = 0.5\n", "")
+    folder = parse_spec(text.replace("PATH", str(tmp_path)))
+    file = parse_spec(text.replace("PATH", str(tmp_path / "train.csv")).replace(
+        'ids = "id"', 'ids = "id"\ntest = "test.csv"\nfeatures = ["calls", "age"]'))  # fmt: skip
+    plain = parse_spec(text.replace("PATH", str(tmp_path)).replace('"csv"', '"npz"'))
+    towns = ("town", ("Bonn", "Jena", "Kiel", "Ulm"))
+    assert table_columns(folder.data) == (("age", None), towns, ("calls", None))
+    assert table_columns(file.data) == (("calls", None), ("age", None), towns)
+    assert table_columns(plain.data) is None
+    for spec in (folder, file):
+        assert find_traits(spec, prepare_material(spec)).channels == 6
+
+
+def test_the_scale_of_images_is_that_of_the_training_samples(tmp_path):
+    spec = parse_spec('name = "x"\n[data]\nkind = "digits"\n[train]\nepochs = 1\n')
+    material = prepare_material(spec)
+    keep_traits(tmp_path, spec, material)
+    mean, spread = load_traits(tmp_path).scale
+    wanted = channel_statistics(read_dataset("digits").train.inputs)
+    np.testing.assert_array_equal((mean, spread), wanted)
+    assert (mean.dtype, spread.dtype) == (np.float32, np.float32)
+    before = (tmp_path / FILE).read_bytes()
+    keep_traits(tmp_path, spec, None)  # not measured again
+    assert (tmp_path / FILE).read_bytes() == before
+    assert load_traits(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize("change", ["[]", "{", '{"form": 2}', '{"form": 1, "kind": "image"}'])
+def test_a_damaged_file_is_named(tmp_path, change):
+    (tmp_path / FILE).write_text(change)
+    with pytest.raises(SourceError, match=r"samples\.json: does not say what .*Remove it, and"):
+        load_traits(tmp_path)
+
+
+def test_texts_have_no_scale():
+    class Texts:
+        kind, class_names, classes = "text", ("bad", "good"), 2
+
+    class Some:
+        dataset, shape, scale = Texts, (1, (1, 1)), None
+
+        def __init__(self, *inputs):
+            self.splits = {"train": type("Split", (), {"inputs": inputs})}
+
+    spec = parse_spec('name = "x"\n[data]\nkind = "sst2"\n[train]\nepochs = 1\n')
+    single, pairs = (find_traits(spec, Some(*some)) for some in (("a", "b"), (("a", "b"),)))
+    assert single.scale is single.columns is None
+    assert (single.pairs, pairs.pairs) == (False, True)
+    assert json.loads(json.dumps(single.mean)) is None
