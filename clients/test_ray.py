@@ -146,23 +146,32 @@ train_remotely(parse_spec(text), Path(sys.argv[1]), source=text)
 """
 
 
-def test_a_killed_driver_is_started_again_and_goes_on_to_the_same_bits(whole, tmp_path):
+def wait_for_commits(out, networks, count, driver):
+    deadline = time.monotonic() + 120
+    while min(commits_in(out, network) for network in networks) < count:
+        assert time.monotonic() < deadline
+        assert driver.poll() is None
+        time.sleep(0.02)
+
+
+def test_a_worker_and_then_the_driver_are_killed_and_it_goes_on_to_the_same_bits(whole, tmp_path):
     out = tmp_path / "run"
     driver = subprocess.Popen([sys.executable, "-c", DRIVER, out], stdin=subprocess.PIPE)
     driver.stdin.write(TEXT.encode())
     driver.stdin.close()
-    deadline = time.monotonic() + 120
-    while min(commits_in(out, network) for network in (0, 1)) < EPOCHS // 10:
-        assert time.monotonic() < deadline
-        assert driver.poll() is None
-        time.sleep(0.02)
+    wait_for_commits(out, [0, 1], EPOCHS // 15, driver)
+    worker = process_in(out / "logs/network-001.log")
+    os.kill(worker, signal.SIGKILL)
+    written = commits_in(out, 1)
+    wait_for_commits(out, [1], written + 5, driver)  # another worker goes on with it
+    assert process_in(out / "logs/network-001.log") != worker
     os.kill(driver.pid, signal.SIGKILL)
     driver.wait(timeout=20)
-    assert commits_in(out, 0) < EPOCHS
+    assert commits_in(out, 1) < EPOCHS
     result = train_remotely(parse_spec(TEXT), out, source=TEXT)
     assert result.failed == {}
     assert_undisturbed(out, whole)
-    assert len(set(writers_of(out, 0))) == 2
+    assert len(set(writers_of(out, 1))) == 3
 
 
 def test_a_lost_nodes_networks_move_to_another(whole, cluster, tmp_path):
