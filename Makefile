@@ -48,7 +48,7 @@ clean:  ## remove the environment and everything that was built
 	@touch $@
 
 .venv/clients-ready: .venv/dev-ready
-	$(PIP) --editable '.[dev,transformers,lightning,keras,sklearn,ray]' lightgbm xgboost-cpu torchmetrics cleanlab
+	$(PIP) --editable '.[dev,transformers,lightning,keras,sklearn,ray]' lightgbm xgboost-cpu torchmetrics cleanlab crowd-kit
 	@touch $@
 
 .venv/dev-ready: pyproject.toml constraints.txt | .venv/bin/python

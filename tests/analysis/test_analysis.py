@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
 
 from accord import analysis
+from accord.analysis.scores import left_out
 from accord.errors import ChoiceError, PredictionError, ProbabilitiesMissing, TruthMissing
 from accord.rules import all_rules, find_rule
 from accord.store import ArrayRows, Facts
@@ -252,3 +253,41 @@ def test_changes_compare_two_rules_on_one_record():
     rows = ArrayRows(labels, Facts(2, 2, truth=np.array([0, 1])))
     found = analysis.changes(rows, "majority", "max-agreement")
     assert (found.turned_right, found.turned_wrong, found.difference) == (1, 0, 0.5)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 2), (1, 3, 3), (3, 1, 3), (3, 3, 1), (0, 0, 0)])
+def test_labels_of_other_samples_are_not_paired(sizes):
+    with pytest.raises(PredictionError, match="two labels and a true one per sample"):
+        analysis.paired_changes(*(np.zeros(size, int) for size in sizes))
+
+
+def test_lists_of_labels_are_paired():
+    assert analysis.paired_changes([0, 1], [1, 1], [1, 1]).turned_right == 1
+
+
+def too_many_classes():
+    truth = np.arange(300) % 7
+    labels = np.tile(truth, (5, 4, 1)).astype(np.uint16)
+    return ArrayRows(labels, Facts(300, 6000, truth=truth), name="wide")
+
+
+def test_a_rule_that_a_record_is_too_large_for_is_left_out_with_the_reason():
+    rows = too_many_classes()
+    scored = {one.rule for one in analysis.score(rows)}
+    assert "max-agreement" in scored
+    assert "dawid-skene" not in scored
+    assert left_out(rows) == {
+        "dawid-skene": "its 6000 × 6000 confusion matrices would be too large"
+    }
+
+
+def test_a_rule_that_is_asked_for_is_not_left_out():
+    with pytest.raises(PredictionError, match="Use weighted-agreement"):
+        analysis.score(too_many_classes(), ["dawid-skene"])
+
+
+def test_one_network_has_no_matrices_to_be_too_large():
+    labels = np.zeros((1, 4, 30), np.uint16)
+    rows = ArrayRows(labels, Facts(30, 20_000, truth=labels[0, 0]))
+    assert left_out(rows) == {}
+    assert "dawid-skene" in {one.rule for one in analysis.score(rows)}

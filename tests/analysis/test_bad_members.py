@@ -9,6 +9,7 @@ from accord.analysis.bad_members import (
     network_weights,
     weighted_vote,
 )
+from accord.errors import ChoiceError
 from accord.rules import find_rule
 from accord.store import ArrayRows, Facts
 from accord.store import rows as rows_module
@@ -154,3 +155,19 @@ def test_equal_weights_are_max_agreement(monkeypatch):
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_allclose(found.scores, expected.scores)
     assert good_networks(spoil("random")) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1, 1], r"one weight for each network is wanted, 4 in all; got shape \(2,\)"),
+        ([1] * 5, r"got shape \(5,\)"),
+        ([0] * 4, "not all 0; got 0, 0, 0, 0"),
+        ([1, 1, 1, -0.5], "at least 0 and not all 0; got 1, 1, 1, -0.5. Weigh a bad network 0"),
+        ([1, 1, 1, np.nan], "must be finite"),
+    ],
+)
+def test_what_weighs_no_networks_is_refused(weights, words):
+    rows = draw_run(right_chances(3), networks=4, samples=20)
+    with pytest.raises(ChoiceError, match=f"run: .*{words}"):
+        weighted_vote(rows, weights)

@@ -127,6 +127,8 @@ def test_fusing_repairs_what_was_forgotten():
         ([0, 1], [0], 3, PredictionError, "one label per labelled sample"),
         ([600], [0], 3, PredictionError, r"samples must lie in 0\.\.599; got 600\.\.600"),
         ([-1], [0], 3, PredictionError, r"samples must lie in 0\.\.599; got -1\.\.-1"),
+        ([0], [5], 3, PredictionError, r"labels must lie in 0\.\.4 for 5 classes; got 5\.\.5"),
+        ([0], [-1], 3, PredictionError, r"labels must lie in 0\.\.4"),
     ],
 )
 def test_what_cannot_be_fused_by_is_refused(samples, labels, most, kind, words):

@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import accord
 from accord import analysis
 from accord.api import Record
 from accord.errors import ChoiceError, ExtraMissing, PredictionError, StorageError, TruthMissing
+from accord.rules import find_rule
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.weighted_agreement import WeightedAgreement
 
@@ -241,3 +243,22 @@ def test_what_analysis_tells_is_told_by_the_record_too():
 def test_a_training_record_is_audited():
     rows = memorised_rows()
     assert Record(rows).audit().ranking.tolist() == analysis.audit(rows).ranking.tolist()
+
+
+def test_the_recommended_rule_predicts_and_says_which_it_is():
+    record = Record(draw_rows(turns=0.8, accuracies=(0.4, 0.8, 0.9, 0.5)))
+    found = record.recommend()
+    predicted = record.predict("recommended")
+    expected = record.predict(found.rule)
+    assert found.rule != "max-agreement"
+    np.testing.assert_array_equal(predicted.labels, expected.labels)
+    np.testing.assert_array_equal(predicted.scores, expected.scores)
+    assert predicted.note == f"recommended: {found.rule}, as {found.reason}"
+
+
+def test_the_recommended_rule_keeps_its_own_note(monkeypatch):
+    record = Record(draw_rows(networks=3))
+    found = record.recommend()
+    said = replace(record.predict(found.rule), note="of its own")
+    monkeypatch.setattr(type(find_rule(found.rule)), "__call__", lambda self, rows: said)
+    assert record.predict("recommended").note.endswith(f"{found.reason}; of its own")

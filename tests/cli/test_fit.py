@@ -190,3 +190,37 @@ def test_what_a_rule_has_to_say_is_told_on_standard_error(accord, first):
     assert status == 0
     assert said.startswith("accord: weighted-agreement: one network alone cannot tell")
     assert len(labels_in(out)) == 600
+
+
+@pytest.mark.parametrize("rule", ["dawid-skene", "weighted-agreement"])
+def test_other_epochs_than_fitted_are_refused_by_their_progress(accord, first, tmp_path, rule):
+    file = tmp_path / "rule.npz"
+    accord("fit", first, "--rule", rule, "--networks", "0,1", "--epochs", ":2", "--out", file)
+    chosen = ("--networks", "0,1", "--epochs", "2:", "--fitted", file)
+    status, out, said = accord("predict", first, *chosen)
+    assert (status, out) == (1, "")
+    assert f"{first}: {rule} was fitted on epochs of progress 1, 2; these are 3, 4." in said
+
+
+def test_other_networks_than_fitted_are_refused_by_their_numbers(accord, first, tmp_path):
+    file = tmp_path / "rule.npz"
+    accord("fit", first, "--networks", "0,1", "--out", file)
+    status, out, said = accord("predict", first, "--networks", "2,3", "--fitted", file)
+    assert (status, out) == (1, "")
+    assert "dawid-skene was fitted on networks 0, 1; these are 2, 3." in said
+
+
+def test_an_older_file_is_used_and_a_note_is_told(accord, first, tmp_path):
+    accord("fit", first, "--out", tmp_path / "rule.npz")
+    with np.load(tmp_path / "rule.npz") as kept:
+        old = {name: kept[name] for name in kept.files if name not in ("networks", "progress")}
+    np.savez(tmp_path / "old.npz", **old)
+    status, out, said = accord("predict", first, "--fitted", tmp_path / "old.npz")
+    assert status == 0
+    assert len(labels_in(out)) == 600
+    assert "dawid-skene: the file does not name its networks and epochs" in said
+
+
+def test_one_epoch_is_told_as_one(accord, first, tmp_path):
+    chosen = ("--rule", "weighted-agreement", "--epochs", ":1", "--out", tmp_path / "rule.npz")
+    assert "learnt from 4 networks, 1 epoch, 600 samples." in accord("fit", first, *chosen)[2]

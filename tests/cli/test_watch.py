@@ -150,8 +150,9 @@ def test_following_waits_for_what_is_still_to_come(capsys, tmp_path, monkeypatch
     assert "one network so far" in waited[1]
 
 
-def write_one(path, rows, network, until):
-    with Recorder(path, network=network, samples=SAMPLES, classes=CLASSES) as recorder:
+def write_one(path, rows, network, until, **options):
+    facts = {"samples": SAMPLES, "classes": CLASSES} | options
+    with Recorder(path, network=network, **facts) as recorder:
         for epoch in range(recorder.epochs, until):
             recorder.record(rows.read_labels([network], [epoch], slice(None))[0, 0])
 
@@ -177,3 +178,53 @@ def test_bad_options_are_refused(accord, clean):
     for options in (["--every", "0"], ["--idle", "-1"], ["--networks", "x"]):
         status, out, _ = accord("watch", clean, *options)
         assert (status, out) == (2, "")
+
+
+def write_trained_on(path, rows, **options):
+    for network in range(rows.networks):
+        facts = {"samples": SAMPLES, "classes": CLASSES} | options
+        with Recorder(path, network=network, **facts) as recorder:
+            for epoch in range(EPOCHS):
+                recorder.record(rows.read_labels([network], [epoch], slice(None))[0, 0])
+    return str(path)
+
+
+@pytest.mark.parametrize("options", [{"given": np.zeros(SAMPLES, int)}, {"split": "train"}])
+def test_a_record_of_training_samples_is_watched_with_a_warning(accord, tmp_path, options):
+    path = write_trained_on(tmp_path / "train", run_rows(end=0.5), **options)
+    status, out, _ = accord("watch", path)
+    assert status == 0
+    assert "alarm: agreement fell" in out
+    assert "warning: the networks were trained on these very samples" in out
+    assert json.loads(accord("watch", path, "--json")[1])["trained_on"] is True
+    _, out, said = accord("watch", path, "--follow", "--idle", "0", "--every", "0.01")
+    assert "warning" not in out
+    assert said.count("accord: warning: the networks were trained on") == 1
+
+
+def test_following_warns_of_training_samples_once(capsys, tmp_path, monkeypatch):
+    rows, path = run_rows(end=None), tmp_path / "growing"
+    steps = iter([(1, 1), (0, 2), (1, 2), (0, 3), (1, 3)])
+    monkeypatch.setattr(
+        module.time, "sleep", lambda _: write_one(path, rows, *next(steps), split="train")
+    )
+    write_one(path, rows, 0, 1, split="train")
+    with pytest.raises(StopIteration):
+        run(["watch", str(path), "--follow"])
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 3
+    assert printed.err.count("warning: the networks were trained on") == 1
+
+
+def test_a_record_of_other_samples_is_watched_without_a_warning(accord, overfitted):
+    assert "warning" not in accord("watch", overfitted)[1]
+    assert json.loads(accord("watch", overfitted, "--json")[1])["trained_on"] is False
+    assert accord("watch", overfitted, "--follow", "--idle", "0")[2] == ""
+
+
+def test_one_epoch_is_told_as_one(accord, tmp_path):
+    path = write(tmp_path / "short", run_rows(end=None), lengths=[2, 1, 2])
+    status, out, said = accord("watch", path)
+    assert status == 0
+    assert out.startswith(f"{path}: 3 networks, 1 epoch, 600 samples\n")
+    assert "watching the 1 epoch all have" in said

@@ -107,7 +107,7 @@ def test_a_hundred_classes_share_matrices_between_epochs():
 def test_more_matrices_than_memory_holds_are_refused_with_another_rule():
     with pytest.raises(PredictionError, match=r"5 networks × 4 groups.*20000 × 20000.*weighted-"):
         Tally.empty(networks=5, classes=20_000, groups=np.arange(4))
-    with pytest.raises(PredictionError, match=r"2 networks × 1 groups.* 6 GiB; the most is 4\."):
+    with pytest.raises(PredictionError, match=r"2 networks × 1 group of.* 6 GiB; the most is 4\."):
         Tally.empty(networks=2, classes=20_000, groups=np.arange(1))
 
 

@@ -5,7 +5,7 @@ from voting import draw_rows
 import accord
 from accord.analysis import network_agreement
 from accord.errors import PredictionError
-from accord.rules import find_rule
+from accord.rules import expectation, find_rule
 from accord.rules import recommend as module
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.recommend import directed_share, recommend, standard_errors
@@ -218,9 +218,9 @@ def test_confusion_matrices_are_not_tried_on_few_samples_or_very_many_classes(mo
 def test_confusion_matrices_of_the_whole_record_must_fit_in_memory(monkeypatch, looked_at):
     rows = draw_rows(accuracies=(0.9,) * 8)
     monkeypatch.setattr(module, "MOST_SAMPLES", looked_at)
-    monkeypatch.setattr(module, "LARGEST", 4 * 8 * 4**2)
+    monkeypatch.setattr(expectation, "LARGEST", 4 * 8 * 4**2)
     assert recommend(rows).directed is not None
-    monkeypatch.setattr(module, "LARGEST", 4 * 8 * 4**2 - 1)
+    monkeypatch.setattr(expectation, "LARGEST", 4 * 8 * 4**2 - 1)
     assert recommend(rows).directed is None
 
 

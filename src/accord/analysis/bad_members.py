@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.errors import ChoiceError
 from accord.kernels import count_votes
 from accord.rules import Prediction, predict_blocks
 from accord.store import Rows
@@ -94,8 +95,14 @@ def weighted_vote(rows: Rows, weights: Sequence[float] | NDArray[np.float64]) ->
 
     Counts a table of samples × classes for one block and network at a time. Equal support goes to
     the smaller class.
+
+    Raises:
+        ChoiceError: there is not one weight for each network, one is negative or not finite, or
+            all are 0.
     """
-    shares = np.asarray(weights, np.float64) / np.sum(weights)
+    found = np.asarray(weights, np.float64)
+    _check_weights(rows, found)
+    shares = found / found.sum()
 
     def predict(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         support = sum(
@@ -107,6 +114,19 @@ def weighted_vote(rows: Rows, weights: Sequence[float] | NDArray[np.float64]) ->
         return table.argmax(axis=1), np.minimum(table.max(axis=1), 1.0)
 
     return predict_blocks(rows.blocks(), predict, samples=rows.samples)
+
+
+def _check_weights(rows: Rows, weights: NDArray[np.float64]) -> None:
+    if weights.shape != (rows.networks,):
+        raise ChoiceError(
+            f"{rows.name}: one weight for each network is wanted, {rows.networks} in all; got "
+            f"shape {weights.shape}"
+        )
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
+        raise ChoiceError(
+            f"{rows.name}: weights must be finite, at least 0 and not all 0; got "
+            f"{', '.join(f'{weight:g}' for weight in weights)}. Weigh a bad network 0"
+        )
 
 
 def chance_error(rows: Rows) -> float:

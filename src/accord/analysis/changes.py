@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError
@@ -46,7 +47,9 @@ def paired_changes(
     The interval is Agresti and Min's: half an observation is added to each of the four cells
     before the normal approximation, which keeps its promise for small counts too.
 
-    >>> import numpy as np
+    Raises:
+        PredictionError: there is not one label of each for every sample, or no sample.
+
     >>> truth = np.zeros(10, int)
     >>> worse, better = np.array([1] * 6 + [0] * 4), truth
     >>> paired_changes(worse, better, truth).turned_right
@@ -54,6 +57,12 @@ def paired_changes(
     """
     if not 0 < confidence < 1:
         raise PredictionError(f"confidence must lie between 0 and 1; got {confidence}")
+    first, second, truth = np.asarray(first), np.asarray(second), np.asarray(truth)
+    if truth.ndim != 1 or not len(truth) or not first.shape == second.shape == truth.shape:
+        raise PredictionError(
+            "two labels and a true one per sample are wanted, for at least one sample; got shapes "
+            f"{first.shape}, {second.shape} and {truth.shape}"
+        )
     was_right, is_right = first == truth, second == truth
     gained = int((~was_right & is_right).sum())
     lost = int((was_right & ~is_right).sum())

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, PredictionError
 from accord.kernels import count_votes
+from accord.kernels.checks import check_labels
 from accord.rules import Rule, find_rule
 from accord.rules.majority import Majority
 from accord.store import Rows
@@ -92,7 +93,7 @@ def epochs_to_fuse(
 
     Raises:
         ChoiceError: there is no labelled sample, or `most` is below 1.
-        PredictionError: samples and labels do not fit together.
+        PredictionError: samples and labels do not fit together, or a label is no class.
     """
     positions, wanted = np.asarray(samples, np.intp), np.asarray(labels)
     _check_labelled(rows, positions, wanted, most)
@@ -130,6 +131,7 @@ def _check_labelled(
             f"{rows.name}: samples must lie in 0..{rows.samples - 1}; got "
             f"{positions.min()}..{positions.max()}"
         )
+    check_labels(labels[np.newaxis], classes=rows.classes)
 
 
 def _votes_by_epoch(rows: Rows, positions: NDArray[np.intp]) -> NDArray[np.uint16]:

@@ -32,6 +32,8 @@ class Score:
 def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     """Score the named rules, or every rule the record allows, weakest evidence first.
 
+    Of the rules that it allows, those that it is too large for are left out; see `left_out`.
+
     Raises:
         TruthMissing: the record has no true labels.
         ChoiceError: no such rule.
@@ -44,11 +46,28 @@ def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     return [replace(one, recommended=one.rule == best) for one in scores]
 
 
+def left_out(rows: Rows) -> dict[str, str]:
+    """Return the rules that the record allows and `score` leaves out, each with the reason.
+
+    >>> from accord.store import ArrayRows, Facts
+    >>> import numpy as np
+    >>> labels = np.zeros((5, 4, 300), np.uint16)
+    >>> left_out(ArrayRows(labels, Facts(300, 6000)))
+    {'dawid-skene': 'its 6000 × 6000 confusion matrices would be too large'}
+    """
+    said = {rule.name: rule.left_out(rows) for rule in _allowed(rows)}
+    return {name: why for name, why in said.items() if why}
+
+
+def _allowed(rows: Rows) -> list[Rule]:
+    return [rule for rule in all_rules().values() if rule.allowed(rows)]
+
+
 def _chosen(rows: Rows, names: Sequence[str | Rule] | None) -> list[Rule]:
     if names is None:
-        allowed = [rule for rule in all_rules().values() if rule.allowed(rows)]
+        able = [rule for rule in _allowed(rows) if not rule.left_out(rows)]
         return sorted(
-            allowed, key=lambda rule: (rule.oracle, rule.reads == "all", rule.symmetric, rule.name)
+            able, key=lambda rule: (rule.oracle, rule.reads == "all", rule.symmetric, rule.name)
         )
     chosen = [find_rule(name) for name in names]
     for rule in chosen:

@@ -13,7 +13,12 @@ from accord.api.stored import StoredArray
 from accord.errors import ChoiceError
 from accord.kernels.checks import check_table
 from accord.rules import FittedRule, Prediction, Rule, all_rules, find_rule
-from accord.rules.recommend import Recommendation, recommend
+from accord.rules.recommend import (
+    RECOMMENDED,
+    Recommendation,
+    predict_recommended,
+    recommend,
+)
 from accord.store import Rows, Told, open_rows
 from accord.store.layout import label_dtype
 
@@ -111,13 +116,16 @@ class Record:
         """Combine all networks and epochs into one label per sample.
 
         Args:
-            rule: a rule's name, a fitted rule, or a rule of your own. `recommend` names one.
+            rule: a rule's name, a fitted rule, or a rule of your own. "recommended" takes the
+                one that `recommend` names; the prediction's note says which that is, and why.
 
         Raises:
             ChoiceError: no rule has that name.
             ProbabilitiesMissing, TruthMissing: the rule needs what was not recorded.
             RecordMismatch: the rule was fitted on other networks, epochs or classes.
         """
+        if rule == RECOMMENDED:
+            return predict_recommended(self.rows)
         return find_rule(rule)(self.rows)
 
     def fit(self, rule: str | FittedRule = "dawid-skene") -> FittedRule:

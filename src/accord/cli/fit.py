@@ -50,13 +50,15 @@ def fit(
     if out.suffix != ".npz":
         raise ChoiceError(f"{out}: what a rule learnt is kept in an .npz file")
     from accord.api import open_record
+    from accord.report.tables import counted
 
     numbers, span = parse_numbers(networks), parse_slice(epochs)
     opened = open_record(record, common=common, networks=numbers).select(epochs=span)
     fitted = opened.fit(rule)
     fitted.save(out)
     typer.echo(
-        f"{out}: {fitted.name}, learnt from {opened.networks} networks, {opened.epochs} epochs, "
-        f"{opened.samples} samples. Next: accord predict RECORD --fitted {out}",
+        f"{out}: {fitted.name}, learnt from {counted(opened.networks, 'network')}, "
+        f"{counted(opened.epochs, 'epoch')}, {counted(opened.samples, 'sample')}. "
+        f"Next: accord predict RECORD --fitted {out}",
         err=True,
     )

@@ -139,6 +139,7 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Score every rule that RECORD allows against its true labels."""
+    from accord.analysis.scores import left_out
     from accord.api import open_record
     from accord.report.tables import score_json, score_text
     from accord.rules import find_rule
@@ -148,8 +149,11 @@ def score(
     numbers, span = parse_numbers(networks), parse_slice(epochs)
     opened = open_record(record, common=common, networks=numbers).select(epochs=span)
     scores = opened.score(rule or None)
+    missing = {} if rule else left_out(opened.rows)
+    for name, why in missing.items():
+        typer.echo(f"accord: {name} is left out: {why}", err=True)
     if as_json:
-        _print_json(score_json(opened, scores))
+        _print_json(score_json(opened, scores) | ({"left_out": missing} if missing else {}))
     else:
         typer.echo(score_text(opened, scores))
 

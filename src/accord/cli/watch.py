@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 ALARMED: Final = 3  # the exit status of --until-alarm
 MOST_LINES: Final = 25
 WIDTH: Final = 40  # of a bar for an agreement of 1
+TRAINED_ON: Final = (
+    "the networks were trained on these very samples. There they come to agree even as they learn "
+    "wrong labels by heart: watch a record of samples that they were not trained on"
+)
 EXAMPLE = (
     "\b\nExample:\n"
     "  accord watch runs/mine\n"
@@ -72,6 +76,7 @@ def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     from accord.analysis.bad_members import members
     from accord.analysis.overfit.alarm import watch as watch_rows
     from accord.api import open_record
+    from accord.report.tables import counted
     from accord.store import describe
 
     lengths = describe(path).epochs
@@ -79,7 +84,8 @@ def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     found = watch_rows(opened.rows)
     bad = [member for member in members(opened.rows) if not member.good]
     if len(set(lengths.values())) > 1:
-        typer.echo(f"accord: {path}: watching the {opened.epochs} epochs all have", err=True)
+        common = counted(opened.epochs, "epoch")
+        typer.echo(f"accord: {path}: watching the {common} all have", err=True)
     if as_json:
         typer.echo(json.dumps(_document(opened, found, bad)))
     else:
@@ -100,7 +106,12 @@ def _document(record: "Record", found: "Watch", bad: "list[Member]") -> dict[str
         "agreement": found.agreement.tolist(),
         "smoothed": found.smoothed.tolist(),
         "bad_networks": {str(member.network): member.kind for member in bad},
+        "trained_on": _trained_on(record),
     }
+
+
+def _trained_on(record: "Record") -> bool:
+    return record.given is not None or record.split == "train"
 
 
 def _lines(record: "Record", found: "Watch", bad: "list[Member]") -> list[str]:
@@ -110,9 +121,11 @@ def _lines(record: "Record", found: "Watch", bad: "list[Member]") -> list[str]:
         f"{'#' * round(WIDTH * found.agreement[epoch])}"
         for epoch in range(0, record.epochs, step)
     ]
+    from accord.report.tables import counted
+
     head = (
-        f"{record.path}: {record.networks} networks, {record.epochs} epochs, "
-        f"{record.samples} samples"
+        f"{record.path}: {counted(record.networks, 'network')}, "
+        f"{counted(record.epochs, 'epoch')}, {counted(record.samples, 'sample')}"
     )
     return [head, "", "epoch  agreement", *curve, "", *_verdict(found), *_warnings(record, bad)]
 
@@ -131,6 +144,11 @@ def _verdict(found: "Watch") -> list[str]:
 
 
 def _warnings(record: "Record", bad: "list[Member]") -> list[str]:
+    said = [f"warning: {TRAINED_ON}"] if _trained_on(record) else []
+    return [*said, *_bad_networks(record, bad)]
+
+
+def _bad_networks(record: "Record", bad: "list[Member]") -> list[str]:
     if not bad:
         return []
     kinds = ", ".join(f"network {member.network} is {member.kind}" for member in bad)
@@ -153,9 +171,12 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -
     from accord.analysis.overfit.growing import Follower
 
     follower = Follower(path, networks=numbers)
-    last_news, told = time.monotonic(), ""
+    last_news, told, warned = time.monotonic(), "", False
     while True:
         seen = follower.look()
+        if seen and follower.trained_on and not warned:
+            warned = True
+            typer.echo(f"accord: warning: {TRAINED_ON}", err=True)
         for one in seen:
             typer.echo(_line(one), err=talk)
             if one.best_epoch is not None and waits.until_alarm:

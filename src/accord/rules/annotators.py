@@ -125,8 +125,9 @@ def _columns(votes: NDArray[np.float64]) -> NDArray[np.float64]:
 def _check_size(shape: tuple[int, ...]) -> None:
     networks, groups, classes, _ = shape
     if networks * groups * classes**2 > LARGEST:
+        shared = "1 group" if groups == 1 else f"{groups} groups"
         raise PredictionError(
-            f"{networks} networks × {groups} groups of epochs with {classes} × {classes} confusion "
+            f"{networks} networks × {shared} of epochs with {classes} × {classes} confusion "
             f"matrices would take {8 * networks * groups * classes**2 / 2**30:.0f} GiB; "
             f"the most is {8 * LARGEST / 2**30:.0f}. Use weighted-agreement, which needs none."
         )

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from accord.errors import PredictionError
+from accord.errors import PredictionError, SourceError
 from accord.kernels.exact import LOGARITHM_BITS, WEIGHT_BITS, on_grid
 from accord.rules.annotators import Annotators, Tally, to_posterior
 from accord.rules.epoch_weights import measure_likeness, reliability, weigh
@@ -14,12 +14,19 @@ from accord.rules.expectation import (
     Fit,
     estimate,
     fit_annotators,
+    fit_in_memory,
     full_votes,
     group_epochs,
     has_settled,
     lost_classes,
 )
-from accord.rules.fitted import Arrays, FittedRule, check_networks, check_voters
+from accord.rules.fitted import (
+    Arrays,
+    FittedRule,
+    check_networks,
+    check_numbers,
+    check_voters,
+)
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.rule import Definition, Prediction
 from accord.rules.weighted_agreement import WeightedAgreement, likeness_by_definition
@@ -53,7 +60,7 @@ class DawidSkene(FittedRule):
     def __call__(self, rows: Rows) -> Prediction:
         """Predict; the score is the class's posterior probability."""
         if self.annotators is not None:
-            return _predict(rows, self.annotators)
+            return self._predict_fitted(rows, self.annotators)
         if rows.networks == 1:
             agreed = MaxAgreement()(rows)
             note = "one network alone cannot tell its errors from the truth: max agreement"
@@ -77,7 +84,7 @@ class DawidSkene(FittedRule):
         if fit.collapsed or not fit.settled:
             said = _collapse(fit) if fit.collapsed else _unsettled(fit)
             raise PredictionError(f"{rows.name}: {said} Use weighted-agreement.")
-        return type(self)(fit.annotators)
+        return type(self)(fit.annotators).learnt_from(rows)
 
     def learnt(self) -> Arrays | None:
         """Return what is known of the annotators."""
@@ -85,8 +92,28 @@ class DawidSkene(FittedRule):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the rule with these annotators."""
-        return cls(Annotators(**{name: arrays[name] for name in cls.arrays}))
+        """Return the rule with these annotators.
+
+        Raises:
+            SourceError: they are no annotators.
+        """
+        annotators = Annotators(**{name: arrays[name] for name in cls.arrays})
+        _check_annotators(annotators)
+        return cls(annotators)
+
+    def left_out(self, rows: Rows) -> str:
+        """Say why the rule cannot predict these rows: its matrices would be too large."""
+        if rows.networks == 1 or fit_in_memory(rows):
+            return ""
+        return f"its {rows.classes} × {rows.classes} confusion matrices would be too large"
+
+    def _predict_fitted(self, rows: Rows, annotators: Annotators) -> Prediction:
+        networks, _, _, classes = annotators.confusion.shape
+        epochs = len(annotators.weights)
+        check_voters(rows, self.name, networks=networks, epochs=epochs, classes=classes)
+        if self.voters is not None:
+            self.voters.check(rows, self.name, networks=True)
+        return self._cautioned(_predict(rows, annotators))
 
     @staticmethod
     def by_definition(record: Definition) -> list[int]:
@@ -104,13 +131,23 @@ def _fit(rows: Rows) -> tuple[Prediction, Fit]:
 
 
 def _predict(rows: Rows, annotators: Annotators) -> Prediction:
-    networks, _, _, classes = annotators.confusion.shape
-    epochs = len(annotators.weights)
-    check_voters(rows, DawidSkene.name, networks=networks, epochs=epochs, classes=classes)
     labels, scores = np.empty(rows.samples, np.intp), np.empty(rows.samples)
     for part, posterior in annotators.posteriors(rows.blocks()):
         labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)
     return Prediction(labels, scores)
+
+
+def _check_annotators(found: Annotators) -> None:
+    check_numbers("prior", found.prior, (None,))
+    classes = len(found.prior)
+    check_numbers("confusion", found.confusion, (None, None, classes, classes))
+    check_numbers("weights", found.weights, (None,))
+    check_numbers("groups", found.groups, found.weights.shape)
+    _, groups, _, _ = found.confusion.shape
+    if found.groups.dtype.kind == "f" or found.groups.max() >= groups:
+        raise SourceError(f"groups must be whole numbers in 0..{groups - 1}")
+    if not (found.prior.all() and found.confusion.all()):
+        raise SourceError("prior and confusion must be above 0: nothing is impossible")
 
 
 def _collapse(fit: Fit) -> str:

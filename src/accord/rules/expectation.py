@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accord.kernels.exact import POSTERIOR_BITS, on_grid
 from accord.kernels.votes import agreement
-from accord.rules.annotators import Annotators, Tally, small_parts
+from accord.rules.annotators import LARGEST, Annotators, Tally, small_parts
 from accord.rules.epoch_weights import Likeness, Weights, independent_epochs, weigh
 from accord.store import Block, Rows
 from accord.store.rows import BLOCK_BYTES
@@ -53,6 +53,12 @@ def group_epochs(
     wanted = -(-VOTES_PER_CELL * classes**2 // samples)
     width = max(1, min(wanted, epochs // LEAST_GROUPS))
     return np.arange(epochs) // width
+
+
+def fit_in_memory(rows: Rows) -> bool:
+    """Tell whether the confusion matrices of these rows are small enough to hold."""
+    groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
+    return rows.networks * (int(groups[-1]) + 1) * rows.classes**2 <= LARGEST
 
 
 def fit_annotators(

@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, RecordMismatch, SourceError
-from accord.rules.rule import Rule
+from accord.rules.rule import Prediction, Rule
+from accord.rules.voters import SAME_ONLY, Voters
 from accord.store import Rows
 from accord.store.places import Folder
 
@@ -21,6 +23,8 @@ Arrays = Mapping[str, NDArray[Any]]
 RULE: Final = "rule"  # the array that holds the rule's name
 VERSION: Final = "version"  # the array that holds the version of the file's form
 FORM: Final = 1  # that version; files of another are refused
+NAMES_OF_ONE: Final = {"networks": "network", "epochs": "epoch", "classes": "class"}
+UNNAMED: Final = "the file does not name its networks and epochs: they were only counted"
 
 
 class FittedRule(Rule):
@@ -30,6 +34,8 @@ class FittedRule(Rule):
     """
 
     arrays: ClassVar[tuple[str, ...]]  # the names of what it learns
+    voters: Voters | None = None  # whom it has learnt from, as far as that is known
+    caution: str = ""  # what to say of every prediction
 
     @abstractmethod
     def fit(self, rows: Rows) -> Self:
@@ -42,7 +48,11 @@ class FittedRule(Rule):
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the rule with what `learnt` returned."""
+        """Return the rule with what `learnt` returned.
+
+        Raises:
+            SourceError: an array has the wrong shape, type or values.
+        """
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learnt to an .npz file, whole or not at all.
@@ -57,6 +67,7 @@ class FittedRule(Rule):
         if path.suffix != ".npz":
             raise ChoiceError(f"{path}: what a rule learnt is kept in an .npz file")
         about = {RULE: np.array(self.name), VERSION: np.array(FORM)}
+        about |= {} if self.voters is None else self.voters.arrays()
         buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **about, **learnt)
         Folder(path.absolute().parent).put(path.name, buffer.getvalue())
@@ -75,7 +86,21 @@ class FittedRule(Rule):
         missing = [name for name in cls.arrays if name not in found]
         if missing:
             raise SourceError(f"{path}: {cls.name} needs {', '.join(missing)}; the file has none")
-        return cls.from_arrays(found)
+        try:
+            rule = cls.from_arrays(found)
+            rule.voters = Voters.from_arrays(found)
+        except SourceError as error:
+            raise SourceError(f"{path}: {error}. Fit it again: accord fit") from error
+        rule.caution = "" if rule.voters else UNNAMED
+        return rule
+
+    def learnt_from(self, rows: Rows) -> Self:
+        """Return this rule, which from now on knows whom it has learnt from."""
+        self.voters = Voters.of(rows)
+        return self
+
+    def _cautioned(self, prediction: Prediction) -> Prediction:
+        return replace(prediction, note=self.caution) if self.caution else prediction
 
 
 def read_arrays(path: str | os.PathLike[str]) -> Arrays:
@@ -95,8 +120,8 @@ def read_arrays(path: str | os.PathLike[str]) -> Arrays:
 
 
 def _check_version(path: str | os.PathLike[str], found: Arrays) -> None:
-    version = int(found.get(VERSION, np.array(FORM)))  # the first files told none
-    if version != FORM:
+    version = found.get(VERSION, np.array(FORM))  # the first files told none
+    if version.shape != () or version != FORM:
         raise SourceError(
             f"{path}: what a rule learnt is kept here in form {version}; this Accord reads form "
             f"{FORM}. Fit it again (accord fit), or read it with the Accord that wrote it."
@@ -112,10 +137,32 @@ def check_voters(rows: Rows, rule: str, **fitted: int) -> None:
     for what, wanted in fitted.items():
         there = getattr(rows, what)
         if there != wanted:
+            counted = what if wanted != 1 else NAMES_OF_ONE[what]
             raise RecordMismatch(
-                f"{rows.name}: {rule} was fitted on {wanted} {what}; this record has {there}. "
-                "It can be used on other samples, but only of the same networks and epochs."
+                f"{rows.name}: {rule} was fitted on {wanted} {counted}; this record has {there}. "
+                f"{SAME_ONLY}"
             )
+
+
+def check_numbers(name: str, values: NDArray[Any], shape: tuple[int | None, ...]) -> None:
+    """Refuse what is not finite numbers of at least 0 in this shape; None stands for any size.
+
+    Raises:
+        SourceError: they are not.
+    """
+    fits = len(values.shape) == len(shape) and all(
+        wanted in (None, there) for wanted, there in zip(shape, values.shape, strict=True)
+    )
+    if not fits or values.dtype.kind not in "iuf" or not values.size:
+        wanted = ", ".join("any" if size is None else str(size) for size in shape)
+        raise SourceError(
+            f"{name} must be numbers of shape ({wanted}); got {values.dtype} of shape "
+            f"{values.shape}"
+        )
+    if not (np.isfinite(values).all() and values.min() >= 0):
+        raise SourceError(
+            f"{name} must be finite and at least 0; got {values.min()}..{values.max()}"
+        )
 
 
 def check_networks(rows: Rows, rule: str) -> None:

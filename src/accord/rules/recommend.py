@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from accord.errors import PredictionError
 from accord.kernels.falls import LEAST_FALL, find_fall
-from accord.rules.annotators import LARGEST
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.epoch_weights import measure_likeness
-from accord.rules.expectation import group_epochs
+from accord.rules.expectation import fit_in_memory
 from accord.rules.max_agreement import MaxAgreement
-from accord.rules.rule import Rule
+from accord.rules.rule import Prediction, Rule
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayRows, Facts, Rows
 
+RECOMMENDED: Final = "recommended"  # stands for the rule that is
 SIMPLE: Final[tuple[Rule, ...]] = (MaxAgreement(), WeightedAgreement())
 
 # This and MUST_LEAVE were chosen on development records. On those with asymmetric or
@@ -79,13 +79,22 @@ def recommend(rows: Rows) -> Recommendation:
     if rows.networks == 1:
         return Recommendation(MaxAgreement.name, "there is one network")
     some = _evenly_spaced(rows)
-    directed = _directed(some) if _are_ample(some) and _fit_in_memory(rows) else None
+    directed = _directed(some) if _are_ample(some) and fit_in_memory(rows) else None
     if directed is not None and directed >= DIRECTED:
         reason = f"beyond chance, {100 * directed:.0f} % of the last mistakes go one way"
         return Recommendation(DawidSkene.name, reason, directed)
     if rows.classes <= 2:
         return _between_two_classes(some, directed)
     return _among_many_classes(some, directed)
+
+
+def predict_recommended(rows: Rows) -> Prediction:
+    """Predict with the recommended rule; the note says which it is, and why."""
+    found = recommend(rows)
+    rules: tuple[Rule, ...] = (*SIMPLE, DawidSkene())
+    predicted = next(rule for rule in rules if rule.name == found.rule)(rows)
+    said = f"recommended: {found.rule}, as {found.reason}"
+    return replace(predicted, note="; ".join(filter(None, [said, predicted.note])))
 
 
 def directed_share(
@@ -123,11 +132,6 @@ def standard_errors(
 
 def _are_ample(rows: Rows) -> bool:
     return rows.samples >= SAMPLES_PER_CLASS * rows.classes and rows.classes <= MOST_CLASSES
-
-
-def _fit_in_memory(rows: Rows) -> bool:
-    groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
-    return rows.networks * (int(groups[-1]) + 1) * rows.classes**2 <= LARGEST
 
 
 def _directed(rows: Rows) -> float | None:

@@ -74,6 +74,10 @@ class Rule(ABC):
             "probabilities" not in self.needs or rows.has_probabilities
         )
 
+    def left_out(self, rows: Rows) -> str:  # noqa: ARG002
+        """Say why the rule cannot predict rows that it is allowed to, or nothing if it can."""
+        return ""
+
 
 Support = tuple[NDArray[Any], NDArray[Any]]  # labels and scores of a block's samples
 

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.errors import SourceError
 from accord.kernels.blocks import spans, voters_of, width_for
 from accord.rules.epoch_weights import (
     Likeness,
@@ -15,7 +16,13 @@ from accord.rules.epoch_weights import (
     reliability,
     weigh,
 )
-from accord.rules.fitted import Arrays, FittedRule, check_networks, check_voters
+from accord.rules.fitted import (
+    Arrays,
+    FittedRule,
+    check_networks,
+    check_numbers,
+    check_voters,
+)
 from accord.rules.rule import Definition, Prediction, Support, most_supported, predict_blocks
 from accord.store import Rows
 
@@ -48,7 +55,9 @@ class WeightedAgreement(FittedRule):
             note = ONE_NETWORK if rows.networks == 1 else ""
             return _predict(rows, fitted, note=note)
         check_voters(rows, self.name, epochs=len(self.weights))
-        return _predict(rows, self.weights)
+        if self.voters is not None:
+            self.voters.check(rows, self.name, networks=False)  # of each it learnt the same
+        return self._cautioned(_predict(rows, self.weights))
 
     def fit(self, rows: Rows) -> Self:
         """Return this rule with the epochs' weights found on these samples.
@@ -57,7 +66,7 @@ class WeightedAgreement(FittedRule):
             ChoiceError: there is only one network.
         """
         check_networks(rows, self.name)
-        return type(self)(self._weigh(rows))
+        return type(self)(self._weigh(rows)).learnt_from(rows)
 
     def learnt(self) -> Arrays | None:
         """Return the weights."""
@@ -65,8 +74,16 @@ class WeightedAgreement(FittedRule):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the rule with these weights."""
-        return cls(arrays["weights"])
+        """Return the rule with these weights.
+
+        Raises:
+            SourceError: they are no weights.
+        """
+        weights = arrays["weights"]
+        check_numbers("weights", weights, (None,))
+        if not weights.any():
+            raise SourceError("weights must not all be 0: no epoch would have a say")
+        return cls(weights)
 
     def _weigh(self, rows: Rows) -> Weights:
         if rows.networks == 1:

@@ -77,6 +77,53 @@ def test_epochs_after_the_deepest_fall_have_no_say_in_it(monkeypatch):
     assert 25 < of_rows == of_pairs < 40
 
 
+def test_an_alarm_that_was_raised_while_the_record_grew_stays(monkeypatch):
+    """Agreement fell surely for a while, then wobbled, fell deeper and rose: seen on real runs."""
+
+    def alarm_at(rows, pairs, **options):
+        raised = pairs.epochs in (20, 25)
+        return alarm.Verdict(raised, f"after {rows.epochs}", before=pairs.epochs - 6)
+
+    monkeypatch.setattr(alarm, "judge_rows", alarm_at)
+    rows = settled()
+    found = judge_record(rows, count_equal_pairs(rows))
+    assert found.alarm
+    assert found.reason == "after 20, and rose later"  # the first
+    assert found.before == 14
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [settled(), draw_run([*np.linspace(0.9, 0.5, 50)])],
+    ids=["fell and rose", "falls to the end"],
+)
+def test_where_no_epoch_raised_an_alarm_the_whole_record_is_told(monkeypatch, rows):
+    judged = []
+
+    def calm(rows, pairs, **options):
+        assert rows.epochs == pairs.epochs
+        judged.append(pairs.epochs)
+        return alarm.Verdict(False, f"after {pairs.epochs}")
+
+    monkeypatch.setattr(alarm, "judge_rows", calm)
+    assert judge_record(rows, count_equal_pairs(rows)).reason == "after 50"
+    assert set(judged) == set(range(1, 51))
+    assert judged.count(50) == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_finished_record_has_an_alarm_wherever_a_growing_one_has(seed):
+    options = {"samples": 120, "networks": 3, "seed": seed}
+    chances = right_chances(30, peak=0.7, wobble=0.06, seed=seed)
+    rows = draw_run([*chances, *np.linspace(0.7, 0.97, 12)], **options)
+    pairs = count_equal_pairs(rows)
+    grown = [
+        judge_rows(rows.select(epochs=range(end)), pairs.until(end)).alarm
+        for end in range(1, pairs.epochs + 1)
+    ]
+    assert judge_record(rows, pairs).alarm == any(grown)
+
+
 def test_an_alarm_that_stands_is_told_as_it_is():
     rows = overfitted()
     pairs = count_equal_pairs(rows)

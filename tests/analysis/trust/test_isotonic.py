@@ -41,3 +41,10 @@ def test_scores_outside_what_was_seen_get_the_nearest_step():
 def test_what_does_not_fit_together_is_refused(scores, right):
     with pytest.raises(PredictionError, match="at least one labelled sample; got shapes"):
         fit_isotonic(np.array(scores), np.array(right))
+
+
+@pytest.mark.parametrize(("scores", "right"), [([np.nan, 1], [1, 0]), ([0, 1], [np.nan, 0]),
+                                               ([np.inf, 1], [1, 0])])  # fmt: skip
+def test_what_is_no_number_is_refused(scores, right):
+    with pytest.raises(PredictionError, match="must be finite"):
+        fit_isotonic(np.array(scores), np.array(right))

@@ -70,6 +70,11 @@ def test_a_promise_that_cannot_be_kept_is_refused():
         choose_threshold(np.arange(20) / 20, np.ones(20, bool), risk=0.01)
 
 
+def test_one_sample_is_told_as_one():
+    with pytest.raises(PredictionError, match=r"on 1 labelled sample\. Label more"):
+        choose_threshold(np.ones(1), np.ones(1, bool), risk=0.01)
+
+
 @pytest.mark.parametrize(
     ("scores", "right", "risk", "words"),
     [
@@ -90,3 +95,22 @@ def test_below_the_threshold_a_prediction_abstains():
     found = abstain_below(prediction, np.array([0.9, 0.5, 0.4]), 0.5)
     assert found.labels.tolist() == [2, 1, -1]
     assert found.scores is prediction.scores
+
+
+@pytest.mark.parametrize("scores", [[0.5], [0.1, 0.2, 0.3, 0.4], [[0.1], [0.2], [0.3]],
+                                    [0.1, np.nan, 0.3]])  # fmt: skip
+def test_scores_that_do_not_go_with_the_labels_are_refused(scores):
+    prediction = Prediction(np.array([2, 1, 0]), np.array([0.1, 0.2, 0.3]))
+    with pytest.raises(PredictionError, match="one score for each of the 3 labels"):
+        abstain_below(prediction, np.array(scores), 0.5)
+
+
+def test_a_threshold_that_is_no_number_is_refused():
+    prediction = Prediction(np.array([2]), np.array([0.1]))
+    with pytest.raises(PredictionError, match="none of them nan"):
+        abstain_below(prediction, prediction.scores, float("nan"))
+
+
+def test_no_choices_are_refused():
+    with pytest.raises(PredictionError, match="at least 1; got 0"):
+        choose_threshold(np.arange(20) / 20, np.ones(20, bool), risk=0.1, choices=0)

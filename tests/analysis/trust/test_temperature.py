@@ -66,3 +66,13 @@ def test_calibrated_shares_have_less_error_on_other_samples():
 def test_what_does_not_fit_together_is_refused(shape, labels, voters, words):
     with pytest.raises(PredictionError, match=words):
         fit_temperature(np.zeros(shape), np.array(labels, int), voters=voters)
+
+
+def test_labels_that_are_no_whole_numbers_are_refused():
+    with pytest.raises(PredictionError, match="whole numbers; got float64"):
+        fit_temperature(np.zeros((2, 3)), np.array([0.0, 1.0]), voters=5)
+
+
+def test_shares_that_are_no_numbers_are_refused():
+    with pytest.raises(PredictionError, match="some are not finite"):
+        fit_temperature(np.array([[np.nan, 1.0]]), np.array([0]), voters=5)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,12 @@ from accord.kernels.falls import LEAST_FALL, Fall, find_fall, smooth, sure_beyon
 from accord.store import Rows
 
 SURE: Final = 0.99  # how sure the alarm must be
+
+
+class _Options(TypedDict):
+    sure: float
+    least_fall: float
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def watch(
 
     Where sureness alone is missing, the majority votes are asked too; see `judge_rows`. A fall
     that agreement made up for later, as networks do that settle while their rate goes to nothing,
-    counts as well; see `judge_record`.
+    counts as well, as does any alarm while the record grew; see `judge_record`.
 
     Args:
         rows: at least two networks.
@@ -112,18 +118,25 @@ def judge_record(
     least_fall: float = LEAST_FALL,
     seed: int = 0,
 ) -> Verdict:
-    """Judge a record as it is and, without an alarm, as it was when agreement had fallen deepest.
+    """Judge a record as it is and, without an alarm, as it was while it grew.
 
     Networks that have learnt wrong labels by heart may settle and agree more than they ever did.
-    Whoever had watched them train would have seen agreement fall first.
+    Whoever had watched them train would have seen agreement fall first. The record is looked at
+    as it was when agreement had fallen deepest, and then after each epoch, from the first on: a
+    finished record has an alarm wherever one was raised while it grew.
     """
-    now = judge_rows(rows, pairs, sure=sure, least_fall=least_fall, seed=seed)
-    end = _deepest_end(pairs.agreement)
-    if now.alarm or end == pairs.epochs:
+    options: _Options = {"sure": sure, "least_fall": least_fall, "seed": seed}
+    now = judge_rows(rows, pairs, **options)
+    if now.alarm:
         return now
-    first = rows.select(epochs=range(end))
-    then = judge_rows(first, pairs.until(end), sure=sure, least_fall=least_fall, seed=seed)
-    return replace(then, reason=f"{then.reason}, and rose later") if then.alarm else now
+    ends = [_deepest_end(pairs.agreement), *range(1, pairs.epochs)]
+    past = (
+        judge_rows(rows.select(epochs=range(end)), pairs.until(end), **options)
+        for end in ends
+        if end < pairs.epochs
+    )
+    then = next((verdict for verdict in past if verdict.alarm), None)
+    return now if then is None else replace(then, reason=f"{then.reason}, and rose later")
 
 
 def _deepest_end(agreement: NDArray[np.float64]) -> int:

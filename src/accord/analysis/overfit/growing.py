@@ -37,6 +37,7 @@ class Follower:
     ) -> None:
         self.waiting_for = ""  # why the last look found nothing to compare
         self.alarmed = False
+        self.trained_on = False  # whether the samples are those that the networks learn from
         self._path = path
         self._networks = networks
         self._sure = sure
@@ -53,6 +54,7 @@ class Follower:
         rows = self._open()
         if rows is None:
             return []
+        self.trained_on = rows.facts.given is not None or rows.facts.split == "train"
         known = 0 if self._pairs is None else self._pairs.epochs
         if self._pairs is not None and self._pairs.numbers != rows.numbers:
             self._pairs, self.alarmed, known = None, False, 0

@@ -1,12 +1,15 @@
 """Confidence bounds of a share, exact for any number of samples."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
 from accord.errors import PredictionError
 
 HALVINGS = 60
+MANY = 10**5  # trials from which on a share is as good as normal
+ROUNDING = 1e-9  # what is a whole number but for rounding is one
 
 
 def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
@@ -45,6 +48,43 @@ def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
         else:
             high = middle
     return high
+
+
+def mean_interval(
+    mean: float, smoothed: float, variance: float, *, confidence: float
+) -> tuple[float, float]:
+    """Return an interval of the mean of values in 0..1, from the variance of its estimate.
+
+    As many trials as would give that variance are taken for a share's: Clopper and Pearson's
+    interval then does not shrink to nothing where all values are alike (Korn and Graubard).
+    Trials are rounded so that it only grows.
+
+    Args:
+        mean: the estimate.
+        smoothed: the estimate with some doubt, so that it is neither 0 nor 1.
+        variance: of the estimate, with the same doubt; 0 if nothing is left to doubt.
+        confidence: of the interval.
+
+    Ten of ten trials, with half a hit and half a miss of doubt, are ten of ten again:
+
+    >>> smoothed = 10.5 / 11
+    >>> mean_interval(1.0, smoothed, smoothed * (1 - smoothed) / 10, confidence=0.95)
+    (0.6915028921812392, 1.0)
+    """
+    each = (1 + check_confidence(confidence)) / 2
+    if variance <= 0:
+        return mean, mean
+    trials = smoothed * (1 - smoothed) / variance
+    if trials > MANY:
+        half = NormalDist().inv_cdf(each) * math.sqrt(variance)
+        return max(0.0, mean - half), min(1.0, mean + half)
+    whole = max(1, math.floor(trials + ROUNDING))
+    hits = mean * whole
+    fewest, most = math.floor(hits + ROUNDING), min(whole, math.ceil(hits - ROUNDING))
+    return (
+        1 - highest_share(whole - fewest, whole, confidence=each),
+        highest_share(most, whole, confidence=each),
+    )
 
 
 def check_confidence(confidence: float) -> float:

@@ -37,7 +37,7 @@ def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
         right: (sample,), whether the label is right; or any numbers.
 
     Raises:
-        PredictionError: shapes differ, or there is no sample.
+        PredictionError: shapes differ, there is no sample, or a number is not finite.
 
     >>> fitted = fit_isotonic(np.array([0.2, 0.4, 0.6, 0.8]), np.array([0, 1, 0, 1]))
     >>> fitted(np.array([0.3, 0.5, 0.9]))
@@ -49,6 +49,8 @@ def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
             "one score and one right-or-wrong per sample are wanted, for at least one labelled "
             f"sample; got shapes {scores.shape} and {right.shape}"
         )
+    if not (np.isfinite(scores).all() and np.isfinite(right).all()):
+        raise PredictionError("scores and right-or-wrong must be finite; some are nan or infinite")
     distinct, places = np.unique(scores, return_inverse=True)
     counts = np.bincount(places)
     sums = np.asarray(np.bincount(places, weights=right), np.float64)

@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis.trust.bounds import check_confidence
+from accord.analysis.trust.bounds import check_confidence, mean_interval
+from accord.analysis.trust.classes import checked_classes
 from accord.errors import PredictionError
 
 MOST_BLURRED: Final = 1e6  # condition number above which nothing can be told
@@ -58,7 +58,8 @@ def corrected_accuracy(
     networks are not also those that people got wrong. Then each sample counts as the entry
     (given, predicted) of the inverse of `confusion`, whose mean is the accuracy; it can lie
     outside 0..1. `confusion` is taken as known: if it is itself estimated, the interval is
-    too narrow.
+    too narrow. Given that, it holds for few samples too; under symmetric noise it is Clopper and
+    Pearson's.
 
     Args:
         predicted: (sample,).
@@ -71,8 +72,9 @@ def corrected_accuracy(
             nothing to tell the classes by.
     """
     weights = _weights(confusion)
-    _check_labels(weights, predicted, given)
-    return _mean(weights[given, predicted], confidence)
+    predicted, given = _checked_labels(weights, predicted, given)
+    values = weights[given, predicted]
+    return _mean(values, float(weights.min()), float(weights.max()), confidence)
 
 
 def corrected_difference(
@@ -90,8 +92,9 @@ def corrected_difference(
     significance; this estimates the size.
     """
     weights = _weights(confusion)
-    _check_labels(weights, first, second, given)
-    return _mean(weights[given, second] - weights[given, first], confidence)
+    first, second, given = _checked_labels(weights, first, second, given)
+    span = float(weights.max() - weights.min())
+    return _mean(weights[given, second] - weights[given, first], -span, span, confidence)
 
 
 def _weights(confusion: NDArray[Any]) -> NDArray[np.float64]:  # (given, predicted)
@@ -110,26 +113,40 @@ def _weights(confusion: NDArray[Any]) -> NDArray[np.float64]:  # (given, predict
     return np.asarray(np.linalg.inv(matrix))
 
 
-def _check_labels(weights: NDArray[np.float64], *labels: NDArray[Any]) -> None:
-    if len({one.shape for one in labels}) > 1 or labels[0].ndim != 1 or not len(labels[0]):
+def _checked_labels(
+    weights: NDArray[np.float64], *labels: NDArray[Any]
+) -> tuple[NDArray[np.intp], ...]:
+    found = [np.asarray(one) for one in labels]
+    if len({one.shape for one in found}) > 1 or found[0].ndim != 1 or not len(found[0]):
         raise PredictionError(
             "one predicted and one given label per sample are wanted, for at least one sample; "
-            f"got shapes {', '.join(str(one.shape) for one in labels)}"
+            f"got shapes {', '.join(str(one.shape) for one in found)}"
         )
-    low, high = min(one.min() for one in labels), max(one.max() for one in labels)
-    if low < 0 or high >= len(weights):
-        raise PredictionError(
-            f"labels must lie in 0..{len(weights) - 1} for {len(weights)} classes; got "
-            f"{low}..{high}. Leave out samples on which a rule abstains"
-        )
+    return tuple(checked_classes(one, classes=len(weights)) for one in found)
 
 
-def _mean(values: NDArray[np.float64], confidence: float) -> Estimate:
-    error = float(values.std(ddof=min(1, len(values) - 1))) / math.sqrt(len(values))
-    return estimate(float(values.mean()), error, confidence)
+def _mean(values: NDArray[np.float64], least: float, most: float, confidence: float) -> Estimate:
+    """Estimate the mean of values that lie in least..most, whatever was drawn."""
+    if most <= least:  # one class: there is nothing to be wrong about
+        value = float(values.mean())
+        return Estimate(value, value, value, check_confidence(confidence), 0.0)
+    shares = (values - least) / (most - least)
+    smoothed, spread = smooth_moments(shares)
+    mean, variance = float(shares.mean()), spread / len(shares)
+    low, high = mean_interval(mean, smoothed, variance, confidence=confidence)
+    value, low, high = (least + (most - least) * share for share in (mean, low, high))
+    return Estimate(value, low, high, confidence, (most - least) * math.sqrt(variance))
 
 
-def estimate(value: float, error: float, confidence: float) -> Estimate:
-    """Return an estimate with its normal interval."""
-    half = NormalDist().inv_cdf((1 + check_confidence(confidence)) / 2) * error
-    return Estimate(value, value - half, value + half, confidence, error)
+def smooth_moments(shares: NDArray[np.float64]) -> tuple[float, float]:
+    """Return mean and variance of values in 0..1, as if half a 0 and half a 1 had been seen too.
+
+    However alike the values are, there is some doubt; of 0s and 1s, these are Jeffreys' counts.
+
+    >>> smooth_moments(np.ones(3))
+    (0.875, 0.109375)
+    """
+    count = len(shares) + 1
+    mean = (float(shares.sum()) + 0.5) / count
+    squares = (float((shares**2).sum()) + 0.5) / count
+    return mean, max(squares - mean**2, 0.0)

@@ -70,7 +70,8 @@ def choose_threshold(
     samples like the labelled ones: drawn from the same source, by chance.
 
     Raises:
-        PredictionError: no threshold can keep the promise with so few samples or so many errors.
+        PredictionError: no threshold can keep the promise with so few samples or so many errors,
+            or an option is out of range.
 
     >>> scores = np.linspace(0, 1, 1000)
     >>> chosen = choose_threshold(scores, scores > 0.3, risk=0.05)
@@ -80,6 +81,8 @@ def choose_threshold(
     values, wrong = _checked(scores, right)
     if not 0 < risk < 1:
         raise PredictionError(f"risk must lie between 0 and 1, as 0.02 does; got {risk}")
+    if choices < 1:
+        raise PredictionError(f"choices, of coverage, must be at least 1; got {choices}")
     each = 1 - (1 - check_confidence(confidence)) / choices
     curve = risk_coverage(values, ~wrong)
     samples = len(values)
@@ -97,20 +100,30 @@ def choose_threshold(
                 bound,
                 confidence,
             )
+    labelled = "1 labelled sample" if samples == 1 else f"{samples} labelled samples"
     raise PredictionError(
         f"no threshold keeps the risk below {risk:g} with confidence {confidence:g} on "
-        f"{samples} labelled samples. Label more, or allow more risk"
+        f"{labelled}. Label more, or allow more risk"
     )
 
 
 def abstain_below(prediction: Prediction, scores: NDArray[Any], threshold: float) -> Prediction:
     """Return a prediction with -1 wherever the score is below the threshold.
 
+    Raises:
+        PredictionError: there is not one score for each label, or one is nan.
+
     >>> sure = Prediction(np.array([3, 1]), np.array([0.9, 0.4]))
     >>> abstain_below(sure, sure.scores, 0.5).labels
     array([ 3, -1])
     """
-    labels = np.where(np.asarray(scores) >= threshold, prediction.labels, ABSTAINED)
+    values = np.asarray(scores, np.float64)
+    if values.shape != prediction.labels.shape or np.isnan(values).any() or np.isnan(threshold):
+        raise PredictionError(
+            f"one score for each of the {len(prediction)} labels and a threshold are wanted, none "
+            f"of them nan; got shape {values.shape}"
+        )
+    labels = np.where(values >= threshold, prediction.labels, ABSTAINED)
     return replace(prediction, labels=labels)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.analysis.trust.classes import checked_classes
 from accord.errors import PredictionError
 
 COLDEST, HOTTEST = 0.01, 100.0
@@ -40,7 +41,7 @@ def fit_temperature(agreement: NDArray[Any], labels: NDArray[Any], *, voters: in
         voters: how many votes each sample has: networks × epochs.
 
     Raises:
-        PredictionError: shapes differ, or a label is no class.
+        PredictionError: shapes differ, a share is not finite, or a label is no class.
 
     Unanimous votes that are right three times out of four:
 
@@ -51,6 +52,7 @@ def fit_temperature(agreement: NDArray[Any], labels: NDArray[Any], *, voters: in
     """
     agreement, labels = np.asarray(agreement, np.float64), np.asarray(labels)
     _check(agreement, labels, voters)
+    labels = checked_classes(labels, classes=agreement.shape[1])
     logs = _log_shares(agreement, voters)
     own = logs[np.arange(len(labels)), labels]
     low, high = np.log(COLDEST), np.log(HOTTEST)
@@ -70,11 +72,8 @@ def _check(agreement: NDArray[Any], labels: NDArray[Any], voters: int) -> None:
             "agreement (sample, class) and one label for each of its samples are wanted, for at "
             f"least one; got shapes {agreement.shape} and {labels.shape}"
         )
-    if labels.min() < 0 or labels.max() >= agreement.shape[1]:
-        raise PredictionError(
-            f"labels must lie in 0..{agreement.shape[1] - 1} for {agreement.shape[1]} classes; "
-            f"got {labels.min()}..{labels.max()}"
-        )
+    if not np.isfinite(agreement).all():
+        raise PredictionError("agreement must be shares of votes, in 0..1; some are not finite")
     if voters < 1:
         raise PredictionError(f"voters, networks × epochs, must be at least 1; got {voters}")
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis.trust.noisy_scores import Estimate, estimate
+from accord.analysis.trust.bounds import mean_interval
+from accord.analysis.trust.noisy_scores import Estimate, smooth_moments
 from accord.errors import ChoiceError, PredictionError
 
 STRATA: Final = 5
@@ -40,8 +41,14 @@ def choose_to_verify(
 
     Raises:
         ChoiceError: the budget is too small or larger than there are samples.
+        PredictionError: the scores are not one for each sample, or outside 0..1.
     """
     values = np.asarray(scores, np.float64)
+    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():  # nan is neither
+        raise PredictionError(
+            "one score in 0..1 per sample is wanted, such as the share of votes; got shape "
+            f"{values.shape}{_told_range(values)}"
+        )
     if not LEAST * strata <= budget <= len(values) or strata < 1:
         raise ChoiceError(
             f"to verify {budget} samples of {len(values)} in {strata} strata, the budget must lie "
@@ -61,33 +68,61 @@ def choose_to_verify(
 
 
 def verified_accuracy(
-    right: NDArray[Any], sampling: Sampling, *, confidence: float = 0.95
+    right: NDArray[Any],
+    sampling: Sampling,
+    *,
+    confidence: float = 0.95,
+    difference: bool | None = None,
 ) -> Estimate:
     """Estimate the accuracy on all samples from those verified.
 
     Unbiased whatever the scores are worth; good scores only make the interval narrower.
-    For the difference between two rules, give `(second == truth) - (first == truth)`, of -1, 0
-    and 1, instead. The interval is a normal one: with under about 30 samples, or all of them
-    right, it is too narrow.
+    For the difference between two rules, give `(second == truth) - (first == truth)` instead, of
+    -1, 0 and 1, with `difference=True`. The interval holds for few samples, and where all are
+    right, too: each stratum counts as if half a right and half a wrong one had been seen besides.
 
     Args:
         right: (verified,), whether each of `sampling.samples` was predicted right.
         sampling: what `choose_to_verify` returned.
         confidence: of the interval.
+        difference: whether the values are differences; by default, if one is below 0.
+
+    Raises:
+        PredictionError: as many values as samples are wanted, in 0..1, or -1..1 of differences.
     """
     values = np.asarray(right, np.float64)
     if values.shape != sampling.samples.shape:
         raise PredictionError(
             f"{len(sampling.samples)} samples were to be verified; got shape {values.shape}"
         )
+    least = -1.0 if (bool((values < 0).any()) if difference is None else difference) else 0.0
+    if not (values.min() >= least and values.max() <= 1):  # written so that nan is refused too
+        raise PredictionError(
+            f"right or wrong must be 1 or 0, and a difference of two -1, 0 or 1; got "
+            f"{values.min():g}..{values.max():g}"
+        )
+    mean, smoothed, variance = _stratified((values - least) / (1 - least), sampling)
+    low, high = mean_interval(mean, smoothed, variance, confidence=confidence)
+    value, low, high = (least + (1 - least) * share for share in (mean, low, high))
+    return Estimate(value, low, high, confidence, (1 - least) * math.sqrt(variance))
+
+
+def _stratified(values: NDArray[np.float64], sampling: Sampling) -> tuple[float, float, float]:
+    """Return the mean, the mean with some doubt, and the variance of the former with that doubt."""
     shares = sampling.sizes / sampling.sizes.sum()
-    mean = variance = 0.0
+    mean = smoothed = variance = 0.0
     for stratum, share in enumerate(shares.tolist()):
         found = values[sampling.strata == stratum]
         left = 1 - len(found) / int(sampling.sizes[stratum])  # what is verified is certain
+        middle, spread = smooth_moments(found)
         mean += share * float(found.mean())
-        variance += share**2 * left * float(found.var(ddof=1)) / len(found)
-    return estimate(mean, math.sqrt(variance), confidence)
+        smoothed += share * middle
+        variance += share**2 * left * spread / len(found)
+    return mean, smoothed, variance
+
+
+def _told_range(values: NDArray[np.float64]) -> str:
+    return f" and {values.min():g}..{values.max():g}" if values.size else ""
 
 
 def _spread(scores: NDArray[np.float64]) -> float:

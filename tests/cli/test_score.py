@@ -1,0 +1,48 @@
+"""`accord score` leaves out what a record is too large for, and says so."""
+
+import json
+
+import numpy as np
+import pytest
+
+from accord.store import import_arrays
+
+CLASSES = 6000
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """Dawid–Skene's matrices would take 5 GiB."""
+    path = tmp_path_factory.mktemp("score") / "wide"
+    truth = np.random.default_rng(0).integers(0, CLASSES, 30)
+    import_arrays(path, np.tile(truth, (5, 4, 1)), classes=CLASSES, truth=truth)
+    return str(path)
+
+
+def test_a_rule_that_is_left_out_is_told_on_standard_error(accord, wide):
+    status, out, said = accord("score", wide)
+    assert status == 0
+    assert "max-agreement" in out
+    assert "dawid-skene" not in out
+    why = "its 6000 × 6000 confusion matrices would be too large"
+    assert said == f"accord: dawid-skene is left out: {why}\n"
+
+
+def test_json_names_what_is_left_out(accord, wide):
+    status, out, _ = accord("score", wide, "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert "dawid-skene" not in found["rules"]
+    assert list(found["left_out"]) == ["dawid-skene"]
+
+
+def test_rules_that_are_asked_for_leave_nothing_out(accord, wide):
+    status, out, said = accord("score", wide, "--rule", "majority", "--json")
+    assert (status, said) == (0, "")
+    assert "left_out" not in json.loads(out)
+
+
+def test_a_rule_that_is_asked_for_and_too_large_is_an_error(accord, wide):
+    status, out, said = accord("score", wide, "--rule", "dawid-skene")
+    assert (status, out) == (1, "")
+    assert "confusion matrices would take 5 GiB" in said
