@@ -143,6 +143,10 @@ def test_decisions_about_other_samples_are_at_fault(accord, record, tmp_path):
         (["--corrected", "labels.npz"], "--corrected needs --decisions, or --proposals"),
         (["--proposals"], "--proposals is about corrected labels"),
         (["--out", "audit.txt"], "an audit is written as .csv"),
+        (["--queue", "queue.csv", "--most", "0"], "--most must be at least 1; got 0"),
+        (["--queue", "queue.csv", "--link", "x/{sample.__class__}"], "{id} and {sample}"),
+        (["--queue", "queue.csv", "--link", "{sample:>999999999999}"], "{id} and {sample}"),
+        (["--out", "same.csv", "--queue", "same.csv"], "two options name the same file"),
         (["--networks", "0"], "there is one"),
     ],
 )
@@ -150,3 +154,46 @@ def test_wrong_arguments(accord, record, options, words):
     status, _, said = accord("audit", record, *options)
     assert status == 2
     assert words in said
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--queue", "a queue is written as .csv or .json"),
+        ("--probabilities", "probabilities are written as .npy"),
+        ("--corrected", "labels are written as .npz or .npy or .csv"),
+        ("--decisions", "decisions are read from .csv or .json"),
+    ],
+)
+def test_endings_are_checked_before_anything_is_read_or_written(accord, tmp_path, option, words):
+    out = tmp_path / "audit.csv"
+    more = ["--proposals"] if option == "--corrected" else []
+    status, _, said = accord("audit", tmp_path / "none", "--out", out, option, "file.txt", *more)
+    assert (status, words in said) == (2, True)
+    assert not out.exists()
+
+
+def test_decisions_are_read_before_anything_is_written(accord, record, tmp_path):
+    out, decided = tmp_path / "audit.csv", tmp_path / "decided.csv"
+    decided.write_text("sample,decided\n3,wasp\n")
+    status, _, said = accord("audit", record, "--out", out, "--decisions", decided)
+    assert (status, "'wasp' is none of the 5 classes" in said) == (1, True)
+    assert not out.exists()
+
+
+def test_a_second_queue_leaves_decisions_alone(accord, record, tmp_path):
+    queue, out = tmp_path / "queue.csv", tmp_path / "audit.csv"
+    assert accord("audit", record, "--queue", queue, "--most", 3)[0] == 0
+    text = queue.read_text().replace(",\n", ",bee\n")
+    queue.write_text(text)
+    status, _, said = accord("audit", record, "--queue", queue, "--most", 3, "--out", out)
+    assert (status, "holds 3 decisions of people" in said) == (1, True)
+    assert queue.read_text() == text
+    assert not out.exists()
+
+
+def test_notes_are_in_the_json_too(accord, record):
+    status, out, said = accord("audit", record, "--epochs", "4:", "--json")
+    (note,) = json.loads(out)["notes"]
+    assert (status, said) == (0, f"accord: {note}\n")
+    assert note.startswith("the votes begin at epoch 5: wrong labels that were known by heart")

@@ -90,14 +90,17 @@ def audit(
     """
     _check_queue(queue, most=most, link=link)
     _check_corrected(corrected, decisions, proposals=proposals)
+    _check_files(
+        audit=out, probabilities=probabilities, queue=queue, decisions=decisions, labels=corrected
+    )
     from accord.analysis.labels.audit import audit as find
     from accord.analysis.labels.review_files import read_decisions, write_audit
     from accord.store import open_rows
 
     rows = open_rows(record, common=common, networks=parse_numbers(networks))
     rows = rows.select(epochs=parse_slice(epochs))
-    found = find(rows)
     decided = None if decisions is None else read_decisions(decisions, facts=rows.facts)
+    found = find(rows)
     if out is not None:
         write_audit(found, out, facts=rows.facts)
     if probabilities is not None:
@@ -113,6 +116,12 @@ def _check_queue(queue: Path | None, *, most: int | None, link: str | None) -> N
     for option, value in (("--most", most), ("--link", link)):
         if value is not None and queue is None:
             raise ChoiceError(f"{option} is about a queue; name one: --queue queue.csv")
+    if most is not None and most < 1:
+        raise ChoiceError(f"--most must be at least 1; got {most}")
+    if link is not None:
+        from accord.analysis.labels.review_files import check_link
+
+        check_link(link)
 
 
 def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposals: bool) -> None:
@@ -120,6 +129,19 @@ def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposal
         raise ChoiceError("--proposals is about corrected labels; name a file: --corrected FILE")
     if corrected is not None and decisions is None and not proposals:
         raise ChoiceError("--corrected needs --decisions, or --proposals to take what is proposed")
+
+
+def _check_files(**files: Path | None) -> None:
+    """Refuse files that could not be written or read, before anything is computed."""
+    from accord.analysis.labels.review_files import check_ending, check_queue
+
+    named = {kind: path for kind, path in files.items() if path is not None}
+    for kind, path in named.items():
+        check_ending(path, kind)
+    if len({path.absolute() for path in named.values()}) < len(named):
+        raise ChoiceError("two options name the same file; each needs one of its own")
+    if "queue" in named:
+        check_queue(named["queue"])
 
 
 def _write_probabilities(rows: "Rows", path: Path) -> None:

@@ -45,7 +45,7 @@ def label_finding(measured: Measured) -> dict[str, Any] | None:
         "refused": None,
         "flagged": f"{flagged:,}",
         "samples": f"{record.samples:,}",
-        "rate": f"{100 * found.noise_rate:.1f} %",
+        "rate": f"{100 * found.flagged.mean():.1f} %",
         "score": _score(found),
         "notes": audit_notes(found, record.rows.facts),
         "by_id": record.ids is not None,

@@ -1,4 +1,5 @@
 import dataclasses
+import tracemalloc
 from itertools import combinations
 
 import numpy as np
@@ -10,8 +11,11 @@ from memorised import memorised_rows
 
 from accord.analysis.labels import contradiction as contradictions
 from accord.analysis.labels import evidence as evidences
+from accord.analysis.labels import true_classes
 from accord.analysis.labels.audit import audit, audit_probabilities
-from accord.analysis.labels.contradiction import STEPS, measure_contradiction
+from accord.analysis.labels.audit_notes import audit_notes
+from accord.analysis.labels.beyond_chance import beyond_chance
+from accord.analysis.labels.contradiction import STEPS, Contradiction, measure_contradiction
 from accord.analysis.labels.evidence import (
     count_moves,
     gather_evidence,
@@ -20,6 +24,7 @@ from accord.analysis.labels.evidence import (
 )
 from accord.analysis.labels.ranking_score import score_ranking
 from accord.analysis.labels.true_classes import tell_classes
+from accord.analysis.trust.noisy_scores import corrected_accuracy
 from accord.errors import ChoiceError, PredictionError, RecordError
 from accord.kernels import count_votes, equally_spaced
 from accord.store import ArrayRows, Facts, rows
@@ -49,7 +54,7 @@ def contradiction_by_definition(labels, given, classes):
     """Everything counted pair by pair and sample by sample, for one epoch."""
     networks, samples = labels.shape
     pairs = list(combinations(range(networks), 2))
-    both = same = chance = 0.0
+    both = same = apart_both = apart_same = 0.0
     for one, other in pairs:
         against = [
             (labels[one, s], labels[other, s])
@@ -58,17 +63,27 @@ def contradiction_by_definition(labels, given, classes):
         ]
         both += len(against)
         same += sum(a == b for a, b in against)
-        said = [[a for a, g in zip(labels[n], given, strict=True) if a != g] for n in (one, other)]
-        alike = sum(said[0].count(c) * said[1].count(c) for c in range(classes))
-        chance += alike / max(1, len(said[0]) * len(said[1]))
+        for label in given:
+            chances = [contradicting(labels[n], given, label, classes) for n in (one, other)]
+            apart_both += sum(chances[0].values()) * sum(chances[1].values())
+            apart_same += sum(chances[0][c] * chances[1][c] for c in range(classes))
     total = len(pairs) * samples
     share = sum(labels[n, s] != given[s] for n in range(networks) for s in range(samples))
     return (
         share / (networks * samples),
         both / total,
         same / total,
-        both / total * chance / len(pairs),
+        apart_same / total,
+        apart_same / apart_both if apart_both else 0.0,
     )
+
+
+def contradicting(votes, given, label, classes):
+    """The chance that a network contradicts a label with each class, if samples are all alike."""
+    alike = [vote for vote, g in zip(votes, given, strict=True) if g == label]
+    rate = sum(vote != label for vote in alike) / len(alike)
+    said = [vote for vote, g in zip(votes, given, strict=True) if vote != g and vote != label]
+    return {c: rate * said.count(c) / max(1, len(said)) for c in range(classes)}
 
 
 @drawn(small_records())
@@ -76,14 +91,56 @@ def contradiction_by_definition(labels, given, classes):
 def test_contradiction_equals_its_definition(record):
     labels, given, classes = record
     found = measure_contradiction(ArrayRows(labels, Facts(len(given), classes)), given)
+    worths = []
     for epoch in range(labels.shape[1]):
-        share, both, same, chance = contradiction_by_definition(labels[:, epoch], given, classes)
+        share, both, same, apart, alike = contradiction_by_definition(
+            labels[:, epoch], given, classes
+        )
         assert found.share[epoch] == pytest.approx(share)
         assert found.both[epoch] == pytest.approx(both)
         assert found.same[epoch] == pytest.approx(same)
-        assert found.chance[epoch] == pytest.approx(chance)
-        weight = max(0, same - chance) ** 2 / both if both else 0
-        assert found.weights[epoch] == pytest.approx(weight)
+        assert found.alike[epoch] == pytest.approx(alike)
+        beyond = beyond_chance(
+            *(np.array([value]) for value in (same, apart)),
+            alike=np.array([alike]),
+            share=np.array([share]),
+        )
+        assert found.beyond[epoch] == pytest.approx(beyond[0], abs=1e-9)
+        assert found.chance[epoch] == pytest.approx(same - beyond[0], abs=1e-9)
+        worths.append(found.beyond[epoch] ** 2 / both if both else 0)
+    best = max(worths) or 1
+    weights = [
+        worth * (worth / best) ** alike for worth, alike in zip(worths, found.alike, strict=True)
+    ]
+    np.testing.assert_allclose(found.weights, weights)
+
+
+@drawn(small_records())
+@settings(deadline=None)
+def test_classes_that_do_not_occur_change_nothing(record):
+    labels, given, classes = record
+    spread = np.arange(classes) * 7 + 3  # more classes than samples, most of which nobody says
+    wide = ArrayRows(spread[labels], Facts(len(given), 7 * classes + 3))
+    wider = ArrayRows(spread[labels], Facts(len(given), 1000))
+    found, more = (measure_contradiction(rows, spread[given]) for rows in (wide, wider))
+    expected = measure_contradiction(ArrayRows(labels, Facts(len(given), classes)), given)
+    for field in dataclasses.fields(expected):
+        for one in (found, more):
+            np.testing.assert_allclose(
+                getattr(one, field.name), getattr(expected, field.name), atol=1e-12
+            )
+
+
+def test_classes_that_do_not_occur_are_not_counted():
+    record = memorised_rows(samples=50)
+    wide = ArrayRows(labels_of(record), Facts(50, 50_000))
+    tracemalloc.start()
+    measure_contradiction(wide, record.facts.given)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (
+        most < 4 * 8 * 50_000
+    )  # tables (network, epoch, class) of all would be 48 times that each
 
 
 def test_epochs_that_tell_lie_between_random_votes_and_votes_by_heart():
@@ -440,9 +497,22 @@ def test_one_network_is_refused():
 
 def test_a_record_that_begins_when_all_is_known_by_heart_cannot_tell():
     record = memorised_rows()
-    with pytest.raises(RecordError, match=r"100\.0 % or more.*cannot tell.*first epoch on"):
+    with pytest.raises(RecordError, match=r"agree with all given.*cannot tell.*first epoch on"):
         audit(record.select(epochs=[11]))
     audit(record.select(epochs=[5, 11]))
+
+
+def test_a_share_of_labels_known_by_heart_is_never_rounded_up():
+    given = np.arange(3000) % 5
+    labels = np.tile(given, (2, 1, 1)).astype(np.uint8)
+    labels[0, 0, 0] = 1
+    with pytest.raises(RecordError, match=r"agree with 99\.9 % or more of the given labels"):
+        audit(ArrayRows(labels, Facts(3000, 5, given=given)))
+
+
+def test_one_sample_is_told_as_one():
+    with pytest.raises(RecordError, match="the only sample is given class 2"):
+        audit(ArrayRows(np.zeros((2, 3, 1), int), Facts(1, 5, given=np.array([2]))))
 
 
 def test_a_class_that_nobody_predicts_is_not_judged():
@@ -466,10 +536,131 @@ def test_a_class_that_is_never_given_does_no_harm():
 
 
 def test_tables_that_do_not_fit_are_refused():
-    facts = Facts(2, 30_000, given=np.array([0, 1]))
-    with pytest.raises(PredictionError, match="the largest is 4 GiB"):
-        audit(ArrayRows(np.zeros((2, 1, 2), int), facts))
     samples = 600_000
     facts = Facts(samples, 1000, given=np.arange(samples) % 2)
     with pytest.raises(PredictionError, match="the largest is 4 GiB"):
         audit_probabilities(ArrayRows(np.zeros((2, 1, samples), np.uint16), facts))
+
+
+def test_classes_that_do_not_occur_take_no_room():
+    record = memorised_rows(classes=10)
+    spread = np.arange(10) * 3000 + 17
+    facts = {"truth": spread[record.truth()], "given": spread[record.facts.given]}
+    wide = ArrayRows(spread[labels_of(record)], Facts(600, 30_000, "train", **facts))
+    found, expected = audit(wide), audit(record)
+    np.testing.assert_allclose(found.suspicion, expected.suspicion, atol=0.005)
+    np.testing.assert_array_equal(found.proposed, spread[expected.proposed])
+    assert found.noise_rates[17] == expected.noise_rates[0]
+    with pytest.raises(PredictionError, match="the largest is 4 GiB"):
+        _ = found.confusion
+
+
+def test_so_many_classes_that_their_tables_do_not_fit_are_refused(monkeypatch):
+    record = memorised_rows(classes=40, samples=2000)
+    monkeypatch.setattr(true_classes, "LARGEST", true_classes.TABLES * 8 * 40**2)
+    audit(record)
+    monkeypatch.setattr(true_classes, "LARGEST", true_classes.TABLES * 8 * 40**2 - 1)
+    with pytest.raises(PredictionError, match=r"40 classes that occur.*fewer than 39 classes"):
+        audit(record)
+
+
+def test_all_tables_are_counted():
+    record = memorised_rows(classes=400, samples=1600)
+    tracemalloc.start()
+    audit(record)
+    most = tracemalloc.get_traced_memory()[1] / (8 * 400**2)
+    tracemalloc.stop()
+    assert true_classes.TABLES - 1 < most < true_classes.TABLES + 2
+
+
+def one_sided_rows(classes=2, samples=3000, rate=0.4, seed=0):
+    """Votes that are right 17 times in 20, then by heart; a part of class 0 is given as class 1."""
+    generator = np.random.default_rng(seed)
+    truth = generator.integers(0, classes, samples)
+    given = np.where((truth == 0) & (generator.random(samples) < rate), 1, truth)
+    shape = 4, 20, samples
+    votes = np.where(generator.random(shape) < 0.85, truth, generator.integers(0, classes, shape))
+    learnt = 8 + 11 * generator.random((4, 1, samples))
+    votes = np.where(np.arange(20)[:, np.newaxis] > learnt, given, votes)
+    facts = Facts(samples, classes, "train", truth, given)
+    return ArrayRows(votes.astype(np.uint8), facts, name="one-sided")
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.4, 0.6])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_wrong_labels_of_one_class_are_counted_among_few_classes(classes, rate):
+    record = one_sided_rows(classes, rate=rate)
+    found, wrong = audit(record), record.facts.given != record.truth()
+    assert found.score.auroc > 0.99
+    assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.02)
+    assert audit_notes(found, record.facts) == []
+
+
+def soon_by_heart_rows(rate, epochs=30):
+    """Votes on two classes, right four times in five until all networks know the label by heart."""
+    generator = np.random.default_rng(0)
+    truth = generator.integers(0, 2, 3000)
+    given = np.where(generator.random(3000) < rate, 1 - truth, truth)
+    votes = np.where(generator.random((4, epochs, 3000)) < 0.8, truth, 1 - truth)
+    learnt = 2 + generator.exponential(6, 3000)
+    votes = np.where(np.arange(epochs)[:, np.newaxis] > learnt, given, votes)
+    return ArrayRows(votes.astype(np.uint8), Facts(3000, 2, "train", truth, given))
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.3, 0.4])
+def test_two_classes_are_counted_though_most_epochs_are_by_heart(rate):
+    record = soon_by_heart_rows(rate)
+    found = audit(record)
+    wrong = record.facts.given != record.truth()
+    assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
+    (note,) = audit_notes(found, record.facts)
+    assert note.startswith("the votes hardly tell: of 100 labels,")
+
+
+def test_the_noise_rate_is_the_mean_suspicion_where_too_many_labels_are_undecided():
+    doubtful, clear = audit(soon_by_heart_rows(0.4)), audit(memorised_rows())
+    assert doubtful.undecided == np.minimum(doubtful.suspicion, 1 - doubtful.suspicion).mean()
+    assert doubtful.undecided > 0.1 > clear.undecided
+    assert doubtful.noise_rate == doubtful.suspicion.mean() > doubtful.flagged.mean()
+    assert clear.noise_rate == clear.flagged.mean()
+    of_class = doubtful.given == 1
+    assert doubtful.noise_rates[1] == pytest.approx(doubtful.suspicion[of_class].mean())
+
+
+def test_epochs_by_heart_count_for_less_the_fewer_classes_there_are():
+    for classes, least, most in ((2, 0.05, 0.3), (10, 0.3, 0.7)):
+        share = np.array([0.4, 0.2])
+        seen = Contradiction(share, share, share, 0 * share, np.full(2, 1 / (classes - 1)))
+        assert least < seen.weights[1] / seen.weights[0] < most
+
+
+def test_random_votes_of_two_classes_tell_nothing():
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 2, (4, 30, 1000)).astype(np.uint8)
+    found = audit(ArrayRows(labels, Facts(1000, 2, given=generator.integers(0, 2, 1000))))
+    assert found.noise_rate == 0
+    assert found.beyond_chance < 0.05
+
+
+def test_rates_that_correct_an_accuracy():
+    record = wavering_rows()
+    found, truth = audit(record), record.truth()
+    rates, given = found.label_confusion, record.facts.given
+    np.testing.assert_allclose(rates.sum(axis=1), 1)
+    planted = count_moves(truth, given, classes=6) / np.bincount(truth)[:, np.newaxis]
+    np.testing.assert_allclose(rates, planted, atol=0.1)
+    predicted = np.where(np.arange(3000) % 5, truth, (truth + 2) % 6)
+    assert corrected_accuracy(predicted, given, rates).value == pytest.approx(0.8, abs=0.05)
+
+
+def test_counts_and_columns_are_not_taken_for_rates():
+    found, given = audit(wavering_rows()), wavering_rows().facts.given
+    for wrong in (found.confusion, found.confusion.T, found.label_confusion.T):
+        with pytest.raises(PredictionError, match=r"\(class, given label\) with rows that add"):
+            corrected_accuracy(given, given, wrong)
+
+
+def test_labels_of_a_class_that_nothing_is_taken_for_count_as_right():
+    record = memorised_rows()
+    wider = ArrayRows(labels_of(record), dataclasses.replace(record.facts, classes=7))
+    np.testing.assert_array_equal(audit(wider).label_confusion[5:], np.eye(7)[5:])

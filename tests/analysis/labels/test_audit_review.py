@@ -18,6 +18,7 @@ from accord.analysis.labels.review import (
     review_queue,
 )
 from accord.analysis.labels.review_files import (
+    check_queue,
     read_decisions,
     write_audit,
     write_labels,
@@ -25,7 +26,7 @@ from accord.analysis.labels.review_files import (
     write_queue,
 )
 from accord.data.noise import labels_from_file
-from accord.errors import ChoiceError, RecordMismatch, SourceError, StorageError
+from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError, StorageError
 from accord.store import ArrayRows, Facts
 
 IDS = np.array([f"image-{sample}" for sample in range(600)])
@@ -119,9 +120,57 @@ def test_a_link_leads_to_the_sample(found, record, tmp_path):
     assert tasks[0]["predictions"][0]["result"][0]["to_name"] == "image"
     write_queue(found, queue, tmp_path / "queue.csv", facts=Facts(600, 5), link="{id}")
     assert read_rows(tmp_path / "queue.csv")[0]["link"] == str(queue[0])
-    for wrong in ("{name}", "{0}", "{"):
+    for wrong in ("{name}", "{0}", "{", "{sample.__class__}", "{sample:>9}", "{id!r}", "{{id}}"):
         with pytest.raises(ChoiceError, match=r"may hold \{id\} and \{sample\}"):
             write_queue(found, queue, tmp_path / "q.csv", facts=record.facts, link=wrong)
+
+
+def test_what_a_link_is_filled_with_is_not_filled_again(found, tmp_path):
+    facts = Facts(600, 5, ids=np.full(600, "{sample}{id}"))
+    write_queue(found, found.ranking[:1], tmp_path / "q.csv", facts=facts, link="x/{id}")
+    assert read_rows(tmp_path / "q.csv")[0]["link"] == "x/{sample}{id}"
+
+
+def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
+    path, facts = tmp_path / "queue.csv", record.facts
+    path.touch()
+    write_queue(found, found.ranking[:3], path, facts=facts)
+    write_queue(found, found.ranking[:4], path, facts=facts)  # nobody decided yet
+    rows = read_rows(path)
+    rows[1]["decided"] = "bee"
+    write_rows(path, rows)
+    before = path.read_bytes()
+    with pytest.raises(
+        RecordExists, match=r"queue\.csv: holds a decision of people\. Name another"
+    ):
+        write_queue(found, found.ranking[:3], path, facts=facts)
+    rows[2]["decided"] = "bee"
+    write_rows(path, rows)
+    with pytest.raises(RecordExists, match=r"2 decisions.* --decisions .*queue\.csv"):
+        check_queue(path)
+    assert len(before) < len(path.read_bytes())
+
+
+def test_tasks_are_not_written_over_annotations(exported, found, record):
+    path, tasks = exported
+    before = path.read_bytes()
+    with pytest.raises(RecordExists, match="holds 20 decisions of people"):
+        write_queue(found, found.ranking[:3], path, facts=record.facts)
+    assert path.read_bytes() == before
+    for task in tasks:
+        task["annotations"] = []
+    path.write_text(json.dumps(tasks))
+    write_queue(found, found.ranking[:3], path, facts=record.facts)
+    assert len(json.loads(path.read_text())) == 3
+
+
+@pytest.mark.parametrize("name", ["queue.csv", "queue.json"])
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "[1]", "{"])
+def test_a_queue_is_not_written_over_something_else(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(RecordExists, match=r"no queue \(.*Name another one"):
+        check_queue(tmp_path / name)
+    assert (tmp_path / name).read_text() == text
 
 
 def test_tasks_are_in_label_studios_form(found, record, tmp_path):
@@ -223,6 +272,31 @@ def test_an_annotation_without_one_choice_is_refused(exported, record):
         read_decisions(path, facts=record.facts)
 
 
+@pytest.mark.parametrize(
+    ("annotations", "words"),
+    [
+        (None, r"`annotations` must be a list of objects; got null"),
+        (["x"], r"`annotations` must be a list of objects; got \["),
+        ({"a": 1}, r"`annotations` must be a list of objects"),
+        ([{"result": None}], r"`result` must be a list of objects; got null"),
+        ([{"result": ["x"]}], r"`result` must be a list of objects"),
+        ([{"result": [{"type": "choices", "value": {}}]}], r"`value` must hold `choices`.*got {}"),
+        ([{"result": [{"type": "choices"}]}], r"`value` must hold `choices`.*got null"),
+        (
+            [{"result": [{"type": "choices", "value": {"choices": "a"}}]}],
+            r"`value` must hold `choices`, a list; got {",
+        ),
+        (["x" * 99], r"`annotations` must be .* got .{60}…\."),
+    ],
+)
+def test_damaged_annotations_are_refused(exported, record, annotations, words):
+    path, tasks = exported
+    tasks[4]["annotations"] = annotations
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(SourceError, match=rf"export\.json: task 5: {words}.*Export.* again"):
+        read_decisions(path, facts=record.facts)
+
+
 @pytest.mark.parametrize("document", ['{"data": {}}', "[1]", '[{"image": "a", "choice": "cat"}]'])
 def test_json_of_another_form_is_refused(document, record, tmp_path):
     path = tmp_path / "export.json"
@@ -245,10 +319,39 @@ def test_a_spreadsheets_byte_order_mark_is_no_part_of_a_name(record, tmp_path):
     assert read_decisions(path, facts=record.facts).samples.tolist() == [5]
 
 
-def test_a_name_goes_before_a_number(tmp_path):
+MISLEADING = ("4", "3", "2", "1", "0")
+
+
+def test_where_names_are_other_classes_numbers_classes_go_by_name(tmp_path):
     facts = Facts(9, 2, given=np.zeros(9, int), class_names=("1", "0"))
-    path = decide(tmp_path / "decided.csv", "sample,given,decided 5,0,1 6,1,1")
-    assert read_decisions(path, facts=facts).labels.tolist() == [0, 0]
+    path = decide(tmp_path / "decided.csv", "sample,given,decided 5,1,1 6,1,0")
+    assert read_decisions(path, facts=facts).labels.tolist() == [0, 1]
+    path = decide(tmp_path / "decided.csv", "sample,given,decided 5,0,1")
+    with pytest.raises(RecordMismatch, match=r"given 1 in the record \(by name: .*not 0"):
+        read_decisions(path, facts=facts)
+    facts = Facts(9, 3, class_names=("1", "b", "c"))
+    with pytest.raises(SourceError, match="'2' is none of the 3 classes"):
+        read_decisions(decide(tmp_path / "decided.csv", "sample,decided 5,2"), facts=facts)
+
+
+def test_to_copy_what_is_given_changes_nothing(found, record, tmp_path):
+    facts = dataclasses.replace(record.facts, class_names=MISLEADING)
+    write_queue(found, found.ranking[:9], tmp_path / "queue.csv", facts=facts)
+    rows = read_rows(tmp_path / "queue.csv")
+    assert "given_name" not in rows[0]
+    for what, labels in (("given", found.given), ("proposed", found.proposed)):
+        for row in rows:
+            row["decided"] = row[what]
+        write_rows(tmp_path / "decided.csv", rows)
+        decisions = read_decisions(tmp_path / "decided.csv", facts=facts)
+        np.testing.assert_array_equal(decisions.labels, labels[decisions.samples])
+
+
+def test_names_that_are_their_own_numbers_mislead_nobody(found, record, tmp_path):
+    facts = dataclasses.replace(record.facts, class_names=("0", "1", "2", "3", "4"))
+    write_queue(found, found.ranking[:2], tmp_path / "queue.csv", facts=facts)
+    row = read_rows(tmp_path / "queue.csv")[0]
+    assert row["given"] == row["given_name"] == str(found.given[found.ranking[0]])
 
 
 def test_the_same_decision_twice_is_one(record, tmp_path):
@@ -405,6 +508,7 @@ def test_json_holds_what_the_contract_asks_for(found, record):
     assert told["flagged"] == found.flagged.sum()
     assert told["confusion"] == found.confusion.tolist()
     assert told["weights"] == found.weights.tolist()
+    assert (told["notes"], told["unpredicted"], told["never_predicted"]) == ([], [], [])
     assert "review" not in told
     decisions = Decisions(found.ranking[:2], found.proposed[found.ranking[:2]])
     told = audit_json(record, found, measure_gain(found, decisions))
@@ -444,6 +548,32 @@ def test_the_text_of_a_clean_record_is_short():
     assert lines[2:] == ["0 labels are probably wrong: 0.0 %"]
 
 
+def test_one_is_not_told_as_many(record, found):
+    once = record.select(epochs=[4])
+    assert audit_text(once, audit(once)).startswith("memorised: 4 networks, 1 epoch, 600 samples,")
+    one = dataclasses.replace(found, flagged=np.arange(600) == 3)
+    assert audit_text(record, one).splitlines()[2] == "1 label is probably wrong: 0.2 %"
+    decisions = Decisions(found.ranking[:1], found.proposed[found.ranking[:1]])
+    gain = measure_gain(found, decisions, found.proposed)
+    assert gain_text(gain).endswith("1 decision is true")
+
+
+def test_a_precision_of_nothing_is_not_told(record, found):
+    score = dataclasses.replace(found.score, precision=float("nan"), recall=0.0)
+    none = dataclasses.replace(found, flagged=np.zeros(600, bool), score=score)
+    line = audit_text(record, none).splitlines()[3]
+    assert line == f"against the true labels: AUROC {score.auroc:.4f}; no label is flagged"
+
+
+def test_the_share_in_the_text_is_of_the_labels_flagged(record, found):
+    doubtful = dataclasses.replace(found, suspicion=np.full(600, 0.4))
+    assert doubtful.noise_rate == pytest.approx(0.4)
+    lines = audit_text(record, doubtful).splitlines()
+    assert lines[2].endswith(f": {100 * found.flagged.mean():.1f} %")
+    assert lines[3] == "noise rate, by all suspicions: 40.0 %"
+    assert "by all suspicions" not in audit_text(record, found)
+
+
 def test_a_class_that_could_not_be_judged_is_told(record):
     labels = record.read_labels(range(4), range(12), slice(None))
     found = audit(ArrayRows(np.where(labels == 4, 0, labels), record.facts))
@@ -459,4 +589,5 @@ def test_one_epoch_alone_is_told(record):
     (note,) = audit_notes(audit(record.select(epochs=[4])), record.facts)
     assert note.startswith("the votes of one epoch alone count: the ranking holds, but")
     assert note.endswith("far too low. Record more epochs")
-    assert audit_notes(audit(record.select(epochs=[4, 5])), record.facts) == []
+    notes = audit_notes(audit(record.select(epochs=[0, 4, 5])), record.facts)
+    assert not any("one epoch" in note for note in notes)

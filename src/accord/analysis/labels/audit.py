@@ -1,20 +1,27 @@
 """Wrong training labels, found from what the networks said before they knew them by heart."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis.labels.contradiction import measure_contradiction
+from accord.analysis.labels.contradiction import Contradiction, measure_contradiction
 from accord.analysis.labels.evidence import count_moves, gather_evidence, weigh_votes
 from accord.analysis.labels.ranking_score import RankingScore, score_ranking
 from accord.analysis.labels.true_classes import tell_classes
+from accord.analysis.labels.unpredicted import never_predicted, suspect_unpredicted
 from accord.errors import ChoiceError, RecordError
 from accord.kernels.checks import check_table
 from accord.store import ArrayRows, Rows
 
 BY_HEART: Final = 0.01  # of the votes contradict the given labels, at the most, at every epoch
+UNDECIDED: Final = 0.1  # of labels that are judged wrongly, by their own suspicions: too many
+NEARLY: Final = 0.9  # of the highest contradiction, at the first epoch
+ALIKE: Final = 0.7  # of what one network contradicts, another does too, beyond chance
+FIRST_EPOCHS: Final = 4  # within which beginners learn much:
+SLOW: Final = 0.93  # of the contradiction at the first epoch, or more, is left if they do not
 
 
 @dataclass(frozen=True)
@@ -27,9 +34,13 @@ class Audit:
     flagged: NDArray[np.bool_]  # (sample,): whether that is above one half
     agreement_given: NDArray[np.float64]  # (sample,): the given label's share of weighted votes
     agreement_proposed: NDArray[np.float64]  # (sample,): the proposed label's
-    confusion: NDArray[np.intp]  # (given, true class): samples, as far as the audit can tell
+    classes: int  # of the record
     weights: NDArray[np.float64]  # (epoch,): what its votes were worth, adding up to 1
-    unpredicted: tuple[int, ...]  # given classes that no network predicts: not judged
+    beyond_chance: float  # of pairs of networks that say the same against a label, where most do
+    first_epoch: float  # the true epoch at which the networks' votes begin, as recorded
+    begins_late: bool  # whether labels may have been known by heart before
+    unpredicted: tuple[int, ...]  # given classes that no network predicts at epochs that count
+    never_predicted: tuple[int, ...]  # of those, the classes that none predicts at any epoch
     score: RankingScore | None  # against the truth, where it is known and some label is wrong
 
     def __len__(self) -> int:
@@ -42,16 +53,52 @@ class Audit:
 
     @property
     def noise_rate(self) -> float:
-        """The estimated share of wrong labels."""
-        return float(self.flagged.mean())
+        """The estimated share of wrong labels.
+
+        That is the share of labels flagged. Where the votes leave more than one in ten labels
+        undecided, the flagged ones are too few, and it is the mean suspicion.
+        """
+        return float(self._wrong.mean())
 
     @property
     def noise_rates(self) -> NDArray[np.float64]:
         """The estimated share of wrong labels among those given (class,); nan if there are none."""
-        sizes = self.confusion.sum(axis=1)
-        wrong = sizes - np.diag(self.confusion)
+        sizes = np.bincount(self.given, minlength=self.classes)
+        wrong = np.bincount(self.given, self._wrong, minlength=self.classes)
         rates = np.divide(wrong, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
         return np.asarray(rates)
+
+    @property
+    def _wrong(self) -> NDArray[Any]:  # (sample,)
+        return self.suspicion if self.undecided > UNDECIDED else self.flagged
+
+    @property
+    def undecided(self) -> float:
+        """The share of labels that are judged wrongly, by the suspicions themselves."""
+        return float(np.minimum(self.suspicion, 1 - self.suspicion).mean())
+
+    @property
+    def confusion(self) -> NDArray[np.intp]:
+        """Samples by given label and true class, as far as the audit can tell: (given, true).
+
+        Raises:
+            PredictionError: the table would exceed 4 GiB.
+        """
+        check_table(self.classes, self.classes)
+        return count_moves(self.given, self.proposed, classes=self.classes)
+
+    @property
+    def label_confusion(self) -> NDArray[np.float64]:
+        """How labels turn: each class's share of given labels, (class, given label).
+
+        This is what `corrected_accuracy` wants; rows add up to 1. It is `confusion` turned
+        around and divided by the size of the classes. The labels of a class that no sample is
+        taken for count as right. Labels count as wrong if they are flagged: where many are
+        `undecided`, too few.
+        """
+        counts = self.confusion.T
+        sizes = counts.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(counts, sizes, out=np.eye(self.classes), where=sizes > 0))
 
 
 def audit(rows: Rows) -> Audit:
@@ -72,28 +119,34 @@ def audit(rows: Rows) -> Audit:
         RecordError: there are no given labels, they are all of one class, or the networks
             agree with them from the first epoch on.
         ChoiceError: there is only one network.
+        PredictionError: so many classes occur that their tables would exceed 4 GiB.
     """
-    given, rows = _checked_given(rows), _in_memory(rows)
-    contradiction = measure_contradiction(rows, given)
+    given, kept, first_epoch = _checked_given(rows), _in_memory(rows), _first_epoch(rows)
+    contradiction = measure_contradiction(kept, given)
     _check_contradiction(rows, float(contradiction.share.max()))
-    evidence = gather_evidence(rows, given, contradiction)
-    chances = tell_classes(evidence, classes=rows.classes)
-    judged = evidence.predicted[given]
-    suspicion = np.where(judged, chances[:, 1:].sum(axis=1), 0.0)
+    evidence = gather_evidence(kept, given, contradiction)
+    near = evidence.renumbered()
+    chances = tell_classes(near, classes=len(near.predicted))
+    suspicion = np.where(evidence.predicted[given], chances[:, 1:].sum(axis=1), 0.0)
     flagged = suspicion > 0.5
     best = np.where(flagged, 1 + chances[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
-    proposed = np.take_along_axis(evidence.candidates, best, axis=1)[:, 0]
-    was_given = np.bincount(given, minlength=rows.classes) > 0
+    unpredicted = np.setdiff1d(given, np.flatnonzero(evidence.predicted))
+    against = suspect_unpredicted(kept, given, unpredicted, rate=float(flagged.mean()))
+    suspicion = np.where(evidence.predicted[given], suspicion, np.nan_to_num(against))
     return Audit(
         given=given,
-        proposed=proposed,
+        proposed=np.take_along_axis(evidence.candidates, best, axis=1)[:, 0],
         suspicion=suspicion,
         flagged=flagged,
         agreement_given=evidence.shares[:, 0],
         agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
-        confusion=count_moves(given, proposed, classes=rows.classes),
+        classes=rows.classes,
         weights=_adding_up(contradiction.weights),
-        unpredicted=tuple(np.flatnonzero(was_given & ~evidence.predicted).tolist()),
+        beyond_chance=float(contradiction.beyond[contradiction.weights.argmax()]),
+        first_epoch=first_epoch,
+        begins_late=_begins_late(contradiction, first_epoch),
+        unpredicted=tuple(unpredicted.tolist()),
+        never_predicted=never_predicted(given, against, unpredicted),
         score=_score(rows, given, suspicion, flagged),
     )
 
@@ -129,16 +182,16 @@ def _checked_given(rows: Rows) -> NDArray[np.intp]:
         )
     given = rows.facts.given.astype(np.intp)
     if given.min() == given.max():
+        samples = "the only sample is" if rows.samples == 1 else f"all {rows.samples} samples are"
         raise RecordError(
-            f"{rows.name}: all {rows.samples} samples are given class {given[0]}; an audit "
-            "compares classes. Are these the right labels?"
+            f"{rows.name}: {samples} given class {given[0]}; an audit compares classes. "
+            "Are these the right labels?"
         )
     if rows.networks < 2:
         raise ChoiceError(
             f"{rows.name}: an audit trusts what two networks say against a label; there is one. "
             "Record another one, trained from another seed."
         )
-    check_table(rows.classes, rows.classes)
     return given
 
 
@@ -153,12 +206,33 @@ def _in_memory(rows: Rows) -> Rows:
 
 def _check_contradiction(rows: Rows, most: float) -> None:
     if most < BY_HEART:
+        least = math.floor(1000 * (1 - most)) / 10  # never more than it is
+        agreed = f"{least:.1f} % or more of the" if most else "all"
         raise RecordError(
-            f"{rows.name}: at every epoch the networks agree with {100 * (1 - most):.1f} % or more "
-            "of the given labels. They knew them by heart when recording began, or there was "
+            f"{rows.name}: at every epoch the networks agree with {agreed} given labels. "
+            "They knew them by heart when recording began, or there was "
             "never a doubt: this record cannot tell wrong labels. Record from the first epoch on, "
             "and more often (accord train: every = 0.1)."
         )
+
+
+def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
+    """Tell whether labels may have been known by heart before the first epoch.
+
+    They are contradicted as much as ever there. Then either it is known to be a late one; or
+    networks do not begin there: they contradict the same labels, beyond chance, and go on
+    doing so, while beginners differ and learn fast.
+    """
+    share = contradiction.share
+    if len(share) == 1 or share[0] < NEARLY * share.max():
+        return False
+    alike = contradiction.beyond[0] >= ALIKE * share[0]
+    slow = share[:FIRST_EPOCHS].min() >= SLOW * share[0]
+    return first_epoch > 1 or bool(alike and slow)
+
+
+def _first_epoch(rows: Rows) -> float:
+    return min(min(told.progress) for told in rows.told())
 
 
 def _adding_up(weights: NDArray[np.float64]) -> NDArray[np.float64]:

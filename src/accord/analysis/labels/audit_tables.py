@@ -6,7 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from accord.analysis.labels.audit import Audit
+from accord.analysis.labels.audit import UNDECIDED, Audit
+from accord.analysis.labels.audit_notes import audit_notes as audit_notes
+from accord.analysis.labels.audit_notes import class_name
+from accord.analysis.labels.ranking_score import RankingScore
 from accord.analysis.labels.review import Gain
 from accord.store import Facts, Rows
 
@@ -28,6 +31,8 @@ def audit_json(rows: Rows, audit: Audit, gain: Gain | None = None) -> dict[str, 
         "noise_rates": [None if math.isnan(rate) else rate for rate in audit.noise_rates.tolist()],
         "weights": audit.weights.tolist(),
         "unpredicted": list(audit.unpredicted),
+        "never_predicted": list(audit.never_predicted),
+        "notes": audit_notes(audit, rows.facts),
         "ranking": audit.ranking[:MOST_RANKED].tolist(),
     }
     if rows.classes <= MOST_CLASSES:
@@ -46,66 +51,61 @@ def _number(value: float) -> float | None:
 def audit_text(rows: Rows, audit: Audit) -> str:
     """Describe an audit: the noise, the likeliest corrections, the most suspicious samples."""
     flagged = int(audit.flagged.sum())
-    lines = [
-        f"{rows.name}: {rows.networks} networks, {rows.epochs} epochs, {rows.samples} samples, "
-        f"{rows.classes} classes",
-        "",
-        f"{flagged} labels are probably wrong: {100 * audit.noise_rate:.1f} %",
-    ]
+    sizes = (
+        _count(rows.networks, "network"),
+        _count(rows.epochs, "epoch"),
+        _count(rows.samples, "sample"),
+        f"{rows.classes} classes",  # one class has nothing to audit
+    )
+    lines = [f"{rows.name}: {', '.join(sizes)}", "", _wrong(flagged, 100 * flagged / rows.samples)]
+    if audit.undecided > UNDECIDED:
+        lines.append(f"noise rate, by all suspicions: {100 * audit.noise_rate:.1f} %")
     if audit.score is not None:
-        score = audit.score
-        lines.append(
-            f"against the true labels: AUROC {score.auroc:.4f}, precision {score.precision:.3f}, "
-            f"recall {score.recall:.3f}"
-        )
+        lines.append(f"against the true labels: {_score_text(audit.score)}")
     if flagged:
         lines += ["", *_corrections(audit, rows.facts), "", *_most_suspicious(audit, rows.facts)]
     return "\n".join(lines)
 
 
-def audit_notes(audit: Audit, facts: Facts) -> list[str]:
-    """Return what a reader should know before trusting an audit."""
-    notes = [_unpredicted_note(audit, facts)] if audit.unpredicted else []
-    if np.count_nonzero(audit.weights) == 1:
-        notes.append(
-            "the votes of one epoch alone count: the ranking holds, but the number of wrong "
-            "labels may be far too low. Record more epochs"
-        )
-    return notes
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _unpredicted_note(audit: Audit, facts: Facts) -> str:
-    names = ", ".join(_name(label, facts) for label in audit.unpredicted)
-    sizes = audit.confusion.sum(axis=1)
-    samples = int(sum(sizes[label] for label in audit.unpredicted))
-    return (
-        f"no network ever predicts {names}: the {samples} labels given so could not be judged "
-        "and are ranked last"
-    )
+def _wrong(flagged: int, percent: float) -> str:
+    are = "is" if flagged == 1 else "are"
+    return f"{_count(flagged, 'label')} {are} probably wrong: {percent:.1f} %"
+
+
+def _score_text(score: RankingScore) -> str:
+    text = f"AUROC {score.auroc:.4f}"
+    if math.isnan(score.precision):
+        return f"{text}; no label is flagged"
+    return f"{text}, precision {score.precision:.3f}, recall {score.recall:.3f}"
 
 
 def gain_text(gain: Gain) -> str:
     """Say what a review should find, or what it found."""
-    labels = "label" if gain.reviewed == 1 else "labels"
+    labels = _count(gain.reviewed, "label")
     expected = f"{100 * gain.expected:.1f} in 100 should be wrong"
     chance = f"in random order {100 * gain.by_chance:.1f}"
     if gain.changed is None or gain.actual is None:
-        return f"{gain.reviewed} {labels} to review; {expected}, {chance}"
+        return f"{labels} to review; {expected}, {chance}"
     found = (
-        f"{gain.reviewed} {labels} reviewed, {gain.changed} changed ({gain.as_proposed} as "
+        f"{labels} reviewed, {gain.changed} changed ({gain.as_proposed} as "
         f"proposed): {100 * gain.actual:.1f} in 100 were wrong; {expected}, {chance}"
     )
-    return found if gain.right is None else f"{found}; {gain.right} decisions are true"
+    if gain.right is None:
+        return found
+    return f"{found}; {_count(gain.right, 'decision')} {'is' if gain.right == 1 else 'are'} true"
 
 
 def _corrections(audit: Audit, facts: Facts) -> list[str]:
-    moves = audit.confusion - np.diag(np.diag(audit.confusion))
-    order = np.argsort(-moves, axis=None, kind="stable")[:MOST_LISTED]
-    pairs = np.transpose(np.unravel_index(order, moves.shape)).tolist()
+    moves = np.stack([audit.given, audit.proposed], axis=1)[audit.flagged]
+    pairs, samples = np.unique(moves, axis=0, return_counts=True)
+    order = np.argsort(-samples, kind="stable")[:MOST_LISTED]
     rows = [
-        (_name(one, facts), _name(other, facts), str(moves[one, other]))
-        for one, other in pairs
-        if moves[one, other]
+        (class_name(int(one), facts), class_name(int(other), facts), str(samples[pair]))
+        for pair, (one, other) in zip(order, pairs[order], strict=True)
     ]
     return _table(("given", "proposed", "samples"), rows)
 
@@ -114,8 +114,8 @@ def _most_suspicious(audit: Audit, facts: Facts) -> list[str]:
     rows = [
         (
             str(sample if facts.ids is None else facts.ids[sample]),
-            _name(int(audit.given[sample]), facts),
-            _name(int(audit.proposed[sample]), facts),
+            class_name(int(audit.given[sample]), facts),
+            class_name(int(audit.proposed[sample]), facts),
             f"{audit.suspicion[sample]:.3f}",
         )
         for sample in audit.ranking[:MOST_LISTED]
@@ -134,7 +134,3 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]
         )
         for row in (heads, *rows)
     ]  # fmt: skip
-
-
-def _name(label: int, facts: Facts) -> str:
-    return str(label) if facts.class_names is None else facts.class_names[label]

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.analysis.labels.beyond_chance import beyond_chance, independent_pairs
 from accord.kernels import count_votes, equally_spaced
 from accord.kernels.dense import count_matching
 from accord.store import Rows
@@ -26,7 +27,13 @@ class Contradiction:
     share: NDArray[np.float64]  # (epoch,): of the votes that contradict it
     both: NDArray[np.float64]  # (epoch,): of pairs of networks that both contradict it
     same: NDArray[np.float64]  # (epoch,): of pairs that contradict it with one and the same class
-    chance: NDArray[np.float64]  # (epoch,): of pairs that would do so by chance
+    chance: NDArray[np.float64]  # (epoch,): of pairs that do so by chance
+    alike: NDArray[np.float64]  # (epoch,): of two contradictions, by chance; 1 with two classes
+
+    @property
+    def beyond(self) -> NDArray[np.float64]:
+        """The share of pairs that contradict a label with one class beyond chance (epoch,)."""
+        return np.maximum(self.same - self.chance, 0)
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -36,10 +43,13 @@ class Contradiction:
         know nothing contradict them at random. Between the two are the epochs that tell: two
         networks contradict the label, and agree on the class. The weight is the share of
         pairs that do so beyond chance, times that share among the pairs that contradict it.
+
+        Where contradictions are alike anyway, as with two classes, a vote by heart cannot be
+        told from one by insight: epochs that tell less than the best count for less still.
         """
-        beyond = np.maximum(self.same - self.chance, 0)
-        none = np.zeros(len(beyond))
-        return np.asarray(np.divide(beyond**2, self.both, out=none, where=self.both > 0))
+        none = np.zeros(len(self.both))
+        worth = np.divide(self.beyond**2, self.both, out=none, where=self.both > 0)
+        return np.asarray(worth * (worth / (worth.max() or 1.0)) ** self.alike)
 
     @property
     def steps(self) -> NDArray[np.intp]:
@@ -63,11 +73,29 @@ def measure_contradiction(rows: Rows, given: NDArray[Any]) -> Contradiction:
     """Compare all pairs of networks at each epoch, on at most 2,000 samples, evenly spaced."""
     some = slice(None, None, -(-rows.samples // MOST_SAMPLES))
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), some)
+    labels, known, classes = _renumbered(labels, given[some], classes=rows.classes)
     votes = np.ascontiguousarray(labels.transpose(0, 2, 1))  # sums down columns are fast
-    against = votes != given[some].astype(votes.dtype)[:, np.newaxis]
-    said = _count_said(votes, against, classes=rows.classes)
+    against = votes != known.astype(votes.dtype)[:, np.newaxis]
+    said = _count_said(votes, against, classes=classes)
+    agreed = _count_all(votes, classes=classes) - said
+    sizes = np.bincount(known, minlength=classes)
     both, same = _count_pairs(votes, against)
-    return _shares(said, both, same, samples=votes.shape[1])
+    return _shares(said, agreed, sizes, both, same)
+
+
+def _renumbered(
+    labels: NDArray[Any],  # (network, epoch, sample)
+    given: NDArray[Any],  # (sample,)
+    *,
+    classes: int,
+) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Leave out classes that do not occur, if there are more classes than samples."""
+    if classes <= len(given):
+        return labels, given, classes
+    occurs = np.zeros(classes, bool)
+    occurs[labels], occurs[given] = True, True
+    number = np.cumsum(occurs) - 1
+    return number[labels], number[given], int(occurs.sum())
 
 
 def _count_said(
@@ -78,10 +106,14 @@ def _count_said(
 ) -> NDArray[np.intp]:  # (network, epoch, class)
     """Count what each network says against the given labels, class by class."""
     agreeing = np.min_scalar_type(classes).type(classes)  # one class more, larger than all others
-    marked = np.maximum(votes, ~against * agreeing).transpose(1, 0, 2)
+    marked = np.maximum(votes, ~against * agreeing)
+    return _count_all(marked, classes=classes + 1)[:, :, :classes]
+
+
+def _count_all(votes: NDArray[Any], *, classes: int) -> NDArray[np.intp]:  # (network, epoch, class)
     networks, samples, epochs = votes.shape
-    said = count_votes(marked.reshape(samples, networks * epochs), classes=classes + 1)
-    return said[:, :classes].reshape(networks, epochs, classes)
+    by_sample = votes.transpose(1, 0, 2).reshape(samples, networks * epochs)
+    return count_votes(by_sample, classes=classes).reshape(networks, epochs, classes)
 
 
 def _count_pairs(
@@ -103,20 +135,20 @@ def _count_true(flags: NDArray[np.bool_]) -> NDArray[np.intp]:  # (sample, epoch
 
 def _shares(
     said: NDArray[np.intp],  # (network, epoch, class)
+    agreed: NDArray[np.intp],  # (network, epoch, class)
+    sizes: NDArray[np.intp],  # (class,)
     both: NDArray[np.intp],  # (epoch,)
     same: NDArray[np.intp],  # (epoch,)
-    *,
-    samples: int,
 ) -> Contradiction:
-    networks = len(said)
+    networks, samples = len(said), int(sizes.sum())
     pairs = samples * networks * (networks - 1) / 2
-    votes = said.sum(axis=2)
-    of_each = said / np.maximum(votes, 1)[:, :, np.newaxis]
-    of_all = of_each.sum(axis=0)
-    alike = (of_all**2).sum(axis=1) - (of_each**2).sum(axis=(0, 2))
+    share, same_share = said.sum(axis=(0, 2)) / (networks * samples), same / pairs
+    independent, alike = independent_pairs(said, agreed, sizes)
+    beyond = beyond_chance(same_share, independent, alike=alike, share=share)
     return Contradiction(
-        share=votes.sum(axis=0) / (networks * samples),
+        share=share,
         both=both / pairs,
-        same=same / pairs,
-        chance=both / pairs * alike / (networks * (networks - 1)),
+        same=same_share,
+        chance=same_share - beyond,
+        alike=alike,
     )

@@ -22,10 +22,24 @@ class Said:
     given: str | None = None
 
 
+def names_mislead(facts: Facts) -> bool:
+    """Tell whether a class is named as another one is numbered, so that numbers mean nothing.
+
+    >>> names_mislead(Facts(9, 2, class_names=("1", "0")))
+    True
+    >>> names_mislead(Facts(9, 2, class_names=("0", "1")))
+    False
+    """
+    numbers = {str(number) for number in range(facts.classes)}
+    names = enumerate(facts.class_names or ())
+    return any(name in numbers and name != str(number) for number, name in names)
+
+
 def check_decisions(said: Iterable[Said], facts: Facts, *, name: str) -> Decisions:
     """Turn what a file states into samples and classes of a record.
 
-    Classes go by their names or numbers, samples by their positions or ids.
+    Classes go by their names or numbers, samples by their positions or ids. Where a class is
+    named as another one is numbered, classes go by their names alone.
 
     Raises:
         RecordMismatch: a sample or id is not in the record, or its given label differs.
@@ -54,7 +68,9 @@ class _Reader:
         self.facts = facts
         self.name = name
         names = facts.class_names or ()
-        self.classes = {str(number): number for number in range(facts.classes)}
+        self.by_name = names_mislead(facts)
+        numbers = () if self.by_name else range(facts.classes)
+        self.classes = {str(number): number for number in numbers}
         self.classes |= {text: number for number, text in enumerate(names)}
         ids: Any = () if facts.ids is None else facts.ids.tolist()
         self.ids = {str(text): sample for sample, text in enumerate(ids)}
@@ -86,10 +102,12 @@ class _Reader:
         if said.given is None or given is None:
             return
         there = int(given[sample])
-        if said.given not in {str(there), self.show(there)}:
+        if said.given != self.show(there) and (self.by_name or said.given != str(there)):
+            only = " (by name: its classes are named as others are numbered)" * self.by_name
             raise self._other(
                 said.where,
-                f"sample {sample} is given {self.show(there)} in the record, not {said.given}",
+                f"sample {sample} is given {self.show(there)} in the record{only}, "
+                f"not {said.given}",
             )
 
     def show(self, label: int) -> str:

@@ -29,7 +29,7 @@ class Evidence:
 
     candidates: NDArray[np.intp]  # (sample, candidate): the given label, then the rivals
     shares: NDArray[np.float64]  # (sample, candidate)
-    predicted: NDArray[np.bool_]  # (class,): whether any network ever predicts it
+    predicted: NDArray[np.bool_]  # (class,): whether any network does, at the epochs that count
     believed: float  # what the votes count for, beside the given label's own; 0..1
     votes: int  # on each sample that count
 
@@ -49,6 +49,16 @@ class Evidence:
     def part(self, samples: slice) -> "Evidence":
         """Return the evidence on some of the samples."""
         return replace(self, candidates=self.candidates[samples], shares=self.shares[samples])
+
+    def renumbered(self) -> "Evidence":
+        """Return the evidence with the classes left out that are nobody's candidate.
+
+        Those that are left are numbered in their order; tables (class, class) become smaller.
+        """
+        occurs = np.zeros(len(self.predicted), bool)
+        occurs[self.candidates] = True
+        number = np.cumsum(occurs) - 1
+        return replace(self, candidates=number[self.candidates], predicted=self.predicted[occurs])
 
 
 def gather_evidence(rows: Rows, given: NDArray[Any], contradiction: Contradiction) -> Evidence:

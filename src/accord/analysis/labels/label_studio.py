@@ -1,5 +1,6 @@
 """Label Studio's JSON: tasks to import there, and annotations exported from there."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
@@ -9,6 +10,8 @@ from accord.errors import SourceError
 
 CHOICE: Final = "choice"  # the name of the tag that people choose with
 IMAGE, TEXT = "image", "text"  # the name of what they look at, and of the task's field for it
+
+MOST_SHOWN: Final = 60  # characters of what is wrong, in messages
 
 Task = dict[str, Any]
 
@@ -60,15 +63,10 @@ def read_annotations(tasks: Any, *, name: str) -> Iterator[Said]:
         SourceError: these are not tasks in Label Studio's JSON, or an annotation has no
             single choice.
     """
-    if not isinstance(tasks, list) or not all(_is_task(task) for task in tasks):
-        raise SourceError(
-            f"{name}: not an export of Label Studio. Export the project as JSON, not JSON-MIN."
-        )
-    for number, task in enumerate(tasks):
+    for where, task, annotations in read_tasks(tasks, name=name):
         data = task["data"]
-        for annotation in task.get("annotations", ()):
+        for annotation in annotations:
             if not annotation.get("was_cancelled"):
-                where = f"task {task.get('id', number)}"
                 yield Said(
                     where=where,
                     decided=_chosen(annotation, f"{name}: {where}"),
@@ -76,20 +74,59 @@ def read_annotations(tasks: Any, *, name: str) -> Iterator[Said]:
                 )
 
 
+def read_tasks(tasks: Any, *, name: str) -> Iterator[tuple[str, Task, list[dict[str, Any]]]]:
+    """Return what each task is called in messages, the task, and its annotations.
+
+    Raises:
+        SourceError: these are not tasks in Label Studio's JSON.
+    """
+    if not isinstance(tasks, list) or not all(_is_task(task) for task in tasks):
+        raise SourceError(
+            f"{name}: not an export of Label Studio. Export the project as JSON, not JSON-MIN."
+        )
+    for number, task in enumerate(tasks):
+        where = f"task {task.get('id', number)}"
+        annotations = task.get("annotations", [])
+        yield where, task, _objects(annotations, "`annotations`", f"{name}: {where}")
+
+
 def _is_task(task: Any) -> bool:
     return isinstance(task, dict) and isinstance(task.get("data"), dict)
 
 
+def _objects(value: Any, what: str, where: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise _damaged(where, f"{what} must be a list of objects", value)
+    return value
+
+
+def _damaged(where: str, wanted: str, got: Any) -> SourceError:
+    text = json.dumps(got)
+    shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return SourceError(
+        f"{where}: {wanted}; got {shown}. Export the project again as JSON, or remove the task"
+    )
+
+
 def _chosen(annotation: dict[str, Any], where: str) -> str:
+    results = _objects(annotation.get("result", []), "`result`", where)
     choices = [
         choice
-        for result in annotation.get("result", ())
+        for result in results
         if result.get("type") == "choices"
-        for choice in result["value"]["choices"]
+        for choice in _choices(result, where)
     ]
     if len(choices) != 1:
         raise SourceError(f"{where}: one class must be chosen; got {choices}")
     return str(choices[0])
+
+
+def _choices(result: dict[str, Any], where: str) -> list[Any]:
+    value = result.get("value")
+    choices = value.get("choices") if isinstance(value, dict) else None
+    if not isinstance(choices, list):
+        raise _damaged(where, "`value` must hold `choices`, a list", value)
+    return choices
 
 
 def _as_text(value: Any) -> str | None:

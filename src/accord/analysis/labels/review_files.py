@@ -4,18 +4,25 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.labels.audit import Audit
-from accord.analysis.labels.decisions import Said, check_decisions
-from accord.analysis.labels.label_studio import IMAGE, TEXT, make_task, read_annotations
+from accord.analysis.labels.decisions import Said, check_decisions, names_mislead
+from accord.analysis.labels.label_studio import (
+    IMAGE,
+    TEXT,
+    make_task,
+    read_annotations,
+    read_tasks,
+)
 from accord.analysis.labels.review import Decisions
-from accord.errors import ChoiceError, SourceError
+from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import Facts
 from accord.store.places import Folder
 
@@ -24,10 +31,72 @@ Columns = dict[str, list[Any]]
 DECIDED = "decided"
 
 
+ENDINGS: Final = {  # what is said of a file that ends otherwise, and the endings that it may have
+    "audit": ("an audit is written as", (".csv",)),
+    "probabilities": ("probabilities are written as", (".npy",)),
+    "queue": ("a queue is written as", (".csv", ".json")),
+    "decisions": ("decisions are read from", (".csv", ".json")),
+    "labels": ("labels are written as", (".npz", ".npy", ".csv")),
+}
+PLACES: Final = re.compile(r"\{(sample|id)\}")
+
+
+def check_ending(path: PathLike, kind: str) -> Path:
+    """Return the path of a file of one of these kinds; refuse an ending that means nothing.
+
+    >>> check_ending("queue.json", "queue").suffix
+    '.json'
+    """
+    what, endings = ENDINGS[kind]
+    target = Path(path)
+    if target.suffix not in endings:
+        raise ChoiceError(f"{target}: {what} {' or '.join(endings)}; got {target.suffix!r}")
+    return target
+
+
+def check_link(link: str) -> None:
+    """Refuse a link in which anything but `{id}` and `{sample}` would be filled in."""
+    if re.search(r"[{}]", PLACES.sub("", link)):
+        raise ChoiceError(
+            f"a link may hold {{id}} and {{sample}}, as in https://host/{{id}}.png; got {link!r}"
+        )
+
+
+def check_queue(path: PathLike) -> None:
+    """Refuse to write a queue over people's decisions.
+
+    Raises:
+        ChoiceError: the file ends in something else than .csv or .json.
+        RecordExists: the file is there and holds decisions, or something else than a queue.
+    """
+    target = check_ending(path, "queue")
+    if not target.exists() or not target.stat().st_size:
+        return
+    try:
+        decided = _count_decided(target)
+    except (OSError, ValueError, csv.Error) as error:
+        raise RecordExists(
+            f"{target}: there is a file that is no queue ({error}). Name another one."
+        ) from error
+    if decided:
+        decisions = "a decision" if decided == 1 else f"{decided} decisions"
+        raise RecordExists(
+            f"{target}: holds {decisions} of people. Name another file, or, to begin anew, "
+            "move this one away. To use what was decided: "
+            f"accord audit RECORD --decisions {target}"
+        )
+
+
+def _count_decided(path: Path) -> int:
+    if path.suffix == ".csv":
+        return sum(1 for _ in _read_csv(path))
+    tasks = read_tasks(json.loads(path.read_bytes()), name=str(path))
+    return sum(bool(annotations) for _, _, annotations in tasks)
+
+
 def write_audit(audit: Audit, path: PathLike, *, facts: Facts) -> None:
     """Write all samples to a .csv file, the most suspicious first, whole or not at all."""
-    target = _with_ending(path, (".csv",), "an audit is written as")
-    _put(target, _as_csv(_columns(audit, audit.ranking, facts)))
+    _put(check_ending(path, "audit"), _as_csv(_columns(audit, audit.ranking, facts)))
 
 
 def write_queue(
@@ -40,8 +109,9 @@ def write_queue(
 ) -> None:
     """Write samples for people to decide on, the first one first.
 
-    A .csv file has an empty column `decided` for the class, by name or number. A .json file
-    is imported into Label Studio; see `labelling_config`.
+    A .csv file has an empty column `decided` for the class, by name or number. Where a class is
+    named as another one is numbered, all classes in it go by name. A .json file is imported
+    into Label Studio; see `labelling_config`.
 
     Args:
         audit: what `audit` found.
@@ -50,8 +120,13 @@ def write_queue(
         facts: of the audited rows.
         link: where to see a sample, with `{id}` and `{sample}` to be filled in: an image for
             Label Studio, a column for .csv.
+
+    Raises:
+        ChoiceError: the link holds other braces, or the file ends in something else.
+        RecordExists: the file is there and holds decisions, or is no queue.
     """
-    target = _with_ending(path, (".csv", ".json"), "a queue is written as")
+    check_queue(path)
+    target = Path(path)
     columns = _columns(audit, queue, facts)
     links = None if link is None else _links(link, columns)
     if target.suffix == ".json":
@@ -59,7 +134,8 @@ def write_queue(
         _put(target, json.dumps(tasks, indent=1, ensure_ascii=False).encode())
     else:
         seen = {} if links is None else {"link": links}
-        _put(target, _as_csv({**columns, **seen, DECIDED: [""] * len(queue)}))
+        shown = _by_name(columns) if names_mislead(facts) else columns
+        _put(target, _as_csv({**shown, **seen, DECIDED: [""] * len(queue)}))
 
 
 def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
@@ -74,7 +150,7 @@ def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
             decides a sample twice, differently.
         RecordMismatch: it is about other samples.
     """
-    target = _with_ending(path, (".csv", ".json"), "decisions are read from")
+    target = check_ending(path, "decisions")
     read = _read_csv if target.suffix == ".csv" else _read_json
     try:
         said = list(read(target))
@@ -85,20 +161,13 @@ def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
 
 def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
     """Write one label per sample, as a spec's `noise = { kind = "file", path = … }` reads it."""
-    target = _with_ending(path, tuple(_LABEL_FILES), "labels are written as")
+    target = check_ending(path, "labels")
     _put(target, _LABEL_FILES[target.suffix](labels))
 
 
 def write_probabilities(table: NDArray[np.float64], path: PathLike) -> None:
     """Write a (sample, class) table to a .npy file."""
-    _put(_with_ending(path, (".npy",), "probabilities are written as"), _as_npy(table))
-
-
-def _with_ending(path: PathLike, endings: tuple[str, ...], what: str) -> Path:
-    target = Path(path)
-    if target.suffix not in endings:
-        raise ChoiceError(f"{target}: {what} {' or '.join(endings)}; got {target.suffix!r}")
-    return target
+    _put(check_ending(path, "probabilities"), _as_npy(table))
 
 
 def _put(target: Path, data: bytes) -> None:
@@ -125,16 +194,20 @@ def _rows(columns: Columns) -> Iterator[dict[str, Any]]:
         yield dict(zip(columns, values, strict=True))
 
 
+def _by_name(columns: Columns) -> Columns:
+    """Say classes by name alone."""
+    named = {what: columns[f"{what}_name"] for what in ("given", "proposed")}
+    plain = {key: values for key, values in columns.items() if not key.endswith("_name")}
+    return {**plain, **named}
+
+
 def _links(link: str, columns: Columns) -> list[str]:
-    try:
-        return [
-            link.format(sample=row["sample"], id=row.get("id", row["sample"]))
-            for row in _rows(columns)
-        ]
-    except (KeyError, IndexError, ValueError) as error:
-        raise ChoiceError(
-            f"a link may hold {{id}} and {{sample}}, as in https://host/{{id}}.png; got {link!r}"
-        ) from error
+    check_link(link)
+    return [_fill(link, {"id": row["sample"], **row}) for row in _rows(columns)]
+
+
+def _fill(link: str, row: dict[str, Any]) -> str:
+    return PLACES.sub(lambda place: str(row[place[1]]), link)
 
 
 def _tasks(columns: Columns, links: list[str] | None, facts: Facts) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.labels.evidence import Evidence
+from accord.errors import PredictionError
 from accord.kernels.blocks import spans
 
 LEAST_FITTED: Final = 2_000  # samples that habits are learnt from, evenly spaced,
@@ -26,6 +27,8 @@ MOST_ROUNDS: Final = 30
 # three voices or more it is 41 %.
 LEAST_VOICES: Final = 3.0
 TINY: Final = 1e-9
+TABLES: Final = 12  # (class, class) that are held at once while habits are learnt
+LARGEST: Final = 4 * 2**30  # bytes of all of them
 
 Chances = NDArray[np.float64]  # (sample, candidate): to be the true class; rows add up to 1
 Table = NDArray[np.float64]  # (true class, class)
@@ -51,7 +54,11 @@ def tell_classes(evidence: Evidence, *, classes: int) -> Chances:
 
     Networks go wrong on the same samples more often than the habits say. So the odds against a
     given label are taken to the power of one over the square root of the voices.
+
+    Raises:
+        PredictionError: tables (class, class) would exceed 4 GiB together.
     """
+    check_tables(classes)
     if not evidence.believed:
         return first_chances(evidence)
     step = -(-len(evidence) // max(LEAST_FITTED, FITTED_PER_CLASS * classes))
@@ -61,6 +68,17 @@ def tell_classes(evidence: Evidence, *, classes: int) -> Chances:
     power = 1 / math.sqrt(max(1.0, evidence.believed * habits.voices))
     chances = np.concatenate([weigh_candidates(part, habits) for part in parts])
     return soften(chances, power)
+
+
+def check_tables(classes: int) -> None:
+    """Refuse so many classes that all tables that habits are learnt with exceed 4 GiB."""
+    size = TABLES * 8 * classes**2
+    if size > LARGEST:
+        raise PredictionError(
+            f"an audit of {classes} classes that occur would take {size / 2**30:.1f} GiB; the "
+            f"largest is {LARGEST // 2**30} GiB. Audit some of the samples at a time, so that "
+            f"fewer than {math.isqrt(LARGEST // (8 * TABLES))} classes occur among them."
+        )
 
 
 def learn_habits(evidence: Evidence, *, classes: int) -> Habits:

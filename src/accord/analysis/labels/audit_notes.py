@@ -1,0 +1,97 @@
+"""What a reader should know before trusting an audit."""
+
+from typing import Final
+
+import numpy as np
+
+from accord.analysis.labels.audit import UNDECIDED, Audit
+from accord.store import Facts
+
+TOGETHER: Final = 0.05  # of labels contradicted together at one epoch: more than chance and errors
+MOST_NAMED: Final = 10  # classes in a note
+
+
+def audit_notes(audit: Audit, facts: Facts) -> list[str]:
+    """Return what a reader should know before trusting an audit, one sentence each."""
+    notes = [
+        _never_predicted(audit, facts),
+        _unpredicted(audit, facts),
+        _begins_late(audit),
+        _one_epoch(audit) or _few_flagged(audit) or _undecided(audit),
+    ]
+    return [note for note in notes if note is not None]
+
+
+def class_name(label: int, facts: Facts) -> str:
+    """Return a class's name, or its number where classes have no names."""
+    return str(label) if facts.class_names is None else facts.class_names[label]
+
+
+def _never_predicted(audit: Audit, facts: Facts) -> str | None:
+    if not audit.never_predicted:
+        return None
+    names, labels = _labels_of(audit.never_predicted, audit, facts)
+    return f"no network ever predicts {names}: {labels} could not be judged and are ranked last"
+
+
+def _unpredicted(audit: Audit, facts: Facts) -> str | None:
+    late = tuple(label for label in audit.unpredicted if label not in audit.never_predicted)
+    if not late:
+        return None
+    names, labels = _labels_of(late, audit, facts)
+    return (
+        f"at the epochs that count, no network predicts {names}: {labels} are ranked by the votes "
+        "of other epochs, and none is flagged"
+    )
+
+
+def _labels_of(classes: tuple[int, ...], audit: Audit, facts: Facts) -> tuple[str, str]:
+    names = ", ".join(class_name(label, facts) for label in classes[:MOST_NAMED])
+    if len(classes) > MOST_NAMED:
+        names += f" and {len(classes) - MOST_NAMED} more"
+    samples = int(np.isin(audit.given, classes).sum())
+    return names, "the one label given so" if samples == 1 else f"the {samples} labels given so"
+
+
+def _one_epoch(audit: Audit) -> str | None:
+    if np.count_nonzero(audit.weights) != 1:
+        return None
+    return (
+        "the votes of one epoch alone count: the ranking holds, but the number of wrong "
+        "labels may be far too low. Record more epochs"
+    )
+
+
+def _begins_late(audit: Audit) -> str | None:
+    if not audit.begins_late:
+        return None
+    begun = (
+        f"the votes begin at epoch {audit.first_epoch:g}"
+        if audit.first_epoch > 1
+        else "all networks contradict the same labels from the first epoch on, as if trained before"
+    )
+    return (
+        f"{begun}: wrong labels that were known by heart by then are not found, and their number "
+        "may be far too low. Record from the first epoch on, and more often (accord train: "
+        "every = 0.1)"
+    )
+
+
+def _undecided(audit: Audit) -> str | None:
+    if audit.undecided <= UNDECIDED:
+        return None
+    return (
+        f"the votes hardly tell: of 100 labels, {100 * audit.undecided:.0f} are judged wrongly, by "
+        f"their own suspicions. Their mean puts the noise rate at {100 * audit.noise_rate:.1f} %, "
+        "which may be far off; the ranking holds"
+    )
+
+
+def _few_flagged(audit: Audit) -> str | None:
+    if audit.beyond_chance < TOGETHER or audit.noise_rate >= audit.beyond_chance / 2:
+        return None
+    return (
+        f"networks contradict {100 * audit.beyond_chance:.0f} in 100 labels together at the epoch "
+        f"that tells most, and {100 * audit.noise_rate:.0f} in 100 are flagged: the ranking holds, "
+        "but the number of wrong labels may be far too low. Record more epochs"
+    )

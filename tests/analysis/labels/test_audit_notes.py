@@ -1,0 +1,115 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from memorised import NAMES, memorised_rows
+
+from accord.analysis.labels.audit import _begins_late, audit
+from accord.analysis.labels.audit_notes import audit_notes
+from accord.analysis.labels.contradiction import Contradiction
+from accord.store import ArrayRows, Facts
+
+LATE = "wrong labels that were known by heart by then are not found"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return audit(memorised_rows())
+
+
+def notes_of(found, **changes):
+    return audit_notes(dataclasses.replace(found, **changes), Facts(600, 5, class_names=NAMES))
+
+
+def test_a_good_audit_has_no_notes(found):
+    assert notes_of(found) == []
+
+
+def test_a_record_that_is_known_to_begin_late_is_told():
+    record = memorised_rows(epochs=24)
+    for first, late in ((0, False), (10, True), (14, True)):
+        rows = record.select(epochs=range(first, 24))
+        notes = audit_notes(audit(rows), rows.facts)
+        assert any(LATE in note for note in notes) is late
+
+
+def test_a_record_in_which_nobody_begins_is_told_to_begin_late():
+    record = memorised_rows(samples=2000)
+    given, truth = record.facts.given, record.truth()
+    found_out = np.arange(2000) % 2 == 0  # the other wrong labels are known by heart
+    labels = np.tile(np.where(found_out, truth, given), (4, 6, 1)).astype(np.uint16)
+    assert audit(ArrayRows(labels, record.facts)).begins_late
+    beginners = record.read_labels(range(4), range(2), slice(None))
+    early = ArrayRows(np.concatenate([beginners, labels], axis=1), record.facts)
+    assert not audit(early).begins_late
+
+
+@pytest.mark.parametrize(
+    ("fall", "alike", "first", "late"),
+    [
+        (0.06, 0.75, 1.0, True),
+        (0.08, 0.75, 1.0, False),  # beginners learn fast
+        (0.06, 0.65, 1.0, False),  # and contradict different labels
+        (0.08, 0.65, 1.1, True),  # but these are known to be none
+    ],
+)
+def test_beginners_are_told_by_how_they_begin(fall, alike, first, late):
+    share = 0.5 * np.array([1, 1 - fall / 2, 1, 1 - fall, 0.5])
+    seen = Contradiction(share, share, alike * share, 0 * share, np.zeros(5))
+    assert _begins_late(seen, first) is late
+    rising = Contradiction(share[::-1], share, share, 0 * share, np.zeros(5))
+    assert not _begins_late(rising, 9.0)
+
+
+def test_a_late_beginning_is_told_as_far_as_it_is_known(found):
+    (known,) = notes_of(found, begins_late=True, first_epoch=51.0)
+    assert known.startswith(f"the votes begin at epoch 51: {LATE}")
+    (likely,) = notes_of(found, begins_late=True, first_epoch=1.0)
+    assert likely.startswith("all networks contradict the same labels from the first epoch on")
+
+
+def test_contradiction_that_rises_is_no_late_beginning():
+    record = memorised_rows(epochs=24)
+    rows = record.select(epochs=[23, 22, 16, 15, 14])
+    assert not audit(rows).begins_late
+
+
+def test_labels_that_are_hardly_told_are_counted(found):
+    (note,) = notes_of(found, suspicion=np.full(600, 0.3))
+    assert "of 100 labels, 30 are judged wrongly" in note
+    assert "noise rate at 30.0 %" in note
+    assert notes_of(found, suspicion=np.full(600, 0.09)) == []
+
+
+def test_fewer_flagged_than_contradicted_together_are_told(found):
+    few = np.arange(600) < 30
+    (note,) = notes_of(found, flagged=few, beyond_chance=0.11)
+    assert note.startswith("networks contradict 11 in 100 labels together")
+    assert "5 in 100 are flagged" in note
+    assert notes_of(found, flagged=few, beyond_chance=0.1) == []
+    assert notes_of(found, flagged=few & False, beyond_chance=0.049) == []
+
+
+def test_classes_are_told_apart_by_when_they_are_predicted(found):
+    fours, threes = (found.given == 4).sum(), (found.given == 3).sum()
+    never, late = notes_of(found, unpredicted=(3, 4), never_predicted=(4,))
+    assert never == (
+        f"no network ever predicts eel: the {fours} labels given so could not be judged and are "
+        "ranked last"
+    )
+    assert late.startswith("at the epochs that count, no network predicts dog:")
+    assert f"the {threes} labels given so are ranked by the votes of other epochs" in late
+
+
+def test_one_label_is_told_as_one(found):
+    given = np.where(np.arange(600) == 0, 4, 0)
+    (note,) = notes_of(found, given=given, unpredicted=(4,), never_predicted=(4,))
+    assert "eel: the one label given so could not" in note
+
+
+def test_many_classes_are_not_all_named(found):
+    many = tuple(range(12))
+    (note,) = audit_notes(
+        dataclasses.replace(found, unpredicted=many, never_predicted=many), Facts(600, 12)
+    )
+    assert "predicts 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more: the 600 labels" in note
