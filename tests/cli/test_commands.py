@@ -28,7 +28,7 @@ def winners_by_definition(labels):
 
 def test_the_commands_of_the_contract_are_all_there():
     assert set(COMMANDS) >= {
-        "audit", "compare", "reproduce", "train", "watch",
+        "audit", "compare", "infer", "reproduce", "train", "trust", "watch",
         "demo", "import", "show", "predict", "score", "check", "pack", "report", "bench",
     }  # fmt: skip
 

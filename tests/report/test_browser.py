@@ -51,7 +51,7 @@ def test_nothing_is_wider_than_the_window(visit, width):
     page = visit(width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     figures = page.locator("figure svg").evaluate_all("all => all.map(one => one.clientHeight)")
-    assert len(figures) == 7
+    assert len(figures) == 10
     assert min(figures) > 100
 
 

@@ -23,6 +23,9 @@ LABELS = {
     "error-consensus": ["networks that give the same wrong class", "1", "2", "3"],
     "persistence": ["new runs", "runs that last", "right", "wrong"],
     "agreement": ["epochs of training", "share of the predictions that two networks share"],
+    "reliability": ["score of the label", "share of votes", "mean probability", "ECE "],
+    "risk-coverage": ["share of the samples that are answered", "probability-average"],
+    "forgotten": ["epochs of training", "majority 0.0", "max-agreement"],
 }
 SHAPES = [(1, 1, 1, 2), (1, 5, 30, 2), (4, 1, 30, 3), (2, 33, 30, 1000), (40, 3, 30, 2)]
 

@@ -98,11 +98,14 @@ def test_all_figures_are_there_and_described(page):
         "final-margin",
         "error-consensus",
         "persistence",
+        "reliability",
+        "risk-coverage",
         "agreement",
+        "forgotten",
     ]
     drawings = [attributes for tag, attributes in Page(page).elements if tag == "svg"]
     assert all(one["role"] == "img" and one["aria-label"] for one in drawings)
-    assert page.count("<figcaption>") == len(drawings) == 7
+    assert page.count("<figcaption>") == len(drawings) == 10
 
 
 def test_nothing_is_fetched(page):
@@ -178,8 +181,16 @@ def test_figures_that_would_say_nothing_are_left_out(make_record):
         "epochs",
         "final-margin",
         "persistence",
+        "reliability",
+        "risk-coverage",
+        "forgotten",
     ]
-    assert figures_on(report_page(make_record(3, 1, 30, 3))) == ["networks", "error-consensus"]
+    assert figures_on(report_page(make_record(3, 1, 30, 3))) == [
+        "networks",
+        "error-consensus",
+        "reliability",
+        "risk-coverage",
+    ]
 
 
 def test_all_classes_are_shown_up_to_thirty(make_record):
@@ -191,7 +202,7 @@ def test_all_classes_are_shown_up_to_thirty(make_record):
 def test_of_many_classes_the_ten_that_change_most_are_shown(make_record):
     record = make_record(3, 6, 2000, 40, wrong=0.8)
     text = report_page(record)
-    shown = re.findall(r'<th scope="row">(\d+)</th>', text)
+    shown = re.findall(r'<th scope="row">(\d+)</th>', text.split("<h2>Class by class")[1])
     change = {}
     for label in range(40):
         first, second = (

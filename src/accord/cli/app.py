@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from accord._version import __version__
-from accord.cli import audit, compare, fit, make, read, reproduce, train, watch
+from accord.cli import audit, compare, fit, infer, make, read, reproduce, train, trust, watch
 from accord.cli.progress import Stopped
 from accord.errors import AccordError, ChoiceError
 
@@ -38,7 +38,9 @@ fit.add_to(app)
 audit.add_to(app)
 make.add_to(app)
 train.add_to(app)
+infer.add_to(app)
 watch.add_to(app)
+trust.add_to(app)
 compare.add_to(app)
 reproduce.add_to(app)
 

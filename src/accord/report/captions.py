@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from accord.analysis.curves import MOST_SUBSETS
-from accord.report.measured import FIRST, SECOND, Measured
+from accord.report.measured import AVERAGE, FIRST, SECOND, Measured
 
 
 def accuracy_caption(measured: Measured) -> str:
@@ -114,6 +114,55 @@ def agreement_caption(measured: Measured) -> str:
     )
 
 
+def reliability_caption(measured: Measured) -> str:
+    """Say how to read the diagonal, and on which side of it the share of votes lies."""
+    found = measured.reliability[SECOND]
+    says = float(np.nansum(found.confidence * found.counts) / found.counts.sum())
+    right = float((measured.agreed.labels == measured.record.rows.truth()).mean())
+    side = "modest" if right >= says else "bold"
+    averaged = (
+        f" The mean probability of the last epoch errs by "
+        f"{_points(measured.reliability[AVERAGE].error)}."
+        if AVERAGE in measured.reliability
+        else ""
+    )
+    return (
+        "Labels sorted by score; the larger a dot, the more samples. On the dotted line the score "
+        f"is the chance of being right. Shares of votes are {side} here: {_percent(says)} on "
+        f"average, where {_percent(right)} are right. ECE, the expected calibration error, is the "
+        f"mean distance from the line: {_points(found.error)}.{averaged}"
+    )
+
+
+def risk_coverage_caption(measured: Measured) -> str:
+    """Say what is answered first, and what leaving the least sure out buys."""
+    curve = measured.risks[SECOND]
+    averaged = (
+        ", or by mean probability for probability-average" if AVERAGE in measured.risks else ""
+    )
+    return (
+        "Only the surest samples are answered, by margin: the lead of the best class over the "
+        f"second{averaged}. From left to right more are answered, up to all, of which "
+        f"{_percent(curve.risk[-1])} are wrong. The mean over all coverages (AURC) is "
+        f"{_percent(curve.area)}."
+    )
+
+
+def forgotten_caption(measured: Measured) -> str:
+    """Say which epoch knew most of what was forgotten, and what max agreement makes of it."""
+    found = measured.forgetting
+    gone = len(found.forgotten)
+    if not gone:
+        return "What some epoch knew, the last one knows too: nothing was forgotten."
+    best = found.best_epoch
+    return (
+        f"Of the {gone:,} forgotten samples, those that the majority vote of each epoch knew; at "
+        "the last epoch that is none, by definition. The most, "
+        f"{_percent(found.knew[best] / gone)}, were known {epoch_words(measured, best)}. Max "
+        f"agreement over all epochs is right on {_percent(measured.remembered / gone)}."
+    )
+
+
 TITLES: Final = {
     "accuracy": "Accuracy over training",
     "overfit": "Accuracy over training: one network, the majority vote, max agreement",
@@ -124,6 +173,9 @@ TITLES: Final = {
     "error-consensus": "Error consensus",
     "persistence": "Onset and length of right and wrong runs",
     "agreement": "Agreement between networks",
+    "reliability": "How often labels are right, by score",
+    "risk-coverage": "What answering less often buys",
+    "forgotten": "Which epochs knew what was forgotten",
 }
 CAPTIONS: Final[dict[str, Callable[[Measured], str]]] = {
     "accuracy": accuracy_caption,
@@ -134,6 +186,9 @@ CAPTIONS: Final[dict[str, Callable[[Measured], str]]] = {
     "error-consensus": error_consensus_caption,
     "persistence": persistence_caption,
     "agreement": agreement_caption,
+    "reliability": reliability_caption,
+    "risk-coverage": risk_coverage_caption,
+    "forgotten": forgotten_caption,
 }
 
 
@@ -141,7 +196,11 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
+def _points(share: float) -> str:
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}points"
+
+
 def epoch_words(measured: Measured, epoch: int) -> str:
     """Say when an epoch is: after how much training."""
-    progress = measured.progress[epoch]
+    progress = round(measured.progress[epoch], 2)
     return f"after {progress:g} epoch{'' if progress == 1 else 's'} of training"

@@ -20,6 +20,8 @@ from accord.store.places import Folder
 
 Size = tuple[int, int]  # width and height, in points
 
+WIDE: Final = (410, 270)
+NARROW: Final = (374, 236)
 POINTS: Final = 72  # in an inch; the unit of an SVG that matplotlib writes
 DOTS: Final = 200  # of a PNG, in an inch
 MARGINS: Final = {"left": 42.0, "right": 12.0, "bottom": 40.0, "top": 22.0}  # around axes

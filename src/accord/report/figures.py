@@ -12,6 +12,8 @@ from accord.errors import ChoiceError
 from accord.report.canvas import Axes, Figure
 from accord.report.captions import TITLES
 from accord.report.drawing import (
+    NARROW,
+    WIDE,
     End,
     add_panel,
     check_ending,
@@ -40,8 +42,9 @@ from accord.report.panels import (
     draw_error_consensus,
     draw_final_margins,
 )
+from accord.report.trust.figures import forgotten_figure, reliability_figure, risk_coverage_figure
 
-WIDE, NARROW, BANNER = (410, 270), (374, 236), (560, 270)  # width and height, in points
+BANNER: Final = (560, 270)  # width and height, in points
 
 
 def draw_figure(name: str, measured: Measured) -> str:
@@ -236,4 +239,7 @@ FIGURES: Final[dict[str, Callable[[Measured], Figure]]] = {
     "error-consensus": error_consensus_figure,
     "persistence": persistence_figure,
     "agreement": agreement_figure,
+    "reliability": reliability_figure,
+    "risk-coverage": risk_coverage_figure,
+    "forgotten": forgotten_figure,
 }

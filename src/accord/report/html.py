@@ -19,6 +19,7 @@ from accord.report.looks import INKS
 from accord.report.measured import ClassRecall, Measured
 from accord.report.svg import with_variables
 from accord.report.tables import gain_sentence, score_note
+from accord.report.trust.findings import forgotten_finding, networks_finding, trust_finding
 from accord.store.places import Folder
 
 try:
@@ -41,6 +42,8 @@ WITH_TRUTH: Final = {
 }
 WITHOUT_TRUTH: Final = {"margin": (1, 1)}
 OVERFIT: Final = {"agreement": (2, 2)}
+TRUST: Final = {"reliability": (1, 1), "risk-coverage": (1, 1)}
+FORGOTTEN: Final = {"forgotten": (1, 2)}
 MOST_CLASSES: Final = 30  # above, only those that change most are shown
 MOST_CHANGED: Final = 10
 MOST_TOLD: Final = 300  # characters of one fact that the recorders were told
@@ -67,6 +70,7 @@ def report_page(record: Record) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(template)
     scored = record.truth is not None
+    forgotten = forgotten_finding(measured)
     return page.render(
         path=record.path,
         facts=_facts(record),
@@ -76,6 +80,11 @@ def report_page(record: Record) -> str:
         overfit=overfit_finding(measured),
         watched=_figures(measured, OVERFIT),
         labels=label_finding(measured),
+        trust=trust_finding(measured),
+        trusted=_figures(measured, TRUST if scored else {}),
+        networks=networks_finding(measured),
+        forgotten=forgotten,
+        forgot=_figures(measured, FORGOTTEN if forgotten and forgotten["forgotten"] else {}),
         moved=None if scored else f"{measured.moved:,} of {record.samples:,}",
         notes=list(_notes(record)),
         inks=INKS,

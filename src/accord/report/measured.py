@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from accord import analysis
 from accord.api import Record
-from accord.rules import find_rule
+from accord.rules import Prediction, find_rule
 
 FIRST, SECOND = "majority", "max-agreement"  # the two rules that are compared
-CURVES: Final = ("single", FIRST, "probability-average", "soft-agreement", SECOND)
+AVERAGE: Final = "probability-average"  # what the last epoch's ensemble finds most probable
+CURVES: Final = ("single", FIRST, AVERAGE, "soft-agreement", SECOND)
 MARGIN_BINS: Final = 40
 
 
@@ -107,6 +108,47 @@ class Measured:
     def audit(self) -> analysis.Audit:
         """Which given labels look wrong; needs them, and two networks."""
         return self.record.audit()
+
+    @cached_property
+    def agreed(self) -> Prediction:
+        """What max agreement predicts."""
+        return self.record.predict(SECOND)
+
+    @cached_property
+    def reliability(self) -> dict[str, analysis.Calibration]:
+        """How often labels are right by their share of votes, or by their mean probability."""
+        truth = self.record.rows.truth()
+        found = {SECOND: analysis.calibration_of(self.agreed, truth)}
+        if self.record.rows.has_probabilities:
+            found[AVERAGE] = self.record.calibration(AVERAGE)
+        return found
+
+    @cached_property
+    def risks(self) -> dict[str, analysis.RiskCoverage]:
+        """Wrong labels among those answered: from a margin on, or from a mean probability on."""
+        truth = self.record.rows.truth()
+        right = self.agreed.labels == truth
+        found = {SECOND: analysis.risk_coverage(self.record.margin(), right)}
+        if self.record.rows.has_probabilities:
+            averaged = self.record.predict(AVERAGE)
+            found[AVERAGE] = analysis.risk_coverage(averaged.scores, averaged.labels == truth)
+        return found
+
+    @cached_property
+    def members(self) -> tuple[analysis.Member, ...]:
+        """Whether each network votes with the others."""
+        return self.record.members()
+
+    @cached_property
+    def forgetting(self) -> analysis.Forgetting:
+        """What the majority vote knew at some epoch and does not know at the last one."""
+        return self.record.forgetting()
+
+    @cached_property
+    def remembered(self) -> int:
+        """How many of the forgotten samples max agreement predicts right."""
+        gone = self.forgetting.forgotten
+        return int((self.agreed.labels[gone] == self.record.rows.truth()[gone]).sum())
 
     @cached_property
     def moved(self) -> int:

@@ -1,0 +1,172 @@
+"""The command that predicts new data with a run's checkpoints."""
+
+import importlib.util
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from accord.cli.arguments import Json
+from accord.cli.progress import Bar, resumable
+from accord.errors import ChoiceError, ExtraMissing
+
+if TYPE_CHECKING:
+    from accord.inference import Inferred
+    from accord.rules import Rule
+
+EXAMPLE = (
+    "\b\nExample:\n"
+    "  accord infer runs/digits new.npz --out labels.csv\n"
+    "  accord infer runs/photos folder/of/images --exit exact\n"
+    "  accord infer runs/photos folder/of/images --exit 0.01 --json\n"
+    "  accord infer runs/digits new.npz --record runs/digits/new\n\n"
+    "Exit status: 0 predicted; 1 the run, a checkpoint or the data are at fault; "
+    "2 an argument is wrong."
+)
+ENDINGS = (".npy", ".csv", ".parquet")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(epilog=EXAMPLE)(infer)
+
+
+def infer(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="folder that `accord train` wrote, with checkpoints",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="new samples, labelled or not: .npz, .npy, .csv, .tsv, .parquet, .txt, an image, "
+            "or a folder",
+            show_default=False,
+        ),
+    ],
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule",
+            metavar="NAME",
+            help="how to combine, as for `accord predict`",
+            show_default="max-agreement",
+        ),
+    ] = None,
+    fitted: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="instead of --rule: what `accord fit` learnt"),
+    ] = None,
+    exit: Annotated[
+        str,
+        typer.Option(
+            metavar="none|exact|ALPHA",
+            help="stop asking about a sample: never; once its label is certain; or once it is the "
+            "label of all votes but for a risk of ALPHA, such as 0.01",
+        ),
+    ] = "none",
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="how to read DATA: npz, npy, images, csv, tsv, parquet, txt, or run, the layout "
+            "that the run was trained from",
+            show_default="as its name tells",
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="RECORD", help="keep every vote, for all other commands to read"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help=".npy, .csv or .parquet", show_default="one class per line"
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Predict DATA with every saved checkpoint of RUN.
+
+    Checkpoints are loaded one after the other, on a GPU if there is one. DATA are scaled as the
+    samples that RUN was trained on. Where DATA have labels, the accuracy is told. With --record,
+    stopped and started again, it goes on where it was.
+    """
+    if out is not None and out.suffix not in ENDINGS:
+        raise ChoiceError(f"{out}: predictions are written as {', '.join(ENDINGS)}")
+    if importlib.util.find_spec("torch") is None:
+        raise ExtraMissing("asking networks needs torch: pip install 'accord[train]'")
+    from accord.api.saving import save_prediction
+    from accord.inference import infer as infer_samples
+
+    chosen = _rule(rule, fitted)
+    again = f"accord infer {run} {data} --record {record}, with the same options"
+    with nullcontext() if record is None else resumable(again), Bar("asking") as bar:
+        found = infer_samples(
+            run, data, rule=chosen, exit=exit, record=record, format=format, progress=bar.samples
+        )
+    if out is not None:
+        save_prediction(found.prediction, out, facts=found.facts)
+    _tell(found, out, record)
+    if as_json:
+        typer.echo(json.dumps(summary(found, exit=exit, labels=out is None)))
+    elif out is None:
+        sys.stdout.write("\n".join(map(str, found.labels.tolist())) + "\n")
+
+
+def _rule(rule: str | None, fitted: Path | None) -> "str | Rule":
+    from accord.rules import load_rule
+
+    if fitted is None:
+        return rule or "max-agreement"
+    if rule is not None:
+        raise ChoiceError(
+            f"--rule {rule} and --fitted {fitted} both name a rule; the file knows its own. "
+            "Leave one of them out."
+        )
+    return load_rule(fitted)
+
+
+def _tell(found: "Inferred", out: Path | None, record: Path | None) -> None:
+    for note in (*found.notes, found.prediction.note):
+        if note:
+            typer.echo(f"accord: {note}", err=True)
+    told = [
+        f"{len(found)} labels by {found.rule}",
+        f"{len(found.networks)} networks, {len(found.epochs)} epochs",
+        f"{100 * found.saved:.1f} % of the votes saved" if found.saved else "",
+        "" if found.accuracy is None else f"{100 * found.accuracy:.2f} % right",
+    ]
+    where = f"{out}: " if out else ""
+    typer.echo(where + "; ".join(one for one in told if one), err=True)
+    if record is not None:
+        typer.echo(f"{record}: every vote. Next: accord show {record}", err=True)
+
+
+def summary(found: "Inferred", *, exit: str, labels: bool) -> dict[str, Any]:
+    """Return what `--json` prints."""
+    document: dict[str, Any] = {
+        "samples": len(found),
+        "classes": found.facts.classes,
+        "networks": list(found.networks),
+        "epochs": list(found.epochs),
+        "rule": found.rule,
+        "exit": exit,
+        "votes": found.voters * len(found),
+        "asked": int(found.asked.sum()),
+        "saved": found.saved,
+        "notes": [note for note in (*found.notes, found.prediction.note) if note],
+    }
+    if found.accuracy is not None:
+        document["accuracy"] = found.accuracy
+    if labels:
+        document["labels"] = found.labels.tolist()
+    return document

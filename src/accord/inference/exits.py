@@ -1,0 +1,145 @@
+"""When a sample need not be asked about any more."""
+
+import functools
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError
+
+Votes = NDArray[np.int64]  # (sample, class): votes, or the sum of their weights in whole units
+Settled = NDArray[np.bool_]  # (sample,)
+
+NONE: Final = "none"
+EXACT: Final = "exact"
+BET: Final = 4  # the bet on a leader with share p of two classes' votes: density 4 p**3
+
+
+class Exit(ABC):
+    """Tells of which samples enough is known.
+
+    The votes of a sample are a fixed pile of which some lie open; `left` lie hidden.
+    """
+
+    shuffled: ClassVar[bool] = False  # whether votes must be asked in an order drawn by chance
+    weighted: ClassVar[bool] = True  # whether votes may weigh differently
+
+    @abstractmethod
+    def settled(self, votes: Votes, *, left: int) -> Settled:
+        """Return the samples that need no more votes, given how much is still to come."""
+
+
+class AskAll(Exit):
+    """Ask for every vote."""
+
+    def settled(self, votes: Votes, *, left: int) -> Settled:
+        """Return none of them, until nothing is left."""
+        return np.full(len(votes), left == 0)
+
+
+class Certain(Exit):
+    """Stop once no votes that are left can change the winner, whatever they say.
+
+    >>> Certain().settled(np.array([[3, 0], [0, 3], [2, 1]]), left=3)
+    array([ True, False, False])
+    """
+
+    def settled(self, votes: Votes, *, left: int) -> Settled:
+        """Return where the runner-up cannot win; equal votes go to the smaller class."""
+        classes = votes.shape[1]
+        if classes == 1:
+            return np.ones(len(votes), bool)
+        # One number says both: more votes come first, of equal ones the smaller class.
+        ranked = votes * classes + np.arange(classes)[::-1]
+        best = np.partition(ranked, classes - 2, axis=1)[:, -2:]
+        return np.asarray(best[:, 1] - best[:, 0] > left * classes)
+
+
+class Likely(Exit):
+    """Stop once the winner of all votes is another class than the leader with at most a small risk.
+
+    The votes must be asked in an order drawn by chance. Then, for each sample, the chance that
+    its label is not the one that all votes would give is at most `risk`, whenever it stops.
+    docs/explanation/early-exit.md has the proof.
+
+    Args:
+        risk: above 0 and below 1.
+    """
+
+    shuffled = True
+    weighted = False
+
+    def __init__(self, risk: float) -> None:
+        if not 0 < risk < 1:
+            raise ChoiceError(f"a risk must lie between 0 and 1, such as 0.01; got {risk:g}")
+        self.risk = risk
+
+    def settled(self, votes: Votes, *, left: int) -> Settled:
+        """Return where the leader is certain, or the evidence against every other class strong."""
+        certain = Certain().settled(votes, left=left)
+        classes = votes.shape[1]
+        if classes == 1:
+            return certain
+        # Evidence against a class with fewer votes is never less: the runner-up is enough.
+        best = np.partition(votes, classes - 2, axis=1)[:, -2:]
+        enough = np.log((classes - 1) / self.risk)
+        likely = evidence(best[:, 1], best[:, 0], left=left) >= enough
+        return np.asarray(certain | likely)
+
+
+def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray[np.float64]:
+    """Return the logarithm of the evidence that a class will not be caught up with.
+
+    A bet that the leader has more of the two classes' votes, divided by how probable these votes
+    are, in this order, if the other had as many: a martingale, whatever else is voted for.
+
+    Args:
+        leader: votes of a class so far, (sample,).
+        other: votes of another class.
+        left: how many votes are still to come.
+
+    >>> evidence(np.array([8, 8, 5]), np.array([0, 2, 5]), left=90).round(1)
+    array([ 4.8,  1.5, -inf])
+    """
+    seen, lead = leader + other, leader - other
+    half = (seen + left + 1) // 2  # votes that each has in all, if the other catches up
+    sure, clear = leader > half, (lead > 0) & (lead**2 >= seen)
+    half = np.maximum(half, leader)  # where it is sure, nothing is looked up below 0
+    table = log_factorials(int(2 * half.max(initial=0)) + BET)
+    bet = np.log(BET) + table[leader + BET - 1] + table[other] - table[seen + BET]
+    caught_up = 2 * table[half] - table[half - leader] - table[half - other]
+    caught_up += table[2 * half - seen] - table[2 * half]
+    return np.where(sure, np.inf, np.where(clear, bet - caught_up, -np.inf))
+
+
+def log_factorials(largest: int) -> NDArray[np.float64]:
+    """Return the logarithms of 0!, 1!, … at least up to `largest`."""
+    return _log_factorials(max(largest, 1).bit_length())
+
+
+@functools.lru_cache(maxsize=4)
+def _log_factorials(bits: int) -> NDArray[np.float64]:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 2**bits)))])
+
+
+def find_exit(exit: str | float | Exit) -> Exit:  # noqa: A002
+    """Return what "none", "exact" or a risk between 0 and 1 stands for.
+
+    >>> type(find_exit("exact")).__name__, find_exit("0.05").risk
+    ('Certain', 0.05)
+    >>> find_exit("never")
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: exit is none, exact or a risk such as 0.01; got 'never'
+    """
+    if isinstance(exit, Exit):
+        return exit
+    named = {NONE: AskAll, EXACT: Certain}
+    if exit in named:
+        return named[str(exit)]()
+    try:
+        risk = float(exit)
+    except ValueError:
+        raise ChoiceError(f"exit is {NONE}, {EXACT} or a risk such as 0.01; got {exit!r}") from None
+    return Likely(risk)

@@ -1,0 +1,136 @@
+"""Files of samples for people to verify: written, and read back once they have decided."""
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.analysis import Estimate, Sampling, verified_accuracy
+from accord.analysis.labels.review_files import read_decisions
+from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError
+from accord.rules import Prediction
+from accord.store import Facts
+from accord.store.places import Folder
+
+PathLike = str | os.PathLike[str]
+DECIDED, STRATUM, SIZE = "decided", "stratum", "stratum_samples"
+LEAST: Final = 2  # verified samples in a stratum
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Samples that were drawn to be verified, and the class that people gave each."""
+
+    sampling: Sampling
+    labels: NDArray[np.intp]  # (verified,)
+
+    def accuracy(self, prediction: Prediction, *, confidence: float = 0.95) -> Estimate:
+        """Estimate how many of all labels are right, by any rule: the draw holds for all."""
+        right = prediction.labels[self.sampling.samples] == self.labels
+        return verified_accuracy(right, self.sampling, confidence=confidence)
+
+
+def write_verification(sampling: Sampling, path: PathLike, *, facts: Facts) -> None:
+    """Write the samples to verify to a .csv file with an empty column `decided` for the class.
+
+    What was predicted is left out, so that it sways nobody.
+
+    Raises:
+        ChoiceError: the file is no .csv.
+        RecordExists: the file is there and somebody has decided in it.
+    """
+    target = Path(path)
+    if target.suffix != ".csv":
+        raise ChoiceError(f"{target}: a queue is written as .csv; got {target.suffix!r}")
+    if target.exists() and any((row.get(DECIDED) or "").strip() for row in _read(target)):
+        raise RecordExists(
+            f"{target}: there are decisions in it, which would be lost. Name another file, or "
+            f"read them: --verified {target}"
+        )
+    samples = sampling.samples
+    columns: dict[str, list[Any]] = {"sample": samples.tolist()}
+    if facts.ids is not None:
+        columns["id"] = facts.ids[samples].tolist()
+    columns[STRATUM] = sampling.strata.tolist()
+    columns[SIZE] = sampling.sizes[sampling.strata].tolist()
+    columns[DECIDED] = [""] * len(samples)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    Folder(target.absolute().parent).put(target.name, text.getvalue().encode())
+
+
+def read_verification(path: PathLike, *, facts: Facts) -> Verified:
+    """Read what people decided on the samples that were to be verified.
+
+    Raises:
+        SourceError: the file is not readable, some sample is not decided, or a stratum is
+            missing or does not fit.
+        RecordMismatch: it is about other samples.
+    """
+    target = Path(path)
+    if target.suffix != ".csv":
+        raise ChoiceError(f"{target}: verified samples are read from .csv; got {target.suffix!r}")
+    decided = read_decisions(target, facts=facts)
+    rows = list(_read(target))
+    _check_decided(target, rows)
+    strata = _strata(target, rows)
+    sizes = dict(strata.values())
+    if sum(sizes.values()) != facts.samples:
+        raise RecordMismatch(
+            f"{target}: its strata have {sum(sizes.values())} samples; the record has "
+            f"{facts.samples}. Is it about another record?"
+        )
+    sampling = Sampling(
+        decided.samples,
+        np.array([strata[sample][0] for sample in decided.samples.tolist()]),
+        np.array([sizes[stratum] for stratum in sorted(sizes)]),
+    )
+    return Verified(sampling, decided.labels)
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from csv.DictReader(file)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from error
+
+
+def _check_decided(path: Path, rows: list[dict[str, Any]]) -> None:
+    missing = [name for name in ("sample", STRATUM, SIZE) if name not in rows[0]]
+    if missing:
+        raise SourceError(
+            f"{path}: it has no {', '.join(missing)}. Decide in the file that "
+            "`accord trust RECORD --verify N --out FILE` wrote"
+        )
+    undecided = sum(not (row[DECIDED] or "").strip() for row in rows)
+    if undecided:
+        raise SourceError(
+            f"{path}: {undecided} of {len(rows)} samples are not decided, and the rest alone "
+            "would not be a fair draw. Decide them too"
+        )
+
+
+def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
+    """Return the stratum of each sample, and how many samples that stratum has."""
+    try:
+        found = {int(row["sample"]): (int(row[STRATUM]), int(row[SIZE])) for row in rows}
+    except (TypeError, ValueError) as error:
+        raise SourceError(f"{path}: samples and strata must be whole numbers: {error}") from error
+    drawn = Counter(found.values())
+    numbers = sorted(stratum for stratum, _ in drawn)
+    if numbers != list(range(len(drawn))) or min(drawn.values()) < LEAST:
+        raise SourceError(
+            f"{path}: strata must be 0, 1 … with one size each and {LEAST} samples or more. "
+            "Were rows changed or removed?"
+        )
+    return found

@@ -1,0 +1,163 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+from overfitting import draw_run, right_chances
+
+from accord.api import Recorder, open_record
+from accord.report.trust.summary import measure_trust
+from accord.report.trust.tables import trust_json, trust_text
+
+SAMPLES, CLASSES, EPOCHS = 400, 5, 8
+
+
+def write(path, *, truth=True, lengths=(EPOCHS,) * 4, spoilt=None, **facts):
+    chances = right_chances(EPOCHS, end=0.5)
+    rows = draw_run(chances, networks=len(lengths), samples=SAMPLES, classes=CLASSES)
+    known = rows.facts.truth if truth else None
+    for network, length in enumerate(lengths):
+        with Recorder(
+            path, network=network, samples=SAMPLES, classes=CLASSES, truth=known, **facts
+        ) as recorder:
+            for epoch in range(length):
+                labels = rows.read_labels([network], [epoch], slice(None))[0, 0]
+                recorder.record(np.zeros_like(labels) if network == spoilt else labels)
+    return str(path)
+
+
+@pytest.fixture
+def record(tmp_path):
+    return write(tmp_path / "record")
+
+
+@pytest.fixture
+def blind(tmp_path):
+    return write(tmp_path / "blind", truth=False)
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_text_and_json_are_what_was_measured(accord, record):
+    opened = open_record(record)
+    status, out, said = accord("trust", record)
+    assert (status, said) == (0, "")
+    assert out == trust_text(opened, measure_trust(opened)) + "\n"
+    status, out, said = accord("trust", record, "--json")
+    assert (status, said) == (0, "")
+    assert json.loads(out) == trust_json(opened, measure_trust(opened))
+    assert json.loads(out)["answers"]["target"] == 0.05
+
+
+def test_rule_risk_networks_and_epochs_are_taken(accord, record):
+    chosen = ["--rule", "majority", "--risk", "0.3", "--networks", "2,0,1", "--epochs", ":5"]
+    status, out, _ = accord("trust", record, "--json", *chosen)
+    view = open_record(record).select(networks=[2, 0, 1], epochs=slice(5))
+    assert status == 0
+    assert json.loads(out) == trust_json(view, measure_trust(view, "majority", risk=0.3))
+
+
+def test_the_recommended_rule_is_named(accord, record):
+    status, out, said = accord("trust", record, "--rule", "recommended", "--json")
+    found = open_record(record).recommend()
+    assert (status, json.loads(out)["rule"]) == (0, found.rule)
+    assert f"recommended: {found.rule}, as {found.reason}" in said
+
+
+def test_a_threshold_from_one_record_is_used_on_another(accord, record, blind, tmp_path):
+    chosen = json.loads(accord("trust", record, "--risk", "0.3", "--json")[1])["answers"]
+    path = tmp_path / "samples.csv"
+    status, out, said = accord(
+        "trust", blind, "--threshold", chosen["threshold"], "--json", "--out", path
+    )
+    told = json.loads(out)["answers"]
+    assert status == 0
+    assert "samples.csv: 400 samples" in said
+    assert (told["target"], told["risk"]) == (None, None)
+    assert told["coverage"] == pytest.approx(chosen["coverage"])  # the votes are the same
+    assert sum(int(row["answers"]) for row in rows_of(path)) == 400 * told["coverage"]
+
+
+def test_networks_of_unequal_length_need_a_word(accord, tmp_path):
+    path = write(tmp_path / "unequal", lengths=(8, 5, 6))
+    assert accord("trust", path)[0] == 1
+    status, out, _ = accord("trust", path, "--common", "--json")
+    assert (status, json.loads(out)["epochs"]) == (0, 5)
+
+
+def test_a_bad_network_is_named(accord, tmp_path):
+    path = write(tmp_path / "spoilt", spoilt=2)
+    assert "network 2 is constant. To leave out: --networks 0,1,3" in accord("trust", path)[1]
+
+
+def test_samples_that_were_trained_on_are_noted_apart_from_the_json(accord, tmp_path):
+    path = write(tmp_path / "train", given=np.zeros(SAMPLES, int), split="train")
+    status, out, said = accord("trust", path, "--json")
+    assert status == 0
+    assert "the networks were trained on these samples" in said
+    assert json.loads(out)["notes"] != []
+
+
+def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
+    queue = tmp_path / "queue.csv"
+    status, _, said = accord("trust", blind, "--verify", "100", "--out", queue)
+    assert status == 0
+    assert "queue.csv: 100 samples to verify: give the class of each" in said
+    assert f"Then: accord trust {blind} --verified {queue}" in said
+    rows, truth = rows_of(queue), open_record(record).truth
+    assert len(rows) == 100
+    status, out, said = accord("trust", blind, "--verified", queue)
+    assert (status, out) == (1, "")
+    assert "there is no decision in it" in said
+    with queue.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(row | {"decided": truth[int(row["sample"])]} for row in rows)
+    status, out, _ = accord("trust", blind, "--verified", queue, "--json")
+    found = json.loads(out)["verified"]
+    right = (open_record(record).predict().labels == truth).mean()
+    assert status == 0
+    assert found["low"] < found["value"] < found["high"]
+    assert found["low"] <= right <= found["high"]
+    assert "by the verified samples, " in accord("trust", blind, "--verified", queue)[1]
+    status, _, said = accord("trust", blind, "--verify", "100", "--out", queue)
+    assert status == 1
+    assert "there are decisions in it" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--risk", "0"], "--risk must lie between 0 and 1, as 0.05 does; got 0"),
+        (["--risk", "5"], "--risk must lie between 0 and 1, as 0.05 does; got 5"),
+        (["--risk", "0.1", "--threshold", "0.5"], "Leave one of them out"),
+        (["--threshold", "nan"], "--threshold takes a number like 0.58; got nan"),
+        (["--verify", "100"], "--verify needs a file for people to decide in: --out queue.csv"),
+        (["--verify", "100", "--verified", "q.csv", "--out", "o.csv"], "--verify comes first"),
+        (["--out", "samples.npy"], "samples.npy: --out is written as .csv; got '.npy'"),
+        (["--verify", "3", "--out", "q.csv"], "the budget must lie in"),
+        (["--verified", "q.json"], "verified samples are read from .csv"),
+        (["--rule", "majorty"], "Did you mean 'majority'?"),
+        (["--networks", "x"], "--networks takes numbers"),
+        (["--epochs", "x"], "--epochs takes"),
+    ],
+)
+def test_bad_options_are_refused_with_the_cure(
+    accord, record, tmp_path, monkeypatch, options, told
+):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    status, out, said = accord("trust", record, *options)
+    assert (status, out) == (2, "")
+    assert told in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_options_are_checked_before_the_record_is_read(accord, tmp_path):
+    assert accord("trust", tmp_path / "nowhere", "--risk", "2")[0] == 2
+    status, out, said = accord("trust", tmp_path / "nowhere")
+    assert (status, out) == (1, "")
+    assert "nowhere: no such file or folder" in said

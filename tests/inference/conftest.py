@@ -1,0 +1,46 @@
+import pytest
+from one_thread import one_thread  # noqa: F401 -- for every test here
+
+from accord.training.run import train_run
+from accord.training.spec import parse_spec
+
+TEXT = """
+name = "small"
+[data]
+kind = "digits"
+per_class = 80
+[noise]
+kind = "symmetric"
+rate = 0.4
+[train]
+networks = 3
+network = "small-cnn"
+options = { width = 8 }
+epochs = 6
+batch = 64
+optimizer = { lr = 0.1 }
+[record]
+probabilities = true
+checkpoints = 4
+"""
+
+
+def write_run(out, *pairs, networks=None):
+    """Train a small run; `pairs` change its spec."""
+    text = TEXT
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    train_run(parse_spec(text), out, source=text, networks=networks)
+    return out
+
+
+@pytest.fixture(scope="session")
+def train_small():
+    return write_run
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """Three networks, checkpoints at epochs 0, 2, 3 and 5 of six."""
+    return write_run(tmp_path_factory.mktemp("inference") / "run")

@@ -1,0 +1,31 @@
+"""A record with easy and hard samples: on the hardest, most votes go to a wrong class."""
+
+import numpy as np
+import pytest
+
+from accord.api import Record
+from accord.store import ArrayRows, make_facts
+
+
+def build(networks=5, epochs=12, samples=1000, classes=4, *, truth=True, **facts):
+    random = np.random.default_rng(3)
+    true = random.integers(0, classes, samples)
+    hardness = np.linspace(0.46, 0, samples)
+    luck = random.random((networks, 1, samples)) * 0.7
+    shake = random.random((networks, epochs, samples)) * 0.3
+    late = np.linspace(0, 0.1, epochs)[:, None]
+    labels = np.where(luck + shake < hardness + late, (true + 1) % classes, true)
+    made = make_facts(samples=samples, classes=classes, truth=true if truth else None, **facts)
+    return Record(ArrayRows(labels, made, name="runs/mine"))
+
+
+@pytest.fixture(scope="session")
+def make_hard():
+    """Build such a record of so many networks, epochs, samples and classes."""
+    return build
+
+
+@pytest.fixture(scope="session")
+def hard():
+    """Five networks, twelve epochs, a thousand samples, four classes."""
+    return build()

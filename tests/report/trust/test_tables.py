@@ -1,0 +1,234 @@
+"""What is printed and written of trust is what was measured."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from accord.analysis import Estimate, SpoiltRows
+from accord.api import Record
+from accord.errors import ChoiceError
+from accord.report.trust.summary import measure_trust
+from accord.report.trust.tables import trust_json, trust_text, write_samples
+from accord.store import ArrayRows, make_facts
+
+ESTIMATE = Estimate(value=0.8, low=0.7, high=0.9, confidence=0.95, error=0.05)
+
+
+def written(record, found, path):
+    write_samples(record, found, path)
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_text_tells_bins_thresholds_networks_and_forgetting(hard):
+    found = measure_trust(hard, risk=0.1)
+    text = trust_text(hard, found)
+    lines = text.splitlines()
+    assert lines[0] == ("runs/mine: 5 networks, 12 epochs, 1000 samples; labels by max-agreement")
+    bins = found.bins
+    last = int(np.flatnonzero(bins.counts)[-1])
+    start = f"{bins.edges[last]:10.2f}  {bins.counts[last]:7}  {100 * bins.accuracy[last]:5.1f}  #"
+    assert any(line.startswith(start) for line in lines)
+    assert f"{100 * found.accuracy:.1f} % of the samples are labelled right" in text
+    assert f"by {100 * bins.error:.1f} points on average (ECE)" in text
+    assert "margin from  answered  wrong" in lines
+    answers = found.answers
+    assert f"{answers.threshold:.9f}" == "0.266666667"
+    share = f"{100 * answers.coverage:.1f}"
+    assert f"for a risk of 10 %: from a margin of 0.266666 on, {share} % are answered" in lines
+    assert f"{100 * answers.risk:.2f} % of the answers are wrong" in text
+    assert f"at most {100 * answers.bound:.2f} %, with 95 % confidence" in text
+    assert "networks: none looks bad" in lines
+    gone = found.forgetting
+    assert (
+        f"forgotten: {len(gone.forgotten)} samples, {100 * gone.share:.1f} %; epoch "
+        f"{gone.best_epoch} knew {gone.knew.max()} of them, max-agreement knows {found.rescued}"
+    ) in lines
+    assert "--verify" not in text
+
+
+def test_a_printed_threshold_answers_who_lies_on_it(make_hard):
+    """Two thirds, printed, must not be more than two thirds."""
+    record = make_hard(3, 1)
+    found = measure_trust(record, threshold=2 / 3)
+    assert "from a margin of 0.666666 on" in trust_text(record, found)
+    assert 0.666666 < 2 / 3
+
+
+def test_the_fullest_bin_has_the_longest_bar_and_none_is_without():
+    labels = np.zeros((2, 1, 201), int)
+    labels[1, 0, 0] = 1  # one sample of 201 is divided
+    record = Record(ArrayRows(labels, make_facts(samples=201, classes=2)))
+    lines = trust_text(record, measure_trust(record)).splitlines()
+    assert [line.count("#") for line in lines if "#" in line] == [1, 30]
+
+
+def test_thresholds_answer_each_tenth_of_the_samples(hard):
+    found = measure_trust(hard)
+    told = trust_json(hard, found)["thresholds"]
+    margin, wrong = hard.margin(), hard.predict().labels != hard.truth
+    for one in told:
+        answered = margin >= one["threshold"]
+        assert one["coverage"] == pytest.approx(answered.mean())
+        assert one["risk"] == pytest.approx(wrong[answered].mean())
+    assert told[0]["coverage"] == 1
+    coverages = [one["coverage"] for one in told]
+    assert coverages == sorted(set(coverages), reverse=True)
+    for tenth in range(1, 11):  # the smallest coverage that reaches it is told
+        reached = min(
+            (margin >= one).mean() for one in margin if (margin >= one).mean() >= tenth / 10 - 1e-9
+        )
+        assert pytest.approx(reached) in coverages
+
+
+def test_json_holds_everything_with_truth(hard):
+    found = measure_trust(hard, risk=0.1)
+    told = json.loads(json.dumps(trust_json(hard, found), allow_nan=False))
+    sizes = [told[key] for key in ("networks", "epochs", "samples", "classes")]
+    assert sizes == [5, 12, 1000, 4]
+    assert (told["record"], told["rule"], told["by"]) == ("runs/mine", "max-agreement", "margin")
+    scores = hard.predict().scores
+    assert told["score"] == {"mean": scores.mean(), "median": np.median(scores)}
+    assert sum(one["samples"] for one in told["bins"]) == 1000
+    gaps = sum(one["samples"] * abs(one["score"] - one["right"]) for one in told["bins"])
+    assert told["calibration_error"] == pytest.approx(gaps / 1000)
+    assert told["largest_calibration_error"] == max(
+        abs(one["score"] - one["right"]) for one in told["bins"]
+    )
+    assert told["area"] == found.curve.area
+    assert told["accuracy"] == found.accuracy
+    assert told["answers"] == {
+        "target": 0.1,
+        "threshold": found.answers.threshold,
+        "coverage": found.answers.coverage,
+        "risk": found.answers.risk,
+        "bound": found.answers.bound,
+        "confidence": 0.95,
+        "reason": "",
+    }
+    gone = hard.forgetting()
+    assert told["forgotten"] == {
+        "samples": len(gone.forgotten),
+        "share": gone.share,
+        "judged_by": "truth",
+        "best_epoch": gone.best_epoch,
+        "knew": gone.knew.max(),
+        "rescued": found.rescued,
+    }
+    assert (told["bad_networks"], told["notes"]) == ({}, [])
+    assert "verified" not in told
+
+
+def test_without_truth_it_says_how_to_learn_more(make_hard):
+    blind = make_hard(truth=False)
+    found = measure_trust(blind)
+    text = trust_text(blind, found)
+    assert "score from  samples\n" in text
+    assert "answered" not in text
+    assert "accord trust runs/mine --verify 300 --out queue.csv" in text
+    assert "as max-agreement judges; epoch" in text
+    assert "knows" not in text
+    told = json.loads(json.dumps(trust_json(blind, found), allow_nan=False))
+    assert not {"accuracy", "calibration_error", "area", "thresholds"} & set(told)
+    assert set(told["bins"][0]) == {"from", "samples", "score"}
+    assert told["forgotten"]["rescued"] is None
+    small = make_hard(samples=40, truth=False)
+    assert "--verify 40 " in trust_text(small, measure_trust(small))
+
+
+def test_verified_samples_take_the_place_of_the_advice(make_hard):
+    blind = make_hard(truth=False)
+    found = measure_trust(blind)
+    text = trust_text(blind, found, ESTIMATE)
+    assert "80.0 % of the samples are labelled right: 70.0 to 90.0 %, with 95 % confi" in text
+    assert "--verify" not in text
+    assert trust_json(blind, found, ESTIMATE)["verified"] == {
+        "value": 0.8,
+        "low": 0.7,
+        "high": 0.9,
+        "confidence": 0.95,
+    }
+
+
+def test_a_threshold_without_truth_tells_the_coverage_alone(make_hard):
+    blind = make_hard(truth=False)
+    found = measure_trust(blind, threshold=0.5)
+    share = 100 * (blind.margin() >= 0.5).mean()
+    assert f"\nfrom a margin of 0.5 on, {share:.1f} % are answered\n" in trust_text(blind, found)
+    assert "wrong" not in trust_text(blind, found)
+
+
+def test_a_risk_that_cannot_be_kept_is_told(hard):
+    text = trust_text(hard, measure_trust(hard, risk=1e-6))
+    assert "no threshold keeps the risk below 1e-06" in text
+
+
+def test_bad_networks_are_named_with_the_cure(hard):
+    spoilt = Record(SpoiltRows(hard.rows, kind="constant", count=2))
+    found = measure_trust(spoilt)
+    assert (
+        "networks: network 5 is constant, network 6 is constant. To leave out: --networks 0,1,2,3,4"
+    ) in trust_text(spoilt, found)
+    told = trust_json(spoilt, found)
+    assert told["bad_networks"] == {"5": "constant", "6": "constant"}
+
+
+def test_networks_that_cannot_be_compared_are_not_called_good(make_record):
+    for record in (make_record(1, 4, 60, 3), make_record(3, 2, 60, 3, wrong=2)):
+        found = measure_trust(record)
+        assert not found.comparable
+        assert "networks: no two agree beyond chance" in trust_text(record, found)
+
+
+def test_a_path_with_spaces_can_be_copied(make_hard):
+    blind = Record(
+        ArrayRows(make_hard().labels[:], make_facts(samples=1000, classes=4), name="a b")
+    )
+    assert "accord trust 'a b' --verified queue.csv" in trust_text(blind, measure_trust(blind))
+
+
+def test_nothing_forgotten_is_told_shortly(make_record):
+    perfect = make_record(3, 4, 20, 3, wrong=0)
+    text = trust_text(perfect, measure_trust(perfect))
+    assert text.endswith("forgotten: 0 samples, 0.0 %")
+
+
+def test_samples_are_written_with_what_decides(hard, tmp_path):
+    found = measure_trust(hard, risk=0.1)
+    rows = written(hard, found, tmp_path / "new" / "samples.csv")
+    assert list(rows[0]) == ["sample", "label", "score", "margin", "answers"]
+    assert [int(row["sample"]) for row in rows] == list(range(1000))
+    prediction = hard.predict()
+    assert [int(row["label"]) for row in rows] == prediction.labels.tolist()
+    assert [float(row["score"]) for row in rows] == prediction.scores.tolist()
+    assert [float(row["margin"]) for row in rows] == hard.margin().tolist()
+    assert [int(row["answers"]) for row in rows] == found.answered.astype(int).tolist()
+
+
+def test_ids_and_class_names_are_written_and_an_abstention_has_none(tmp_path):
+    facts = make_facts(
+        samples=2, classes=2, truth=[1, 1], ids=["x", "y"], class_names=["cat", "dog"]
+    )
+    record = Record(ArrayRows(np.array([[[1, 0]], [[1, 1]]]), facts))
+    rows = written(record, measure_trust(record, "consensus"), tmp_path / "samples.csv")
+    assert [list(row.values())[:4] for row in rows] == [
+        ["0", "x", "1", "dog"],
+        ["1", "y", "-1", ""],
+    ]
+    assert "margin" not in rows[0]
+
+
+def test_without_truth_or_threshold_nobody_says_who_is_answered(make_hard, hard, tmp_path):
+    blind = make_hard(truth=False)
+    path = tmp_path / "samples.csv"
+    assert "answers" not in written(blind, measure_trust(blind), path)[0]
+    assert "answers" in written(blind, measure_trust(blind, threshold=0.5), path)[0]
+    kept = written(hard, measure_trust(hard, risk=1e-6), path)
+    assert {row["answers"] for row in kept} == {"0"}
+
+
+def test_samples_are_csv(hard, tmp_path):
+    with pytest.raises(ChoiceError, match=r"samples are written as \.csv; got '\.txt'"):
+        write_samples(hard, measure_trust(hard), tmp_path / "samples.txt")

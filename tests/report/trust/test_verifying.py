@@ -1,0 +1,160 @@
+"""What people verified comes back as it was drawn; a spoilt file is refused."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+
+from accord.analysis import choose_to_verify, verified_accuracy
+from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError
+from accord.report.trust.verifying import read_verification, write_verification
+from accord.store import make_facts
+
+NAMES = [f"kind {label}" for label in range(4)]
+
+
+@pytest.fixture
+def queue(hard, tmp_path):
+    """A file to decide in, the draw that it holds, and the facts it is about."""
+    facts = make_facts(samples=1000, classes=4, ids=[f"i{n}" for n in range(1000)])
+    sampling = choose_to_verify(hard.predict().scores, 60)
+    write_verification(sampling, tmp_path / "queue.csv", facts=facts)
+    return tmp_path / "queue.csv", sampling, facts
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def rewrite(path, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def decide(path, truth, change=None):
+    rows = rows_of(path)
+    for row in rows:
+        row["decided"] = str(truth[int(row["sample"])])
+    rewrite(path, rows if change is None else change(rows))
+
+
+def test_the_file_holds_the_draw_and_not_what_was_predicted(queue):
+    path, sampling, _ = queue
+    rows = rows_of(path)
+    assert list(rows[0]) == ["sample", "id", "stratum", "stratum_samples", "decided"]
+    assert [int(row["sample"]) for row in rows] == sampling.samples.tolist()
+    assert rows[0]["id"] == f"i{sampling.samples[0]}"
+    assert [int(row["stratum"]) for row in rows] == sampling.strata.tolist()
+    assert {row["stratum_samples"] for row in rows} == {"200"}
+    assert {row["decided"] for row in rows} == {""}
+
+
+@pytest.mark.parametrize("change", [None, lambda rows: rows[::-1]])
+def test_decisions_give_the_accuracy_in_whatever_order(queue, hard, change):
+    path, sampling, facts = queue
+    decide(path, hard.truth, change)
+    verified = read_verification(path, facts=facts)
+    for rule in ("max-agreement", "majority"):
+        prediction = hard.predict(rule)
+        right = (prediction.labels == hard.truth)[sampling.samples]
+        assert verified.accuracy(prediction) == verified_accuracy(right, sampling)
+    wide = verified.accuracy(prediction, confidence=0.99)
+    assert wide.confidence == 0.99
+
+
+def test_strata_of_unequal_size_keep_their_sizes(hard, tmp_path):
+    path, facts = tmp_path / "queue.csv", make_facts(samples=998, classes=4, class_names=NAMES)
+    sampling = choose_to_verify(hard.predict().scores[:998], 40)
+    assert len(set(sampling.sizes.tolist())) == 2
+    write_verification(sampling, path, facts=facts)
+    assert "id" not in rows_of(path)[0]
+
+    def last_first(rows):
+        return sorted(rows, key=lambda row: -int(row["stratum"]))
+
+    decide(path, [NAMES[label] for label in hard.truth], last_first)
+    read = read_verification(path, facts=facts)
+    np.testing.assert_array_equal(read.sampling.sizes, sampling.sizes)
+    np.testing.assert_array_equal(read.sampling.strata, sampling.strata)
+    np.testing.assert_array_equal(read.labels, hard.truth[sampling.samples])
+
+
+def test_decisions_are_not_overwritten(queue, hard):
+    path, sampling, facts = queue
+    write_verification(sampling, path, facts=facts)  # nobody has decided yet
+    decide(path, hard.truth, lambda rows: [rows[0], *(row | {"decided": " "} for row in rows[1:])])
+    before = path.read_bytes()
+    with pytest.raises(RecordExists, match=r"there are decisions in it.*--verified"):
+        write_verification(sampling, path, facts=facts)
+    assert path.read_bytes() == before
+
+
+def test_an_undecided_sample_is_counted(queue, hard):
+    path, _, facts = queue
+    decide(
+        path, hard.truth, lambda rows: [*rows[:-2], *(row | {"decided": ""} for row in rows[-2:])]
+    )
+    with pytest.raises(SourceError, match=r"2 of 60 samples are not decided.*Decide them too"):
+        read_verification(path, facts=facts)
+
+
+def test_a_file_of_another_record_is_refused(queue, hard):
+    path, _, _ = queue
+    decide(path, hard.truth)
+    other = make_facts(samples=1001, classes=4, ids=[f"i{n}" for n in range(1001)])
+    with pytest.raises(RecordMismatch, match=r"strata have 1000 samples; the record has 1001"):
+        read_verification(path, facts=other)
+    with pytest.raises(RecordMismatch, match=r"the record has no ids"):
+        read_verification(path, facts=make_facts(samples=1000, classes=4))
+
+
+def only(rows, **changed):
+    return [row | changed for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda rows: [{k: v for k, v in row.items() if k != "stratum"} for row in rows],
+            "it has no stratum. Decide in the file that",
+        ),
+        (lambda rows: only(rows, stratum="x"), "must be whole numbers"),
+        (lambda rows: only(rows, sample=""), "must be whole numbers"),
+        (lambda rows: only(rows, stratum="1"), "strata must be 0, 1 … with one size each"),
+        (lambda rows: [rows[0] | {"stratum_samples": "9"}, *rows[1:]], "Were rows changed"),
+        (
+            lambda rows: (
+                [row for row in rows if row["stratum"] != "0"]
+                + [row for row in rows if row["stratum"] == "0"][:1]
+            ),
+            "2 samples or more",
+        ),
+    ],
+)
+def test_a_spoilt_file_is_refused(queue, hard, change, told):
+    path, _, facts = queue
+    decide(path, hard.truth, change)
+    with pytest.raises(SourceError, match=re.escape(told)):
+        read_verification(path, facts=facts)
+
+
+def test_files_are_csv(queue, tmp_path):
+    _, sampling, facts = queue
+    with pytest.raises(ChoiceError, match=r"a queue is written as \.csv; got '\.json'"):
+        write_verification(sampling, tmp_path / "queue.json", facts=facts)
+    with pytest.raises(ChoiceError, match=r"verified samples are read from \.csv; got '\.json'"):
+        read_verification(tmp_path / "queue.json", facts=facts)
+
+
+def test_a_file_that_cannot_be_read_is_told(queue, tmp_path):
+    _, sampling, facts = queue
+    with pytest.raises(SourceError, match=r"gone\.csv: cannot be read"):
+        read_verification(tmp_path / "gone.csv", facts=facts)
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(SourceError, match=r"bytes\.csv: cannot be read"):
+        write_verification(sampling, tmp_path / "bytes.csv", facts=facts)
