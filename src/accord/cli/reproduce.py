@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,19 +11,19 @@ import typer
 
 from accord.cli.arguments import Json
 from accord.cli.progress import Bar
-from accord.cli.train import Ray, RayCommand
+from accord.cli.train import HERE, Ray, RayCommand
 from accord.errors import ChoiceError, ExtraMissing, suggest
 
 if TYPE_CHECKING:
-    from accord.experiments.paper import Result, Target
-    from accord.experiments.paper.runs import Trainer
+    from accord.experiments.paper import Obstacle, Result, Target
+    from accord.experiments.paper.runs import Workshop
 
 EXAMPLE = (
     "\b\nExample:\n"
     "  accord reproduce table1/cifar10/sym/40 --scale stand-in\n"
     "  accord reproduce figure5 --scale quick --data ~/data --out runs/paper\n"
     "  accord reproduce --list\n\n"
-    "Exit status: 0 reproduced; 1 data are missing, or a network could not be trained; "
+    "Exit status: 0 all reproduced; 1 data are missing, or a network could not be trained; "
     "2 an argument is wrong."
 )
 
@@ -53,13 +55,24 @@ def reproduce(
     repetitions: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="each with other seeds", min=1, show_default="as the scale says"
+            metavar="N",
+            help="each with other seeds; a figure shows one run",
+            min=1,
+            show_default="as the scale says",
         ),
     ] = None,
     on_cpu: Annotated[
         bool, typer.Option("--on-cpu", help="train without a GPU what wants one")
     ] = False,
     ray: Ray = None,
+    gpus: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION",
+            help="of a GPU for each network; with --ray",
+            show_default="so that all train at once",
+        ),
+    ] = None,
     listing: Annotated[
         bool, typer.Option("--list", help="name every target and how far it is, and stop")
     ] = False,
@@ -67,25 +80,44 @@ def reproduce(
 ) -> None:
     """Reproduce tables and figures of the paper, and set its numbers beside ours.
 
-    The beginning of a name stands for all below it. Trains what is missing, at one of four scales:
-    paper (its own protocol), medium (ResNet-18, 100 epochs), quick (some minutes on a GPU) and
-    stand-in (the embedded digits, without a GPU; quick becomes that where there is none). Stopped
-    and started again, nothing is done twice.
+    The beginning of a name stands for all below it: what can run does, and the rest is named at
+    the end. Trains what is missing, at one of four scales: paper (its own protocol), medium
+    (ResNet-18, 100 epochs), quick (some minutes on a GPU) and stand-in (the embedded digits,
+    without a GPU; quick becomes that where there is none). Stopped and started again, nothing is
+    trained twice.
     """
     if importlib.util.find_spec("torch") is None:
         raise ExtraMissing("reproducing needs torch: pip install 'accord[train]'")
-    from accord.experiments.paper import SCALES, all_targets, find_targets
+    from accord.experiments.paper import all_targets, find_targets
+    from accord.experiments.paper.runs import Workshop
 
-    if scale is not None and scale not in SCALES:
-        raise ChoiceError(f"no scale is called {scale!r}. {suggest(scale, list(SCALES))}")
+    _check(scale, out, ray, gpus)
     chosen = find_targets(targets) if targets else list(all_targets().values())
     if listing:
         _list(chosen, scale, out, data, as_json=as_json)
     elif not targets:
         raise ChoiceError("name a target: accord reproduce table1/cifar10/sym/40, or --list them")
     else:
-        found = _reproduce(chosen, scale or "quick", out, data, repetitions, on_cpu, ray)
-        _print(found, as_json=as_json)
+        workshop = _with_ray(Workshop(out, data, on_cpu=on_cpu, say=_speaker()), ray, gpus)
+        _reproduce(
+            chosen,
+            workshop,
+            scale or "quick",
+            repetitions,
+            alone=chosen[0].name in targets,
+            as_json=as_json,
+        )
+
+
+def _check(scale: str | None, out: Path, ray: str | None, gpus: float | None) -> None:
+    from accord.experiments.paper import SCALES
+    from accord.experiments.paper.runs import check_folder
+
+    if scale is not None and scale not in SCALES:
+        raise ChoiceError(f"no scale is called {scale!r}. {suggest(scale, list(SCALES))}")
+    if gpus is not None and ray is None:
+        raise ChoiceError("--gpus shares out a cluster: give --ray too")
+    check_folder(out)
 
 
 def _list(
@@ -132,40 +164,118 @@ def _listed(items: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+class _Bars:
+    """A progress bar while networks train, and none while a result is printed."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+
+    def begin(self, what: str) -> None:
+        """Start the next run."""
+        self._open().begin(what)
+
+    def moment(
+        self, network: int, networks: int, progress: float, epochs: int, loss: float
+    ) -> None:
+        """Show that one network has reached a moment of its training."""
+        self._open().moment(network, networks, progress, epochs, loss)
+
+    def close(self) -> None:
+        """Take the bar away until more is trained."""
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+            self._bar = None
+
+    def _open(self) -> Bar:
+        if self._bar is None:
+            self._bar = Bar("training").__enter__()
+        return self._bar
+
+
 def _reproduce(
     targets: "list[Target]",
+    workshop: "Workshop",
     scale: str,
-    out: Path,
-    data: Path,
     repetitions: int | None,
-    on_cpu: bool,
-    ray: str | None,
-) -> "list[Result]":
-    from accord.experiments.paper import all_targets, load_results, reproduce, write_summary
-    from accord.experiments.paper.results import SCALES_KEPT
-    from accord.experiments.paper.runs import Workshop
+    *,
+    alone: bool,
+    as_json: bool,
+) -> None:
+    from accord.experiments.paper import Obstacle, reproduce_all
 
-    with Bar("training") as bar:
-        workshop = Workshop(
-            out, data, _trainer(ray), progress=bar.moment, starting=bar.begin, on_cpu=on_cpu
+    bars = _Bars()
+    workshop = replace(workshop, progress=bars.moment, starting=bars.begin)
+    _tell_of_figures(targets, workshop, repetitions)
+    found: list[Result] = []
+    obstacles: list[Obstacle] = []
+    try:
+        for one in reproduce_all(targets, workshop, scale=scale, repetitions=repetitions):
+            bars.close()
+            if isinstance(one, Obstacle):
+                obstacles.append(one)
+            else:
+                _print(one, first=not found, as_json=as_json)
+                found.append(one)
+    finally:
+        bars.close()
+    if alone and len(targets) == 1 and obstacles:
+        raise obstacles[0].error
+    if as_json:
+        typer.echo(json.dumps(_as_json(found, obstacles)))
+    if obstacles:
+        _tell_obstacles(obstacles, len(targets))
+        raise typer.Exit(1)
+
+
+def _tell_of_figures(
+    targets: "list[Target]", workshop: "Workshop", repetitions: int | None
+) -> None:
+    figures = [target.name for target in targets if target.figure is not None]
+    if repetitions is not None and repetitions > 1 and figures:
+        more = f" and {len(figures) - 1} more" if len(figures) > 1 else ""
+        workshop.tell(
+            f"{figures[0]}{more}: a figure shows one run; --repetitions {repetitions} is for tables"
         )
-        found = [
-            reproduce(target, workshop, scale=scale, repetitions=repetitions) for target in targets
-        ]
-    write_summary(load_results(out, all_targets().values(), SCALES_KEPT), out)
-    return found
 
 
-def _trainer(ray: str | None) -> "Trainer":
-    from accord.experiments.paper.runs import train_here, train_with_ray
-
-    return train_here if ray is None else train_with_ray(ray)
-
-
-def _print(found: "list[Result]", *, as_json: bool) -> None:
+def _print(result: "Result", *, first: bool, as_json: bool) -> None:
     from accord.experiments.paper import result_text
 
-    if as_json:
-        typer.echo(json.dumps({"results": [result.as_json() for result in found]}))
-    else:
-        typer.echo("\n\n".join(result_text(result) for result in found))
+    if not as_json:
+        typer.echo(("" if first else "\n") + result_text(result))
+
+
+def _as_json(found: "list[Result]", obstacles: "list[Obstacle]") -> dict[str, Any]:
+    failed = [{"target": one.target.name, "why": str(one.error)} for one in obstacles]
+    return {"results": [result.as_json() for result in found], "failed": failed}
+
+
+def _tell_obstacles(obstacles: "list[Obstacle]", targets: int) -> None:
+    lines = [f"accord: {len(obstacles)} of {targets} targets could not be reproduced:"]
+    before = None
+    for one in obstacles:
+        why = str(one.error)
+        lines.append(f"  {one.target.name}: {'the same' if why == before else why}")
+        before = why
+    typer.echo("\n".join(lines), err=True)
+
+
+def _speaker() -> Callable[[str], None]:
+    """Return what says a line on standard error, each once."""
+    said: set[str] = set()
+
+    def say(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            typer.echo(f"accord: {text}", err=True)
+
+    return say
+
+
+def _with_ray(workshop: "Workshop", ray: str | None, gpus: float | None) -> "Workshop":
+    from accord.experiments.paper import runs
+
+    if ray is None:
+        return workshop
+    machine = None if ray == HERE else f"a Ray cluster at {ray}"
+    return replace(workshop, train=runs.train_with_ray(ray, gpus=gpus), machine=machine)

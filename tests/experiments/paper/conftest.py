@@ -1,8 +1,9 @@
 import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
+from accord.experiments.comparison.runs import train_here
 from accord.experiments.paper.protocols import protocols
-from accord.experiments.paper.runs import Workshop, train_here
+from accord.experiments.paper.runs import Workshop
 
 SMALL = {
     "networks": 3,

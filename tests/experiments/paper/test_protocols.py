@@ -121,14 +121,46 @@ def test_paths_lead_into_the_folder_of_the_data(tmp_path):
     assert there == f"transformers:{tmp_path / 'all-MiniLM-L6-v2'}"
 
 
+CLOTHING = ("noisy_train_key_list", "noisy_label_kv", "clean_test_key_list", "clean_label_kv")
+
+
 def test_missing_data_are_named_with_where_they_come_from(tmp_path):
     cell = Cell("clothing1m", "native", 38)
     spec = build_spec(cell, "paper")
     with pytest.raises(SourceError, match=r"clothing1m: Clothing1M is not there\. It comes from"):
         check_data(cell, spec, tmp_path)
     (tmp_path / "clothing1m").mkdir()
+    with pytest.raises(
+        SourceError, match=r"noisy_train_key_list\.txt: this part of Clothing1M is not there\. It"
+    ):
+        check_data(cell, spec, tmp_path)
+    for name in CLOTHING:
+        (tmp_path / "clothing1m" / f"{name}.txt").touch()
     assert missing_data(spec, tmp_path) == "resnet50-imagenet.safetensors"
     with pytest.raises(SourceError, match=r"resnet50-imagenet.*starts from these weights"):
         check_data(cell, spec, tmp_path)
     (tmp_path / "resnet50-imagenet.safetensors").touch()
     check_data(cell, spec, tmp_path)
+
+
+def test_a_class_list_is_a_part_of_the_data(tmp_path):
+    for part in ("train/n01", "val/n01"):
+        (tmp_path / "imagenet" / part).mkdir(parents=True)
+    spec = build_spec(Cell("imagenet100", "sym", 20), "quick")
+    assert missing_data(spec, tmp_path) == "imagenet/imagenet_100.txt"
+
+
+def test_texts_need_the_network_that_reads_them(tmp_path):
+    cell = Cell("qnli", "sym", 20)
+    quick, paper = build_spec(cell, "quick"), build_spec(cell, "paper")
+    (tmp_path / "glue/QNLI").mkdir(parents=True)
+    assert missing_data(quick, tmp_path) == "glue/QNLI/train.tsv"
+    for name in ("train", "dev"):
+        (tmp_path / "glue/QNLI" / f"{name}.tsv").touch()
+    assert missing_data(paper, tmp_path) is None  # transformers knows where bert-base-cased is
+    (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    assert missing_data(quick, tmp_path) == "all-MiniLM-L6-v2"
+    with pytest.raises(SourceError, match=r"all-MiniLM-L6-v2: .* starts from these weights"):
+        check_data(cell, quick, tmp_path)
+    (tmp_path / "all-MiniLM-L6-v2/config.json").touch()
+    assert missing_data(quick, tmp_path) is None

@@ -3,12 +3,22 @@
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import accord
-from accord.errors import ChoiceError, PredictionError, SourceError, SpecError, TrainingError
+from accord.errors import (
+    ChoiceError,
+    ClusterError,
+    PredictionError,
+    RecordBusy,
+    SourceError,
+    SpecError,
+    TrainingError,
+)
+from accord.experiments.comparison.runs import train_here
 from accord.experiments.paper import (
     SCALES,
     Cell,
@@ -21,15 +31,15 @@ from accord.experiments.paper import (
     status_of,
     write_summary,
 )
+from accord.experiments.paper.effort import effort_of
 from accord.experiments.paper.protocols import protocols
 from accord.experiments.paper.results import SCALES_KEPT, load_result, row_of, save_result
 from accord.experiments.paper.runs import (
-    effort_of,
+    check_folder,
     moments_left,
     run_folder,
     run_name,
     settle_scale,
-    train_here,
     train_with_ray,
 )
 from accord.store.pack import pack_record
@@ -59,7 +69,8 @@ def test_the_rows_are_the_records_scores_beside_the_papers(workshop, trainer):
     assert result.rows["dawid-skene"].paper is None
     assert result.runs == {"noisy": [name]}
     assert result.seconds > 0
-    assert "cores" in result.machine
+    assert "core, " in result.machine  # tests have one
+    assert result.version == accord.__version__
 
 
 def test_nothing_is_done_twice(workshop, trainer):
@@ -285,6 +296,11 @@ def test_status_goes_from_missing_data_to_done(workshop):
     assert missing.word == "data missing"
     assert "cifar-10-batches-bin; it comes from https://www.cs.toronto.edu" in missing.note
     (workshop.data / "cifar-10-batches-bin").mkdir(parents=True)
+    partly = status("quick")  # an empty folder is not enough
+    assert partly.word == "data missing"
+    assert "data_batch_1.bin; it comes from https://www.cs.toronto.edu" in partly.note
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        (workshop.data / "cifar-10-batches-bin" / f"{name}.bin").touch()
     assert status("quick").word == status("stand-in").word == "not run"
     run(CELL, workshop)
     assert status("stand-in").word == "done"
@@ -344,20 +360,298 @@ def test_ray_trains_in_the_place_of_this_process(monkeypatch, tmp_path):
 
     monkeypatch.setattr("accord.experiments.remote.train_remotely", train)
     spec = build_spec(CELL.cells["noisy"], "stand-in")
-    assert not train_with_ray("10.0.0.1:6379")(spec, tmp_path / "run", None).failed
-    assert asked["address"] == "10.0.0.1:6379"
+    assert not train_with_ray("10.0.0.1:6379", gpus=0.5)(spec, tmp_path / "run", None).failed
+    assert (asked["address"], asked["gpus"]) == ("10.0.0.1:6379", 0.5)
     assert 'kind = "digits"' in asked["source"]
 
 
-def test_a_rival_that_failed_in_one_repetition_is_left_out(workshop, monkeypatch):
+TABLE2 = all_targets()["table2/cifar10/sym/40"]
+
+
+def fail_npc(monkeypatch, *, at):
+    """Let NPC fail at one network, counted over all repetitions."""
     tried = []
 
     def predict(*_, **__):
         tried.append(1)
-        if len(tried) > 3:  # the first repetition's three networks pass
+        if len(tried) == at:
             raise PredictionError("the network predicts class 3 for all samples")
         return np.eye(10)[np.zeros(719, int)]
 
     monkeypatch.setattr("accord.rivals.npc.predict_npc", predict)
-    rows = run(all_targets()["table2/cifar10/sym/40"], workshop, repetitions=2).rows
-    assert rows.keys() == {"rog", "consensus", "max-agreement"}
+
+
+def test_a_rival_that_failed_is_named_with_the_reason(workshop, monkeypatch):
+    fail_npc(monkeypatch, at=1)
+    result = run(TABLE2, workshop)
+    assert result.rows.keys() == {"rog", "consensus", "max-agreement"}
+    assert result.failed == {"npc": "the network predicts class 3 for all samples"}
+    text = (workshop.out / TABLE2.name / "stand-in.md").read_text("utf-8")
+    assert text.endswith("|\n\nnot measured: npc: the network predicts class 3 for all samples\n")
+    assert load_result(workshop.out, TABLE2.name, "stand-in") == result
+
+
+def test_a_rival_that_failed_in_one_repetition_is_named_with_it(workshop, monkeypatch):
+    fail_npc(monkeypatch, at=4)  # the first of the second repetition's three networks
+    result = run(TABLE2, workshop, repetitions=3)
+    assert result.rows.keys() == {"rog", "consensus", "max-agreement"}
+    assert result.failed["npc"].startswith("repetition 1: the network predicts class 3")
+
+
+def test_table_2_is_measured_once_and_needs_its_data_for_that(workshop, monkeypatch):
+    first = run(TABLE2, workshop)
+
+    def missing(*_):
+        raise SourceError("the data are not there")
+
+    monkeypatch.setattr("accord.experiments.paper.runner.check_data", missing)
+    assert run(TABLE2, workshop) == first
+    (workshop.out / TABLE2.name / "stand-in.json").unlink()
+    with pytest.raises(SourceError, match="the data are not there"):
+        run(TABLE2, workshop)
+
+
+def test_table_2_asks_for_runs_of_its_own(workshop, monkeypatch):
+    """Table 1's record of the same cell is not what its methods need."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setitem(protocols()["scale"]["medium"], "train", SMALL)
+    table1 = run(CELL, workshop)
+    (name,) = table1.runs["noisy"]
+    medium = run_folder(workshop.out, build_spec(CELL.cells["noisy"], "medium"))
+    (workshop.out / "runs" / name).rename(medium)
+    with pytest.raises(ChoiceError, match="medium wants a GPU, and there is none"):
+        reproduce(TABLE2, workshop, scale="medium")
+    assert status_of(TABLE2, "medium", out=workshop.out, data=workshop.data).word == "data missing"
+    assert status_of(CELL, "medium", out=workshop.out, data=workshop.data).word == "partly"
+
+
+def test_table_2_has_an_effort_and_a_status_of_its_own(workshop):
+    table1 = run(CELL, workshop)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    def status():
+        return status_of(TABLE2, "stand-in", out=workshop.out, data=workshop.data).word
+
+    assert status() == "not run"
+    with pytest.raises(KeyboardInterrupt):
+        run(TABLE2, replace(workshop, progress=stop))
+    assert status() == "partly"
+    (folder,) = (workshop.out / "runs" / table1.runs["noisy"][0]).glob("shared-*")
+    before = effort_of(folder)["seconds"]
+    result = run(TABLE2, replace(workshop, machine="a Ray cluster at 10.0.0.1:6379"))
+    assert status() == "done"
+    assert result.seconds == effort_of(folder)["seconds"] > before > 0
+    assert result.seconds != table1.seconds
+    assert result.machine.endswith(", then a Ray cluster at 10.0.0.1:6379")
+
+
+def test_table_2_is_trained_as_the_rest_is(workshop, trainer):
+    run(TABLE2, workshop)
+    (name,) = trainer.trained
+    assert name.startswith("shared-")
+
+
+def edit(path, old, new):
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_what_was_kept_is_measured_again_where_the_records_are(workshop, trainer):
+    said = []
+    first = run(CELL, workshop)
+    path = workshop.out / CELL.name / "stand-in.json"
+    edit(path, f'"ours": {first.rows["majority"].ours}', '"ours": 99.9')
+    edit(path, f'"version": "{accord.__version__}"', '"version": "0.0.1"')
+    assert run(CELL, replace(workshop, say=said.append)) == first
+    assert load_result(workshop.out, CELL.name, "stand-in") == first
+    (text,) = said
+    assert "stand-in.json: what Accord 0.0.1 kept there is not what the records say" in text
+    assert len(trainer.trained) == 1
+
+
+def test_what_is_confirmed_is_left_as_it_was(workshop):
+    said = []
+    run(CELL, workshop)
+    path = workshop.out / CELL.name / "stand-in.json"
+    edit(path, f'"version": "{accord.__version__}"', '"version": "0.0.1"')
+    before = path.stat()
+    again = run(CELL, replace(workshop, say=said.append))
+    assert (again.version, said) == ("0.0.1", [])
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+def test_more_repetitions_than_asked_for_are_measured_again_too(workshop):
+    first = run(CELL, workshop, repetitions=2)
+    path = workshop.out / CELL.name / "stand-in.json"
+    edit(path, f'"ours": {first.rows["majority"].ours}', '"ours": 99.9')
+    assert run(CELL, workshop, repetitions=1) == first
+
+
+def test_effort_that_was_kept_outlives_its_file(workshop, trainer):
+    first = run(CELL, workshop)
+    (workshop.out / "runs" / trainer.trained[0] / "effort.json").unlink()
+    edit(workshop.out / CELL.name / "stand-in.json", f"{first.rows['majority'].ours}", "99.9")
+    assert run(CELL, workshop) == first
+
+
+def test_a_result_is_enough_without_a_gpu(workshop, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setitem(protocols()["scale"]["medium"], "train", SMALL)
+    result = replace(run(CELL, workshop), scale="medium")
+    names = {"noisy": [run_name(build_spec(CELL.cells["noisy"], "medium"))]}
+    save_result(replace(result, runs=names), workshop.out)
+    assert reproduce(CELL, workshop, scale="medium").rows == result.rows
+    with pytest.raises(ChoiceError, match="wants a GPU"):
+        reproduce(CELL, workshop, scale="medium", repetitions=2)
+
+
+def test_a_figure_is_drawn_from_its_numbers_where_its_runs_are_gone(workshop, trainer):
+    target = all_targets()["figure2/cifar10/asym/20"]
+    run(target, workshop)
+    shutil.rmtree(workshop.out / "runs")
+    (workshop.out / target.name / "stand-in.svg").unlink()
+    run(target, workshop)
+    assert (workshop.out / target.name / "stand-in.svg").exists()
+    assert len(trainer.trained) == 1
+
+
+def test_a_figure_that_differs_is_drawn_again(workshop):
+    target = all_targets()["figure2/cifar10/asym/20"]
+    first = run(target, workshop)
+    path = workshop.out / target.name / "stand-in"
+    (count, *_) = first.numbers["panels"][0]["wrong_predictions"]
+    edit(path.with_suffix(".json"), f"    {count},", f"    {count + 1},")
+    path.with_suffix(".svg").write_text("old", "utf-8")
+    assert run(target, workshop).numbers == first.numbers
+    assert path.with_suffix(".svg").read_text("utf-8") != "old"
+    path.with_suffix(".svg").write_text("old", "utf-8")
+    run(target, workshop)
+    assert path.with_suffix(".svg").read_text("utf-8") == "old"  # nothing has changed
+
+
+def test_figure_1_keeps_its_picture_where_the_data_are_not_at_hand(workshop):
+    target = all_targets()["figure1"]
+    first = run(target, workshop)
+    (panel,) = first.numbers["panels"]
+    assert panel["picture"] is not None
+    kept = replace(
+        first, numbers={**first.numbers, "panels": [{**panel, "picture": [[[1, 2, 3]]]}]}
+    )
+    save_result(kept, workshop.out)
+
+    def no_data(*_):
+        return "digits"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("accord.experiments.paper.panels.missing_data", no_data)
+        assert run(target, workshop).numbers["panels"][0]["picture"] == [[[1, 2, 3]]]
+        other = {**panel, "sample": panel["sample"] + 1}  # of which the picture tells nothing
+        save_result(replace(first, numbers={**first.numbers, "panels": [other]}), workshop.out)
+        assert run(target, workshop).numbers["panels"][0]["picture"] is None
+    assert run(target, workshop).numbers == first.numbers
+
+
+def test_a_figure_says_that_it_shows_one_run(workshop):
+    target = all_targets()["figure2/cifar10/asym/20"]
+    result = run(target, workshop, repetitions=3)
+    assert result.repetitions == 1
+    assert "scale stand-in, 1 repetition (a figure shows one run)," in result_text(result)
+    assert "one run" not in result_text(run(CELL, workshop))
+
+
+def test_what_trains_no_network_is_thought_once_and_tells_what_it_found(workshop, monkeypatch):
+    target = all_targets()["figure9"]
+    first = reproduce(target, workshop)
+    path = workshop.out / "figure9/thought.md"
+    told = path.read_text("utf-8")
+    assert "wrong in % of the plane: the networks 2.3, 5.2, 2.0; their majority 1.8" in told
+    assert first.version == accord.__version__
+
+    def again():
+        raise AssertionError("thought twice")
+
+    monkeypatch.setattr("accord.experiments.paper.thoughts.THOUGHTS", {"toy": again})
+    path.write_text("what an earlier Accord said", "utf-8")
+    assert reproduce(target, workshop) == first
+    assert path.read_text("utf-8") == told
+    (workshop.out / "figure9/thought.png").unlink()
+    with pytest.raises(AssertionError, match="thought twice"):
+        reproduce(target, workshop)
+
+
+@pytest.mark.parametrize("text", ["", '{"format": 1, "rows": {}}'])
+def test_a_damaged_result_is_part_of_the_work(text, workshop):
+    path = workshop.out / "theory/thought.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, "utf-8")
+    status = status_of(all_targets()["theory"], "quick", out=workshop.out, data=workshop.data)
+    assert status.word == "partly"
+    assert "thought.json: not a result that can be read" in status.note
+
+
+def test_a_thought_without_its_numbers_is_no_result(workshop):
+    target = all_targets()["figure9"]
+    reproduce(target, workshop)
+    edit(workshop.out / "figure9/thought.json", '"majority"', '"mayority"')
+    with pytest.raises(SourceError, match=r"thought\.json: not a result that can be read"):
+        reproduce(target, workshop)
+
+
+def test_numbers_of_networks_are_not_accuracies(workshop):
+    result = run(all_targets()["table4/cifar10/sym/40"], workshop)
+    ours = int(result.rows["max-agreement-networks"].ours)
+    assert f"{ours} networks |" in result_text(result)
+    mean = replace(result, rows={"majority-networks": row_of([7.0, 8.0, 8.0])})
+    assert "7.67 networks |" in result_text(mean)
+
+
+def test_what_cannot_begin_leaves_nothing(workshop):
+    def refuse(spec, out, progress):
+        raise ClusterError("10.0.0.1:6379: no cluster answers there")
+
+    with pytest.raises(ClusterError):
+        run(CELL, replace(workshop, train=refuse))
+    assert not workshop.out.exists()
+
+
+def test_a_second_process_does_not_touch_the_first_ones_effort(workshop):
+    run(CELL, workshop)
+    folder = run_folder(workshop.out, build_spec(CELL.cells["noisy"], "stand-in"))
+    before = effort_of(folder)
+    (workshop.out / CELL.name / "stand-in.json").unlink()
+    shutil.rmtree(folder / "test")
+
+    def refuse(spec, out, progress):
+        raise RecordBusy("another recorder holds this network")
+
+    with pytest.raises(RecordBusy):
+        run(CELL, replace(workshop, train=refuse))
+    assert effort_of(folder) == before
+
+
+def test_a_cluster_is_named_in_the_place_of_this_machine(workshop):
+    result = run(CELL, replace(workshop, machine="a Ray cluster at 10.0.0.1:6379"))
+    assert result.machine == "a Ray cluster at 10.0.0.1:6379"
+
+
+def test_a_damaged_effort_stops_before_training(workshop, trainer):
+    folder = run_folder(workshop.out, build_spec(CELL.cells["noisy"], "stand-in"))
+    folder.mkdir(parents=True)
+    (folder / "effort.json").touch()
+    with pytest.raises(SourceError, match=r"effort\.json: does not say who trained"):
+        run(CELL, workshop)
+    assert trainer.trained == []
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x", "gs://bucket", "memory://x", "file:///tmp/x"])
+def test_a_url_is_no_folder(url):
+    with pytest.raises(ChoiceError, match=r"a folder on this machine; records alone can lie in an"):
+        check_folder(Path(url))
+
+
+@pytest.mark.parametrize("path", ["runs/paper", "/shared/a:b/c", "C:/paper", "a:"])
+def test_folders_with_odd_names_are_folders(path):
+    check_folder(Path(path))

@@ -85,3 +85,19 @@ def test_the_beginning_of_a_name_stands_for_all_below_it():
 def test_a_wrong_name_is_refused_with_the_nearest():
     with pytest.raises(ChoiceError, match=r"'table1/cifar10/sym/41'.*'table1/cifar10/sym/40'\?"):
         find_targets(["table1/cifar10/sym/41"])
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("tabel1", "table1"), ("figure11", "figure1"), ("table1/cifar1", "table1/cifar10")],
+)
+def test_a_misspelt_group_is_offered_the_nearest(name, near):
+    with pytest.raises(ChoiceError, match=rf"'{name}'\. Did you mean '{near}'\?"):
+        find_targets([name])
+
+
+def test_a_name_that_is_near_to_nothing_is_offered_the_largest_groups():
+    words = r"There are: table1, table2, .*, figure9, theory, setup, ours$"
+    with pytest.raises(ChoiceError, match=words) as caught:
+        find_targets(["xyz"])
+    assert "/" not in str(caught.value)

@@ -1,5 +1,6 @@
 """Every table and figure of the paper by name: how it is trained, measured and set beside ours."""
 
+from accord.experiments.paper.groups import Obstacle, reproduce_all
 from accord.experiments.paper.protocols import SCALES, Cell, build_spec
 from accord.experiments.paper.results import Result, Row, load_results, result_text, write_summary
 from accord.experiments.paper.runner import reproduce
@@ -9,6 +10,7 @@ from accord.experiments.paper.targets import Target, all_targets, find_targets
 __all__ = [
     "SCALES",
     "Cell",
+    "Obstacle",
     "Result",
     "Row",
     "Target",
@@ -17,6 +19,7 @@ __all__ = [
     "find_targets",
     "load_results",
     "reproduce",
+    "reproduce_all",
     "result_text",
     "status_of",
     "write_summary",

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from accord.errors import ChoiceError, SourceError
+from accord.experiments.paper.needs import missing_file
 from accord.training.spec import Spec
 
 NOISES: Final = {"sym": "symmetric", "asym": "asymmetric", "native": "none", "clean": "none"}
+ON_THE_HUB: Final = ("bert-base-cased",)  # transformers itself knows where its files are
 IN_WORDS: Final = {
     "sym": "{} % symmetric noise",
     "asym": "{} % asymmetric noise",
@@ -165,19 +167,42 @@ def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
     missing = missing_data(spec, folder)
     if missing is None:
         return
-    if missing == spec.data.path:
-        source = sources()[cell.data]
+    if missing in _weights_of(spec):
         raise SourceError(
-            f"{folder / missing}: {source.name} is not there. It comes from {source.comes_from}. "
-            "Put it there, or name another folder with --data."
+            f"{folder / missing}: {cell.says} starts from these weights, and they are not there. "
+            "Put them there, or name another folder with --data."
         )
+    source = sources()[cell.data]
+    part = "" if missing == spec.data.path else "this part of "
     raise SourceError(
-        f"{folder / missing}: {cell.says} starts from these weights, and they are not there. "
-        "Put them there, or name another folder with --data."
+        f"{folder / missing}: {part}{source.name} is not there. It comes from "
+        f"{source.comes_from}. Put it there, or name another folder with --data."
     )
 
 
 def missing_data(spec: Spec, folder: Path) -> str | None:
-    """Return what of a spec's data and weights is not in the folder, or None."""
-    needed = [one for one in (spec.data.path, spec.train.pretrained) if one is not None]
-    return next((one for one in needed if not (folder / one).exists()), None)
+    """Return what of a spec's data and weights is not in the folder, or None.
+
+    Looks at the names of the files that a reader needs, and does not read them.
+    """
+    path = spec.data.path
+    if path is not None:
+        if not (folder / path).exists():
+            return path
+        absent = missing_file(spec.data.kind, folder / path, spec.data.options)
+        if absent is not None:
+            return f"{path}/{absent}"
+    return next((one for one in _weights_of(spec) if not _has_weights(folder / one)), None)
+
+
+def _weights_of(spec: Spec) -> list[str]:
+    """Return the files and folders of weights that a spec starts from, inside the data's folder."""
+    pretrained = [] if spec.train.pretrained is None else [spec.train.pretrained]
+    name = spec.train.network.removeprefix("transformers:")
+    if name == spec.train.network or name in ON_THE_HUB:
+        return pretrained
+    return [*pretrained, name]
+
+
+def _has_weights(path: Path) -> bool:
+    return path.is_file() or (path / "config.json").exists()

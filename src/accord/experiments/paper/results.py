@@ -2,12 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from accord.errors import SourceError
+from accord.errors import AccordError, SourceError
+from accord.experiments.paper.findings import finding_of
 from accord.experiments.paper.protocols import SCALES
 from accord.experiments.paper.targets import Target
 from accord.store.places import Folder
@@ -17,11 +18,13 @@ SUMMARY: Final = "results.md"
 THOUGHT: Final = "thought"  # the scale of what trains no network
 STAND_IN: Final = "stand-in"
 SCALES_KEPT: Final = (*SCALES, THOUGHT)
+PICTURES: Final = (".svg", ".png")
+COUNT: Final = "-networks"  # the end of a row's name that holds a number of networks
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a table: accuracies in percent."""
+    """One row of a table: accuracies in percent, or numbers of networks."""
 
     ours: float
     standard_error: float | None  # of ours over repetitions; None for one
@@ -48,6 +51,8 @@ class Result:
     runs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # role -> runs, by repetition
     machine: str | None = None  # that trained
     seconds: float | None = None  # of training, all runs together
+    failed: Mapping[str, str] = field(default_factory=dict)  # row -> why it was not measured
+    version: str | None = None  # of Accord, that measured
 
     @property
     def comparable(self) -> bool:
@@ -62,6 +67,8 @@ class Result:
             if self.comparable and row.difference is not None:
                 rows[name]["difference"] = row.difference
         facts = {key: value for key, value in vars(self).items() if value is not None}
+        if not self.failed:
+            del facts["failed"]
         return {"format": FORMAT, **facts, "rows": rows, "runs": dict(self.runs)}
 
 
@@ -84,12 +91,24 @@ def result_path(out: Path, target: str, scale: str) -> Path:
     return out / target / scale
 
 
+def is_drawn(out: Path, target: str, scale: str) -> bool:
+    """Tell whether a target's pictures are there."""
+    path = result_path(out, target, scale)
+    return all(path.with_suffix(ending).exists() for ending in PICTURES)
+
+
 def save_result(result: Result, out: Path) -> None:
-    """Keep a result as JSON and as a table in Markdown."""
+    """Keep a result as JSON and as a table in Markdown; what is there already is not touched."""
     path = result_path(out, result.target, result.scale)
     place = Folder(path.parent)
-    place.put(f"{path.name}.json", json.dumps(result.as_json(), indent=1).encode() + b"\n")
-    place.put(f"{path.name}.md", (result_text(result) + "\n").encode())
+    _put(place, f"{path.name}.json", json.dumps(result.as_json(), indent=1))
+    _put(place, f"{path.name}.md", result_text(result))
+
+
+def _put(place: Folder, name: str, text: str) -> None:
+    data = f"{text}\n".encode()
+    if place.get(name) != data:
+        place.put(name, data)
 
 
 def load_result(out: Path, target: str, scale: str) -> Result | None:
@@ -108,7 +127,9 @@ def load_result(out: Path, target: str, scale: str) -> Result | None:
             for row in facts["rows"].values():
                 row.pop("difference", None)
             rows = {name: _row(row) for name, row in facts.pop("rows").items()}
-            return Result(**facts, rows=rows)
+            result = Result(**facts, rows=rows)
+            result_text(result)  # what cannot be told is no result
+            return result
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(
             f"{path}: not a result that can be read ({error}). Remove it, or give another --out."
@@ -124,31 +145,60 @@ def _row(facts: dict[str, Any]) -> Row:
     return Row(standard_error=error, values=tuple(facts.pop("values")), **facts)
 
 
-def load_results(out: Path, targets: Iterable[Target], scales: Iterable[str]) -> list[Result]:
-    """Return all results that were kept, target by target."""
+def load_results(
+    out: Path,
+    targets: Iterable[Target],
+    scales: Iterable[str],
+    *,
+    say: Callable[[str], None] | None = None,
+) -> list[Result]:
+    """Return all results that were kept, target by target.
+
+    A file that is no result is left out, and `say` is told.
+    """
     names = list(scales)
-    found = (load_result(out, target.name, scale) for target in targets for scale in names)
-    return [result for result in found if result is not None]
+    results = []
+    for target in targets:
+        for scale in names:
+            try:
+                found = load_result(out, target.name, scale)
+            except AccordError as error:
+                if say is not None:
+                    say(str(error))
+                continue
+            if found is not None:
+                results.append(found)
+    return results
 
 
 def result_text(result: Result) -> str:
     """Return a table in Markdown, under a line that says what it is."""
-    count = result.repetitions
-    head = [
-        f"{result.target}: {result.says}",
-        f"scale {result.scale}, {count} repetition{'s' if count != 1 else ''}{_effort(result)}",
-    ]
+    head = [f"{result.target}: {result.says}", _about(result)]
     if not result.comparable:
         head.append("digits stand in for the paper's data: compare the order of the rows alone")
-    if not result.rows:
-        return "\n".join(head)
-    head.append("")
+    if result.scale == THOUGHT:
+        head += finding_of(result.target, result.numbers or {})
+    parts = [head, _table(result)] if result.rows else [head]
+    if result.failed:
+        parts.append([f"not measured: {row}: {why}" for row, why in result.failed.items()])
+    return "\n\n".join("\n".join(lines) for lines in parts)
+
+
+def _about(result: Result) -> str:
+    count = result.repetitions
+    about = f"scale {result.scale}, {count} repetition{'s' if count != 1 else ''}"
+    if result.numbers is not None and result.scale != THOUGHT:
+        about += " (a figure shows one run)"
+    return about + _effort(result)
+
+
+def _table(result: Result) -> list[str]:
     cells = [("", "paper", "ours", "difference")]
     cells += [_cells(name, row, result.comparable) for name, row in result.rows.items()]
     widths = [max(len(row[column]) for row in cells) for column in range(4)]
     lines = [_line(row, widths) for row in cells]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([*head, lines[0], rule, *lines[1:]])
+    return [lines[0], rule, *lines[1:]]
 
 
 def _effort(result: Result) -> str:
@@ -162,6 +212,8 @@ def _cells(name: str, row: Row, comparable: bool) -> tuple[str, str, str, str]:
     paper = "" if row.paper is None else _number(row.paper, row.paper_error, 1)
     known = comparable and row.difference is not None
     difference = f"{row.difference:+.1f}" if known else ""
+    if name.endswith(COUNT):
+        return name, paper, f"{row.ours:.3g} networks", difference
     return name, paper, _number(row.ours, row.standard_error, 2), difference
 
 
@@ -178,7 +230,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def write_summary(results: Sequence[Result], out: Path) -> None:
-    """Keep all results that have rows as one page in Markdown."""
+    """Keep all results that have rows as one page in Markdown, unless it is there already."""
     lines = ["# Reproduced", "", "Accuracies in percent, the paper's beside ours.", ""]
     lines += ["| target | scale | repetitions | row | paper | ours | difference |"]
     lines += ["|---|---|---|---|---|---|---|"]
@@ -188,4 +240,4 @@ def write_summary(results: Sequence[Result], out: Path) -> None:
                 _, paper, ours, difference = _cells(name, row, result.comparable)
                 about = f"{result.target} | {result.scale} | {result.repetitions}"
                 lines.append(f"| {about} | {name} | {paper} | {ours} | {difference} |")
-    Folder(out).put(SUMMARY, ("\n".join(lines) + "\n").encode())
+    _put(Folder(out), SUMMARY, "\n".join(lines))

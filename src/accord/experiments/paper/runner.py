@@ -1,51 +1,47 @@
 """Reproduce a target: find what is missing, train it, measure, and keep what came out."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
-from accord.analysis.theory import run_theory
-from accord.analysis.toy import run_toy
-from accord.api import Record
-from accord.data.readers import read_dataset
-from accord.errors import SpecError
+from accord._version import __version__
 from accord.experiments.comparison import compare
+from accord.experiments.paper.effort import effort_of
 from accord.experiments.paper.measures import measure
-from accord.experiments.paper.protocols import (
-    SCALES,
-    Cell,
-    build_spec,
-    check_data,
-    missing_data,
-    place_spec,
-    protocols,
-)
+from accord.experiments.paper.panels import draw_figure, measure_figure
+from accord.experiments.paper.protocols import Cell, check_data, place_spec
 from accord.experiments.paper.results import (
-    THOUGHT,
     Result,
     load_result,
     result_path,
     row_of,
     save_result,
 )
-from accord.experiments.paper.runs import (
-    Workshop,
-    effort_of,
-    moments_left,
-    records_of,
-    run_folder,
-    run_name,
-    settle_scale,
-)
+from accord.experiments.paper.runs import Workshop, records_of, settle_scale
 from accord.experiments.paper.targets import Target
-from accord.report.paper.material import Setting
-from accord.report.paper.numbers import figure_numbers
-from accord.training.spec import Spec
+from accord.experiments.paper.thoughts import THOUGHTS, think
+from accord.experiments.paper.trainings import (
+    Training,
+    check_same,
+    repetitions_of,
+    runs_of,
+    trainings_of,
+)
 
 POST_PROCESSING: Final = ("rog", "consensus", "npc", "max-agreement")
-PICTURES: Final = (".svg", ".png")
+NEAR: Final = 1e-6  # percent or shares: what two machines may make of the same votes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What reproducing a target comes to."""
+
+    scale: str  # the one that this machine can train
+    repetitions: int
+    trainings: Sequence[Training]
+    known: Result | None  # what was kept before
+    enough: bool  # what was kept has to do: its records are gone, or it takes networks
 
 
 def reproduce(
@@ -54,208 +50,153 @@ def reproduce(
     """Train what is missing of a target, measure it, and keep the result.
 
     Writes `OUT/TARGET/SCALE.json` and `.md`, for a figure also `.svg` and `.png`. Runs lie below
-    `OUT/runs` and are shared by all targets that train the same; started again, nothing is done
-    twice.
+    `OUT/runs` and are shared by all targets that train the same; started again, nothing is trained
+    twice. What was kept is measured again wherever the records are there, and replaced if it
+    differs; table 2, whose methods take the networks themselves, and what trains no network are
+    measured once.
 
     Args:
         target: what to reproduce.
         workshop: where, and by what means.
         scale: a key of `SCALES`; without a GPU, quick becomes a stand-in.
-        repetitions: how many, each with other seeds and other noise; by default the scale's.
+        repetitions: how many, each with other seeds and other noise; by default the scale's. A
+            figure shows one run.
 
     Raises:
         ChoiceError: the scale wants a GPU and there is none, or the target has no such scale.
-        SourceError: data are missing, or a file in `OUT` is not a result.
+        SourceError: data are missing, or a file in `OUT` is damaged.
         SpecError: `OUT` holds a result of this name that was trained otherwise.
         TrainingError: a network diverged.
         ExtraMissing: a figure is drawn with matplotlib, and it is not installed.
     """
     if target.kind in THOUGHTS:
-        return _think(target, workshop.out)
-    if not _is_trained(target, scale, _count(target, scale, repetitions), workshop.out):
-        scale = settle_scale(scale, on_cpu=workshop.on_cpu)
-    count = _count(target, scale, repetitions)
-    runs = runs_of(target, scale, count)
-    known = load_result(workshop.out, target.name, scale)
-    if known is not None:
-        check_same(known, runs, workshop.out)
-        if known.repetitions >= count and _drawn(target, workshop.out, scale):
-            return known
+        return think(target, workshop.out)
+    plan = plan_target(target, workshop, scale=scale, repetitions=repetitions)
+    if plan.known is not None and plan.enough:
+        found = plan.known
+    elif target.figure is not None:
+        rows, numbers = measure_figure(target, target.figure, plan.scale, workshop, plan.known)
+        measured = replace(_result(target, plan), rows=rows, numbers=numbers)
+        found = _settle(measured, plan, workshop)
+    else:
+        found = _settle(_tabulate(target, plan, workshop), plan, workshop)
+    save_result(found, workshop.out)
     if target.figure is not None:
-        return _figure(target, target.figure, scale, runs, workshop)
-    measured = [_measure(target, scale, seed, workshop) for seed in range(count)]
-    rows = {
-        row: row_of([one[row] for one in measured], target.published.get(row, ()))
-        for row in measured[0]
-        if all(row in one for one in measured)  # a rival may have failed in one
-    }
-    return _keep(Result(target.name, target.says, scale, count, rows, runs=runs), workshop.out)
+        draw_figure(found, workshop.out, again=found is not plan.known)
+    return found
 
 
-def runs_of(target: Target, scale: str, repetitions: int) -> dict[str, list[str]]:
-    """Return the names of the runs that a target needs at a scale, by role and repetition."""
-    return {
-        role: [run_name(build_spec(cell, scale, seed=seed)) for seed in range(repetitions)]
-        for role, cell in cells_at(target, scale).items()
-    }
-
-
-def cells_at(target: Target, scale: str) -> dict[str, Cell]:
-    """Return what a target trains at a scale; a stand-in has fewer samples of each class."""
-    if target.figure == 8 and scale == "stand-in":
-        first = next(iter(target.cells.values()))
-        sizes = protocols()["figure8"]["stand-in"]
-        return {str(size): Cell(first.data, "clean", 0, per_class=size) for size in sizes}
-    return dict(target.cells)
-
-
-def check_same(known: Result, runs: Mapping[str, list[str]], out: Path) -> None:
-    """Refuse to take a result for another one of the same name.
+def plan_target(
+    target: Target, workshop: Workshop, *, scale: str = "quick", repetitions: int | None = None
+) -> Plan:
+    """Say what reproducing a target comes to; nothing is trained or written.
 
     Raises:
-        SpecError: it was trained otherwise.
+        ChoiceError, SourceError, SpecError: it cannot be reproduced, as of `reproduce`.
     """
-    for role, names in runs.items():
-        there = known.runs.get(role, [])
-        shared = min(len(there), len(names))
-        if list(there)[:shared] != names[:shared] or not shared:
-            path = result_path(out, known.target, known.scale).with_suffix(".json")
-            was = ", ".join(there) or "nothing"
-            raise SpecError(
-                f"{path}: holds a result of other runs, {was}; now it would be "
-                f"{', '.join(names)}. Another Accord wrote it, or the protocol has changed. "
-                "Remove it, or give another --out."
-            )
+    plan = _plan(target, workshop, scale, repetitions)
+    if not plan.enough and not all(one.finished for one in plan.trainings):
+        settled = settle_scale(scale, on_cpu=workshop.on_cpu)
+        if settled != scale:
+            plan = _plan(target, workshop, settled, repetitions)
+    for one in () if plan.enough else plan.trainings:
+        if target.kind == "post-processing" or not one.finished:
+            check_data(one.cell, one.asked, workshop.data)
+    return plan
 
 
-def _count(target: Target, scale: str, repetitions: int | None) -> int:
-    if target.kind == "figure":
-        return 1
-    return SCALES[scale].repetitions if repetitions is None else repetitions
+def _plan(target: Target, workshop: Workshop, scale: str, repetitions: int | None) -> Plan:
+    count = repetitions_of(target, scale, repetitions)
+    known = load_result(workshop.out, target.name, scale)
+    if known is not None:
+        check_same(known, runs_of(target, scale, count), workshop.out)
+    wanted = count if known is None else max(count, known.repetitions)
+    there = trainings_of(target, scale, wanted, out=workshop.out, data=workshop.data)
+    once = target.kind == "post-processing" or not all(one.finished for one in there)
+    enough = known is not None and known.repetitions >= count and once
+    return Plan(scale, wanted, there, known, enough)
 
 
-def _is_trained(target: Target, scale: str, count: int, out: Path) -> bool:
-    specs = [
-        build_spec(cell, scale, seed=seed)
-        for cell in cells_at(target, scale).values()
-        for seed in range(count)
-    ]
-    return not any(moments_left(spec, run_folder(out, spec)) for spec in specs)
-
-
-def _drawn(target: Target, out: Path, scale: str) -> bool:
-    path = result_path(out, target.name, scale)
-    return target.kind != "figure" or all(path.with_suffix(one).exists() for one in PICTURES)
-
-
-def _measure(target: Target, scale: str, seed: int, workshop: Workshop) -> dict[str, float]:
+def _tabulate(target: Target, plan: Plan, workshop: Workshop) -> Result:
+    """Measure every repetition; a row that is missing in one has a reason."""
     (cell,) = target.cells.values()
-    if target.kind == "post-processing":
-        return _post_process(cell, build_spec(cell, scale, seed=seed), workshop)
+    measured: list[dict[str, float]] = []
+    failed: dict[str, str] = {}
+    for seed, training in enumerate(plan.trainings):
+        if target.kind == "post-processing":
+            rows, failures = _post_process(training, workshop)
+            where = f"repetition {seed}: " if plan.repetitions > 1 else ""
+            failed = {row: f"{where}{why}" for row, why in failures.items()} | failed
+        else:
+            rows = _measure(target, cell, plan.scale, seed, workshop)
+        measured.append(rows)
+    rows_of_all = {
+        row: row_of([one[row] for one in measured], target.published.get(row, ()))
+        for row in measured[0]
+        if row not in failed
+    }
+    return replace(_result(target, plan), rows=rows_of_all, failed=failed)
+
+
+def _measure(
+    target: Target, cell: Cell, scale: str, seed: int, workshop: Workshop
+) -> dict[str, float]:
     records, specs = records_of({"noisy": cell}, scale, seed, workshop)
     members = specs["noisy"].train.batch_ensemble is not None
     return measure(target.kind, records["noisy"], batch_ensemble=members)
 
 
-def _post_process(cell: Cell, spec: Spec, workshop: Workshop) -> dict[str, float]:
+def _post_process(
+    training: Training, workshop: Workshop
+) -> tuple[dict[str, float], dict[str, str]]:
     """Measure the methods of table 2, which need networks and a validation split."""
-    check_data(cell, spec, workshop.data)
     found = compare(
-        place_spec(spec, workshop.data),
-        run_folder(workshop.out, spec),
+        place_spec(training.asked, workshop.data),
+        training.folder.parent,
         methods=POST_PROCESSING,
-        progress=workshop.progress,
+        train=workshop.train,
+        progress=workshop.stopwatch(training.folder).moment,
         starting=workshop.starting,
     )
-    return {one.method.name: 100 * one.accuracy for one in found.methods if one.outcomes}
+    rows = {one.method.name: 100 * one.accuracy for one in found.methods if one.outcomes}
+    return rows, {one.method.name: one.failures[0] for one in found.methods if one.failures}
 
 
-def _figure(
-    target: Target, number: int, scale: str, runs: Mapping[str, list[str]], workshop: Workshop
-) -> Result:
-    cells = cells_at(target, scale)
-    records, specs = records_of(cells, scale, 0, workshop)
-    if number == 8:
-        settings = [
-            Setting(target.says, record, samples_per_class=cells[role].per_class)
-            for role, record in records.items()
-        ]
-    else:
-        clean = records.get("clean")
-        pictures = _pictures(specs["noisy"], workshop.data) if number == 1 else None
-        settings = [Setting(target.says, records["noisy"], clean=clean, pictures=pictures)]
-    numbers = figure_numbers(number, settings)
-    rows = _rows_beside(records)
-    result = Result(target.name, target.says, scale, 1, rows, numbers, runs)
-    kept = _keep(result, workshop.out)
-    from accord.report.paper.figures import save_numbers
-
-    path = result_path(workshop.out, target.name, scale)
-    for ending in PICTURES:
-        save_numbers(numbers, path.with_suffix(ending))
-    return kept
+def _result(target: Target, plan: Plan) -> Result:
+    runs = runs_of(target, plan.scale, plan.repetitions)
+    about = (target.name, target.says, plan.scale, plan.repetitions)
+    return Result(*about, runs=runs, version=__version__)
 
 
-def _rows_beside(records: Mapping[str, Record]) -> dict[str, Any]:
-    """Score what a figure shows; the clean subset's rows bear that name."""
-    rows = {}
-    for role, record in records.items():
-        for score in record.score(["single", "majority", "max-agreement"]):
-            name = score.rule if role == "noisy" else f"{score.rule}, {role}"
-            rows[name] = row_of([100 * score.accuracy])
-    return rows
+def _settle(measured: Result, plan: Plan, workshop: Workshop) -> Result:
+    """Return what was kept if it says the same, else what was measured, with its effort."""
+    known = plan.known
+    if known is not None and known.repetitions == measured.repetitions:
+        if _says_the_same(known, measured):
+            return known
+        path = result_path(workshop.out, known.target, known.scale).with_suffix(".json")
+        by = "an earlier Accord" if known.version is None else f"Accord {known.version}"
+        workshop.tell(f"{path}: what {by} kept there is not what the records say; replaced")
+    efforts = [effort_of(one.folder) for one in plan.trainings]
+    costs = [one for one in efforts if one is not None]
+    if len(costs) < len(efforts):  # the run came without its effort
+        before = (None, None) if known is None else (known.machine, known.seconds)
+        return replace(measured, machine=before[0], seconds=before[1])
+    machines = "; ".join(dict.fromkeys(one["machine"] for one in costs))
+    return replace(measured, machine=machines, seconds=sum(one["seconds"] for one in costs))
 
 
-def _pictures(spec: Spec, data: Path) -> Any:
-    """Return the test images as (sample, row, column, channel), where they are at hand."""
-    if missing_data(spec, data) is not None:
-        return None
-    placed = place_spec(spec, data).data
-    dataset = read_dataset(placed.kind, placed.path, **placed.options)
-    inputs = dataset.test.inputs
-    if dataset.kind != "image" or not isinstance(inputs, np.ndarray):
-        return None
-    pictures = np.moveaxis(inputs, 1, -1)
-    return pictures[..., 0] if pictures.shape[-1] == 1 else pictures
+def _says_the_same(known: Result, measured: Result) -> bool:
+    told = [(one["rows"], one.get("numbers")) for one in (known.as_json(), measured.as_json())]
+    return _near(*told)
 
 
-def _keep(result: Result, out: Path) -> Result:
-    efforts = [effort_of(out / "runs" / name) for names in result.runs.values() for name in names]
-    known = [one for one in efforts if one]
-    if known and len(known) == len(efforts):
-        result = Result(
-            **{
-                **vars(result),
-                "machine": known[0]["machine"],
-                "seconds": sum(one["seconds"] for one in known),
-            }
-        )
-    save_result(result, out)
-    return result
-
-
-def _think(target: Target, out: Path) -> Result:
-    """Reproduce what trains no network: seconds on a CPU, always the same."""
-    numbers, save = THOUGHTS[target.kind]()
-    result = Result(target.name, target.says, THOUGHT, 1, numbers=numbers)
-    save_result(result, out)
-    for ending in PICTURES:
-        save(result_path(out, target.name, THOUGHT).with_suffix(ending))
-    return result
-
-
-def _theory() -> tuple[dict[str, Any], Callable[[Path], None]]:
-    from accord.report.theory_figures import save_theory
-
-    found = run_theory()
-    return found.as_json(), lambda path: save_theory(found, path)
-
-
-def _toy() -> tuple[dict[str, Any], Callable[[Path], None]]:
-    from accord.report.theory_figures import save_toy
-
-    found = run_toy()
-    return found.as_json(), lambda path: save_toy(found, path)
-
-
-THOUGHTS: Final = {"theory": _theory, "toy": _toy}
+def _near(one: Any, other: Any) -> bool:
+    """Compare what JSON can hold, numbers with a tolerance."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_near(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_near, one, other))
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=0, abs_tol=NEAR)
+    return bool(one == other)

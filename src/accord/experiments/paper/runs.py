@@ -1,17 +1,16 @@
 """The runs of targets: one folder each, shared by all targets that train the same."""
 
-import json
-import platform
-import time
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
 import torch
 
 from accord.api import Record, open_record
 from accord.errors import ChoiceError, TrainingError
+from accord.experiments.comparison.runs import Trainer, train_here
+from accord.experiments.paper.effort import Stopwatch, machine_name
 from accord.experiments.paper.protocols import (
     SCALES,
     Cell,
@@ -19,27 +18,25 @@ from accord.experiments.paper.protocols import (
     check_data,
     place_spec,
 )
-from accord.store.places import Folder
 from accord.training.plan import recorded_moments
-from accord.training.run import Progress, RunResult, train_run
+from accord.training.run import Progress, RunResult
 from accord.training.spec import RecordSpec, Spec, members_of
 from accord.training.spec_text import dump_spec
 
-Trainer = Callable[[Spec, Path, Progress | None], RunResult]
-EFFORT: Final = "effort.json"  # who trained a run, and how long
 
+def train_with_ray(address: str, *, gpus: float | None = None) -> Trainer:
+    """Return what trains over a Ray cluster, a task for each network.
 
-def train_here(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
-    """Train on this machine."""
-    return train_run(spec, out, source=dump_spec(spec), progress=progress)
-
-
-def train_with_ray(address: str) -> Trainer:
-    """Return what trains over a Ray cluster, a task for each network."""
+    Args:
+        address: as `train_remotely` takes it.
+        gpus: for each network; by default so that all train at once.
+    """
     from accord.experiments.remote import train_remotely
 
     def train(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
-        return train_remotely(spec, out, source=dump_spec(spec), address=address, progress=progress)
+        return train_remotely(
+            spec, out, source=dump_spec(spec), address=address, gpus=gpus, progress=progress
+        )
 
     return train
 
@@ -54,6 +51,35 @@ class Workshop:
     progress: Progress | None = None
     starting: Callable[[str], None] | None = None  # told a few words before each run
     on_cpu: bool = False  # train without a GPU what wants one
+    machine: str | None = None  # who trains, where it is not this machine
+    say: Callable[[str], None] | None = None  # told a line for people to read
+
+    def tell(self, text: str) -> None:
+        """Say something, where someone listens."""
+        if self.say is not None:
+            self.say(text)
+
+    def stopwatch(self, folder: Path) -> Stopwatch:
+        """Return what keeps the time that a run's training takes."""
+        return Stopwatch(folder, self.machine or machine_name(), self.progress)
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a URL: runs and results lie in a folder.
+
+    Raises:
+        ChoiceError: the path begins like a URL.
+
+    >>> check_folder(Path("s3://bucket/paper"))
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: s3:/bucket/paper: runs and results need a folder on this machine; \
+records alone can lie in an object store. Give a folder with --out.
+    """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", out.as_posix()):  # more than a drive's letter
+        raise ChoiceError(
+            f"{out.as_posix()}: runs and results need a folder on this machine; records alone can "
+            "lie in an object store. Give a folder with --out."
+        )
 
 
 def run_folder(out: Path, spec: Spec) -> Path:
@@ -119,27 +145,7 @@ def _record(cell: Cell, spec: Spec, workshop: Workshop) -> Record:
 
 
 def _train(spec: Spec, folder: Path, workshop: Workshop) -> None:
-    start = time.monotonic()
-    try:
-        result = workshop.train(spec, folder, workshop.progress)
-    finally:  # what was interrupted has cost its time too
-        before = effort_of(folder).get("seconds", 0.0)
-        effort = {"machine": machine_name(), "seconds": before + time.monotonic() - start}
-        Folder(folder).put(EFFORT, json.dumps(effort).encode())
+    result = workshop.train(spec, folder, workshop.stopwatch(folder).moment)
     if result.failed:
         number, why = next(iter(result.failed.items()))
         raise TrainingError(f"{folder}: network {number} was stopped: {why}")
-
-
-def effort_of(folder: Path) -> dict[str, Any]:
-    """Return what is known of a run's training: machine and seconds."""
-    data = Folder(folder).get(EFFORT) if folder.exists() else None
-    found: dict[str, Any] = {} if data is None else json.loads(data)
-    return found
-
-
-def machine_name() -> str:
-    """Return the GPU's name, or the processor's kind."""
-    if torch.cuda.is_available():
-        return f"one {torch.cuda.get_device_name()}"
-    return f"{torch.get_num_threads()} cores, {platform.machine()}"

@@ -1,5 +1,6 @@
 """Every target that can be named: cells of tables, panels of figures, the theory."""
 
+import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,9 +51,20 @@ def find_targets(names: Sequence[str]) -> list[Target]:
     for name in names:
         below = [one for one in targets if one == name or one.startswith(f"{name.rstrip('/')}/")]
         if not below:
-            raise ChoiceError(f"no target is called {name!r}. {suggest(name, list(targets))}")
+            raise ChoiceError(f"no target is called {name!r}. {_nearest(name)}")
         chosen |= {one: targets[one] for one in below}
     return list(chosen.values())
+
+
+def _nearest(name: str) -> str:
+    """Offer the nearest target or group of targets, or else name the largest groups."""
+    groups = dict.fromkeys(
+        "/".join(parts[:size])
+        for parts in (one.split("/") for one in all_targets())
+        for size in range(1, len(parts) + 1)
+    )
+    near = difflib.get_close_matches(name, groups, n=1)
+    return suggest(name, near or [one for one in groups if "/" not in one])
 
 
 @cache

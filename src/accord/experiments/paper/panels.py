@@ -1,0 +1,97 @@
+"""What a figure shows: measured on a target's records, kept as numbers, and drawn."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accord.api import Record
+from accord.data.readers import read_dataset
+from accord.experiments.paper.protocols import missing_data, place_spec
+from accord.experiments.paper.results import (
+    PICTURES,
+    Result,
+    Row,
+    is_drawn,
+    result_path,
+    row_of,
+)
+from accord.experiments.paper.runs import Workshop, records_of
+from accord.experiments.paper.targets import Target
+from accord.experiments.paper.trainings import cells_at
+from accord.report.paper.material import Setting
+from accord.report.paper.numbers import Numbers, figure_numbers
+from accord.training.spec import Spec
+
+
+def measure_figure(
+    target: Target, number: int, scale: str, workshop: Workshop, known: Result | None = None
+) -> tuple[dict[str, Row], Numbers]:
+    """Return the scores beside a figure and what it shows, trained if need be.
+
+    Args:
+        target: a panel.
+        number: the figure's.
+        scale: a key of `SCALES`.
+        workshop: where, and by what means.
+        known: what was kept before; figure 1's picture is taken from it where the data, which
+            hold it, are not at hand.
+    """
+    cells = cells_at(target, scale)
+    records, specs = records_of(cells, scale, 0, workshop)
+    if number == 8:
+        settings = [
+            Setting(target.says, record, samples_per_class=cells[role].per_class)
+            for role, record in records.items()
+        ]
+    else:
+        clean = records.get("clean")
+        pictures = _pictures(specs["noisy"], workshop.data) if number == 1 else None
+        settings = [Setting(target.says, records["noisy"], clean=clean, pictures=pictures)]
+    numbers = figure_numbers(number, settings)
+    if number == 1:
+        _keep_picture(numbers, known)
+    return _rows_beside(records), numbers
+
+
+def draw_figure(result: Result, out: Path, *, again: bool) -> None:
+    """Draw what a result's numbers show, beside it, if it is not drawn or to be drawn again."""
+    if not again and is_drawn(out, result.target, result.scale):
+        return
+    from accord.report.paper.figures import save_numbers
+
+    path = result_path(out, result.target, result.scale)
+    for ending in PICTURES:
+        save_numbers(dict(result.numbers or {}), path.with_suffix(ending))
+
+
+def _rows_beside(records: Mapping[str, Record]) -> dict[str, Row]:
+    """Score what a figure shows; the clean subset's rows bear that name."""
+    rows = {}
+    for role, record in records.items():
+        for score in record.score(["single", "majority", "max-agreement"]):
+            name = score.rule if role == "noisy" else f"{score.rule}, {role}"
+            rows[name] = row_of([100 * score.accuracy])
+    return rows
+
+
+def _pictures(spec: Spec, data: Path) -> Any:
+    """Return the test images as (sample, row, column, channel), where they are at hand."""
+    if missing_data(spec, data) is not None:
+        return None
+    placed = place_spec(spec, data).data
+    dataset = read_dataset(placed.kind, placed.path, **placed.options)
+    inputs = dataset.test.inputs
+    if dataset.kind != "image" or not isinstance(inputs, np.ndarray):
+        return None
+    pictures = np.moveaxis(inputs, 1, -1)
+    return pictures[..., 0] if pictures.shape[-1] == 1 else pictures
+
+
+def _keep_picture(numbers: dict[str, Any], known: Result | None) -> None:
+    """Where the data are not at hand, take the sample's picture from what was kept."""
+    before = {} if known is None or known.numbers is None else known.numbers
+    for panel, kept in zip(numbers["panels"], before.get("panels", ()), strict=False):
+        if panel["picture"] is None and panel["sample"] == kept["sample"]:
+            panel["picture"] = kept["picture"]

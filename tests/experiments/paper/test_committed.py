@@ -1,0 +1,51 @@
+"""What the repository says it measured is what its packed records say."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from accord.experiments.paper import all_targets, reproduce
+from accord.experiments.paper.results import SCALES_KEPT, load_results
+from accord.experiments.paper.runs import Workshop
+
+RESULTS = Path(__file__).parents[3] / "results"
+KEPT = load_results(RESULTS, all_targets().values(), SCALES_KEPT)
+
+
+def as_told(value):
+    """Return what JSON holds, with numbers that can be compared."""
+    if isinstance(value, dict):
+        return {key: as_told(one) for key, one in value.items() if key != "picture"}
+    if isinstance(value, list):
+        return [as_told(one) for one in value]
+    return pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
+
+
+def test_there_are_results():
+    assert {"table1/cifar10/sym/40", "figure1"} <= {one.target for one in KEPT}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", KEPT, ids=lambda one: f"{one.target}-{one.scale}")
+def test_what_is_committed_is_what_is_measured(kept, tmp_path):
+    for names in kept.runs.values():
+        for name in names:
+            if not (RESULTS / "runs" / name).exists():
+                pytest.skip("its records are too large to be committed")
+            shutil.copytree(RESULTS / "runs" / name, tmp_path / "runs" / name)
+    workshop = Workshop(tmp_path, tmp_path / "no-data")
+    found = reproduce(
+        all_targets()[kept.target], workshop, scale=kept.scale, repetitions=kept.repetitions
+    )
+    before, now = (json.loads(json.dumps(one.as_json())) for one in (kept, found))
+    rows = {name: now["rows"][name] for name in before["rows"]}  # there may be new rules
+    assert rows == as_told(before["rows"])
+    assert _without_pictures(now.get("numbers")) == as_told(before.get("numbers"))
+
+
+def _without_pictures(value):
+    if isinstance(value, dict):
+        return {key: _without_pictures(one) for key, one in value.items() if key != "picture"}
+    return [_without_pictures(one) for one in value] if isinstance(value, list) else value
