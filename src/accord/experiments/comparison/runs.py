@@ -96,6 +96,11 @@ def train_here(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
     return train_run(spec, out, source=dump_spec(spec), progress=progress)
 
 
+def folder_of(out: Path, name: str, spec: Spec) -> Path:
+    """Return where a run of a comparison lies: by its part in it, and what it asks."""
+    return out / f"{name}-{spec.digest()}"
+
+
 class TrainedRun:
     """One run of a comparison, finished."""
 
@@ -190,7 +195,7 @@ class Runs:
 
     def _train(self, name: str) -> TrainedRun:
         spec = SPECS[name](self._spec)
-        out = self._out / f"{name}-{spec.digest()}"
+        out = folder_of(self._out, name, spec)
         if self._starting is not None:
             self._starting(f"{name} run, seed {spec.train.seed}:")
         result = self._train_spec(spec, out, self._progress)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accord.errors import SpecError
-from accord.experiments.comparison.runs import shared_spec
+from accord.experiments.comparison.runs import folder_of, shared_spec
 from accord.experiments.paper.protocols import SCALES, Cell, build_spec, place_spec, protocols
 from accord.experiments.paper.results import Result, result_path
 from accord.experiments.paper.runs import moments_left, run_folder, run_name
@@ -75,7 +75,7 @@ def _training(target: Target, cell: Cell, asked: Spec, out: Path, data: Path) ->
     if target.kind != "post-processing":
         return Training(cell, asked, asked, folder)
     spec = shared_spec(place_spec(asked, data), validation=True)
-    return Training(cell, asked, spec, folder / f"shared-{spec.digest()}")
+    return Training(cell, asked, spec, folder_of(folder, "shared", spec))
 
 
 def check_same(known: Result, runs: Mapping[str, list[str]], out: Path) -> None:
