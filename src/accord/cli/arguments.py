@@ -2,11 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from accord.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from accord.api import Record
 
 RecordPath = Annotated[
     str,
@@ -80,3 +83,13 @@ def parse_numbers(text: str | None) -> list[int] | None:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise ChoiceError(f"--networks takes numbers like 0,2; got {text!r}") from None
+
+
+def open_selected(
+    record: str, *, common: bool, networks: str | None, epochs: str | None
+) -> "Record":
+    """Open a record as a command's options ask for it."""
+    from accord.api import open_record
+
+    numbers, span = parse_numbers(networks), parse_slice(epochs)
+    return open_record(record, common=common, networks=numbers).select(epochs=span)

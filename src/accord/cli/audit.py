@@ -12,8 +12,7 @@ from accord.cli.arguments import (
     Json,
     Networks,
     RecordPath,
-    parse_numbers,
-    parse_slice,
+    open_selected,
 )
 from accord.errors import ChoiceError
 
@@ -95,10 +94,8 @@ def audit(
     )
     from accord.analysis.labels.audit import audit as find
     from accord.analysis.labels.review_files import read_decisions, write_audit
-    from accord.store import open_rows
 
-    rows = open_rows(record, common=common, networks=parse_numbers(networks))
-    rows = rows.select(epochs=parse_slice(epochs))
+    rows = open_selected(record, common=common, networks=networks, epochs=epochs).rows
     decided = None if decisions is None else read_decisions(decisions, facts=rows.facts)
     found = find(rows)
     if out is not None:

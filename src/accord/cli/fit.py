@@ -10,8 +10,7 @@ from accord.cli.arguments import (
     Epochs,
     Networks,
     RecordPath,
-    parse_numbers,
-    parse_slice,
+    open_selected,
 )
 from accord.errors import ChoiceError
 
@@ -49,11 +48,9 @@ def fit(
     """
     if out.suffix != ".npz":
         raise ChoiceError(f"{out}: what a rule learnt is kept in an .npz file")
-    from accord.api import open_record
     from accord.report.tables import counted
 
-    numbers, span = parse_numbers(networks), parse_slice(epochs)
-    opened = open_record(record, common=common, networks=numbers).select(epochs=span)
+    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     fitted = opened.fit(rule)
     fitted.save(out)
     typer.echo(

@@ -14,8 +14,7 @@ from accord.cli.arguments import (
     Json,
     Networks,
     RecordPath,
-    parse_numbers,
-    parse_slice,
+    open_selected,
 )
 from accord.errors import ChoiceError
 
@@ -87,11 +86,8 @@ def predict(
 
     Reads the record only: no network is loaded and no GPU is used.
     """
-    from accord.api import open_record
-
     chosen = _named_rule(rule, fitted)
-    numbers, span = parse_numbers(networks), parse_slice(epochs)
-    opened = open_record(record, common=common, networks=numbers).select(epochs=span)
+    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     chosen = _recommended_rule(opened) if chosen is None else chosen
     prediction = opened.predict(chosen)
     if prediction.note:
@@ -140,14 +136,12 @@ def score(
 ) -> None:
     """Score every rule that RECORD allows against its true labels."""
     from accord.analysis.scores import left_out
-    from accord.api import open_record
     from accord.report.tables import score_json, score_text
     from accord.rules import find_rule
 
     for name in rule or ():
         find_rule(name)
-    numbers, span = parse_numbers(networks), parse_slice(epochs)
-    opened = open_record(record, common=common, networks=numbers).select(epochs=span)
+    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     scores = opened.score(rule or None)
     missing = {} if rule else left_out(opened.rows)
     for name, why in missing.items():

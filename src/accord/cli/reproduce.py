@@ -11,7 +11,7 @@ import typer
 
 from accord.cli.arguments import Json
 from accord.cli.progress import Bar
-from accord.cli.train import HERE, Ray, RayCommand
+from accord.cli.train import HERE, Gpus, Ray, RayCommand
 from accord.errors import ChoiceError, ExtraMissing, suggest
 
 if TYPE_CHECKING:
@@ -65,14 +65,7 @@ def reproduce(
         bool, typer.Option("--on-cpu", help="train without a GPU what wants one")
     ] = False,
     ray: Ray = None,
-    gpus: Annotated[
-        float | None,
-        typer.Option(
-            metavar="FRACTION",
-            help="of a GPU for each network; with --ray",
-            show_default="so that all train at once",
-        ),
-    ] = None,
+    gpus: Gpus = None,
     listing: Annotated[
         bool, typer.Option("--list", help="name every target and how far it is, and stop")
     ] = False,

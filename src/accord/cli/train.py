@@ -60,6 +60,16 @@ Ray = Annotated[
 ]
 
 
+Gpus = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FRACTION",
+        help="of a GPU for each network; with --ray",
+        show_default="so that all train at once",
+    ),
+]
+
+
 class RayCommand(TyperCommand):
     """A command whose `--ray` may stand without a value."""
 
@@ -83,14 +93,7 @@ def train(
         bool, typer.Option("--list", help="name every reader, noise, network, loss …, and stop")
     ] = False,
     ray: Ray = None,
-    gpus: Annotated[
-        float | None,
-        typer.Option(
-            metavar="FRACTION",
-            help="of a GPU for each network; with --ray",
-            show_default="so that all train at once",
-        ),
-    ] = None,
+    gpus: Gpus = None,
     as_json: Json = False,
 ) -> None:
     """Train the networks that SPEC.toml asks for, and record every epoch.

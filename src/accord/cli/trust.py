@@ -14,8 +14,7 @@ from accord.cli.arguments import (
     Json,
     Networks,
     RecordPath,
-    parse_numbers,
-    parse_slice,
+    open_selected,
 )
 from accord.cli.read import DEFAULT, RECOMMENDED, RULE_HELP
 from accord.errors import ChoiceError
@@ -91,11 +90,9 @@ def trust(
     are told either way.
     """
     _check_options(risk, threshold, verify, verified, out)
-    from accord.api import open_record
     from accord.report.trust.summary import measure_trust
 
-    opened = open_record(record, common=common, networks=parse_numbers(networks))
-    opened = opened.select(epochs=parse_slice(epochs))
+    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     chosen = _named(opened, rule)
     found = measure_trust(opened, chosen, risk=RISK if risk is None else risk, threshold=threshold)
     estimate = None if verified is None else _accuracy(opened, found, verified)
