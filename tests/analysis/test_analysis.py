@@ -70,6 +70,34 @@ def test_only_rules_that_the_record_allows_are_scored_unless_named():
         analysis.score(rows, ["majorities"])
 
 
+@pytest.fixture
+def epochs_read(monkeypatch):
+    """The epochs that were read from arrays, in the order of reading."""
+    told, read = [], ArrayRows.read_labels
+
+    def remember(self, networks, epochs, samples):
+        told.extend(epochs)
+        return read(self, networks, epochs, samples)
+
+    monkeypatch.setattr(ArrayRows, "read_labels", remember)
+    return told
+
+
+def some_rows():
+    labels = np.random.default_rng(0).integers(0, 3, (4, 5, 60))
+    return ArrayRows(labels, Facts(60, 3, truth=labels[0, 0]))
+
+
+def test_scoring_reads_only_what_the_named_rules_read(epochs_read):
+    analysis.score(some_rows(), ["single", "majority"])
+    assert set(epochs_read) == {4}
+
+
+def test_max_agreement_by_epochs_reads_each_once(epochs_read):
+    analysis.by_epochs(some_rows(), "max-agreement")
+    assert epochs_read == [0, 1, 2, 3, 4]
+
+
 def test_without_truth_nothing_is_scored():
     rows = ArrayRows(np.zeros((1, 1, 2), np.uint8), Facts(2, 2))
     for ask in (analysis.score, analysis.persistence, analysis.error_consensus_histogram):

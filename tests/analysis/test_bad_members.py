@@ -73,7 +73,7 @@ def test_agreement_is_kappa_with_the_best_fellow():
                 by_epoch.append(((a == b).mean() - chance) / (1 - chance))
             kappas.append(np.mean(by_epoch))
         assert found[one].agreement == pytest.approx(max(kappas))
-        assert found[one].before >= found[one].agreement
+        assert found[one].at_best >= found[one].agreement
         counts = np.bincount(last[one].ravel(), minlength=facts.classes)
         assert found[one].commonest == pytest.approx(counts.max() / counts.sum())
 

@@ -24,7 +24,7 @@ def test_the_demo_writes_all_it_promises_and_says_what_to_try_next(small_demo, t
     assert "2 small networks, 3 epochs" in printed.out
     for rule in ("single", "majority", "probability-average", "max-agreement", "soft-agreement"):
         assert f"\n{rule} " in printed.out
-    assert "training network 2 of 2" in printed.err
+    assert "training network 1, epoch 3 of 3, loss" in printed.err
     with (out / "predictions.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 719
     assert (out / "report.html").read_text().lower().startswith("<!doctype html>")

@@ -97,7 +97,7 @@ def test_samples_that_were_trained_on_are_noted_apart_from_the_json(accord, tmp_
     path = write(tmp_path / "train", given=np.zeros(SAMPLES, int), split="train")
     status, out, said = accord("trust", path, "--json")
     assert status == 0
-    assert "the networks were trained on these samples" in said
+    assert "the networks were trained on these very samples" in said
     assert json.loads(out)["notes"] != []
 
 

@@ -189,7 +189,9 @@ def write_trained_on(path, rows, **options):
     return str(path)
 
 
-@pytest.mark.parametrize("options", [{"given": np.zeros(SAMPLES, int)}, {"split": "train"}])
+@pytest.mark.parametrize(
+    "options", [{"given": np.zeros(SAMPLES, int), "split": "part"}, {"split": "train"}]
+)
 def test_a_record_of_training_samples_is_watched_with_a_warning(accord, tmp_path, options):
     path = write_trained_on(tmp_path / "train", run_rows(end=0.5), **options)
     status, out, _ = accord("watch", path)
@@ -214,6 +216,14 @@ def test_following_warns_of_training_samples_once(capsys, tmp_path, monkeypatch)
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 3
     assert printed.err.count("warning: the networks were trained on") == 1
+
+
+def test_held_out_samples_with_given_labels_are_watched_without_a_warning(accord, tmp_path):
+    facts = {"given": np.zeros(SAMPLES, int), "split": "validation"}
+    path = write_trained_on(tmp_path / "validation", run_rows(end=0.5), **facts)
+    assert "warning" not in accord("watch", path)[1]
+    assert json.loads(accord("watch", path, "--json")[1])["trained_on"] is False
+    assert "warning" not in accord("watch", path, "--follow", "--idle", "0")[2]
 
 
 def test_a_record_of_other_samples_is_watched_without_a_warning(accord, overfitted):

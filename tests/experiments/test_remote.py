@@ -34,9 +34,9 @@ from accord.errors import (
 )
 from accord.experiments.remote import aggregation, cluster, predict_remotely, train_remotely, work
 from accord.experiments.remote import training as remote_training
-from accord.experiments.remote.aggregation import BY_SAMPLE, predict_range
+from accord.experiments.remote.aggregation import predict_range
 from accord.experiments.remote.cluster import Cluster
-from accord.experiments.remote.following import Follower
+from accord.experiments.remote.following import RunFollower
 from accord.experiments.remote.shares import FINEST, Node, Share, cut_samples, share_out
 from accord.experiments.remote.work import digest_of, log_of, train_one
 from accord.rules import all_rules
@@ -59,6 +59,14 @@ epochs = 2
 """
 SPEC = parse_spec(TEXT)
 ONE = Share(cpus=1.0, gpus=0.0)
+BY_SAMPLE = {
+    "consensus",
+    "majority",
+    "max-agreement",
+    "probability-average",
+    "single",
+    "soft-agreement",
+}
 
 
 class InThisProcess:
@@ -298,7 +306,7 @@ def _told(out):
 
 def test_a_follower_tells_the_latest_of_each_network_once(tmp_path):
     write_record(tmp_path / "record", networks=1, epochs=2)
-    follower = Follower(tmp_path / "record", [0, 1])
+    follower = RunFollower(tmp_path / "record", [0, 1])
     assert list(follower.news()) == []  # what was there before is no news
     write_record(tmp_path / "record", networks=2, epochs=4)
     assert list(follower.news()) == [(0, 4.0, 0.25), (1, 4.0, 0.25)]
@@ -306,7 +314,7 @@ def test_a_follower_tells_the_latest_of_each_network_once(tmp_path):
 
 
 def test_a_follower_waits_for_a_record_that_is_not_there_or_half_listed(tmp_path):
-    follower = Follower(tmp_path / "record", [0])
+    follower = RunFollower(tmp_path / "record", [0])
     assert list(follower.news()) == []
     write_record(tmp_path / "record", networks=1, epochs=3)
     gap = tmp_path / "record/network-000/commits/c.1"
@@ -430,7 +438,7 @@ def record(tmp_path_factory):
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.sampled_from(BY_SAMPLE), st.integers(1, 30), st.sampled_from(["rows", "packed"]))
+@given(st.sampled_from(sorted(BY_SAMPLE)), st.integers(1, 30), st.sampled_from(["rows", "packed"]))
 def test_ranges_together_are_the_whole_prediction(record, name, pieces, form):
     expected = accord.open(record / form).predict(name)
     with pytest.MonkeyPatch.context() as patch:
@@ -470,7 +478,7 @@ def test_rules_keep_their_options(here, record):
     np.testing.assert_array_equal(found.scores, expected.scores)
 
 
-@pytest.mark.parametrize("name", sorted(set(all_rules()) - set(BY_SAMPLE)))
+@pytest.mark.parametrize("name", sorted(set(all_rules()) - BY_SAMPLE))
 def test_rules_that_look_at_all_samples_are_refused(record, name):
     with pytest.raises(ChoiceError, match=rf"{name} cannot be used on a range.*Record\.predict"):
         predict_remotely(record / "rows", name)
@@ -501,8 +509,9 @@ def test_a_record_that_has_grown_is_predicted_as_it_was(tmp_path, monkeypatch):
 def test_what_is_missing_is_said_before_a_cluster_is_asked(tmp_path, monkeypatch):
     monkeypatch.setattr(aggregation, "Cluster", lambda *_, **__: pytest.fail("asked"))
     path = write_record(tmp_path / "record")
-    with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
-        predict_remotely(path, "soft-agreement")
+    for rule in ("soft-agreement", Consensus(threshold=0.5)):
+        with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
+            predict_remotely(path, rule)
     with pytest.raises(RecordMissing, match="no such file or folder"):
         predict_remotely(tmp_path / "nowhere")
 

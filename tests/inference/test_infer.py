@@ -1,6 +1,7 @@
 """Checkpoints say of new samples what their networks said while they were trained."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,6 +132,15 @@ def test_the_recommended_rule_is_the_one_of_the_record(whole, spoken):
     assert found.rule == wanted.rule
     assert found.prediction.note.startswith(f"recommended: {wanted.rule}, as {wanted.reason}")
     np.testing.assert_array_equal(found.labels, spoken.predict(wanted.rule).labels)
+
+
+def test_the_recommended_rule_keeps_its_own_note(whole, spoken, monkeypatch):
+    wanted = spoken.recommend()
+    said = replace(spoken.predict(wanted.rule), note="of its own")
+    monkeypatch.setattr(type(find_rule(wanted.rule)), "__call__", lambda self, rows: said)
+    found = infer(whole, TEST.inputs, rule="recommended")
+    assert found.prediction.note == spoken.predict("recommended").note
+    assert found.prediction.note.endswith(f"{wanted.reason}; of its own")
 
 
 def test_a_rule_with_a_threshold_gets_probabilities(whole, spoken):

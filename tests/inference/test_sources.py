@@ -120,6 +120,23 @@ def test_a_file_that_is_no_array_is_named(tmp_path):
         find_samples(tmp_path / "new.npz", IMAGES, PHOTOS)
 
 
+def test_a_damaged_file_of_arrays_is_named(tmp_path):
+    path = tmp_path / "new.npz"
+    np.savez_compressed(path, images=draw(40, 6, 6, 3))
+    data = bytearray(path.read_bytes())
+    data[200:220] = bytes(20)
+    path.write_bytes(bytes(data))
+    with pytest.raises(SourceError, match=r"new\.npz: cannot be read as arrays"):
+        find_samples(path, IMAGES, PHOTOS)
+
+
+def test_numbers_are_names_where_classes_are_named_by_other_numbers(tmp_path):
+    stars = Traits("image", ("1", "2"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)
+    np.savez(tmp_path / "new.npz", images=draw(3, 3, 6, 6), labels=np.array([2, 1, 2]))
+    found = find_samples(tmp_path / "new.npz", IMAGES, stars)
+    assert found.truth.tolist() == [1, 0, 1]
+
+
 def test_numbers_must_be_finite():
     with pytest.raises(SourceError, match="the samples: holds numbers that are not finite"):
         find_samples(np.full((2, 4), np.nan), TABLE, CUSTOMERS)
@@ -255,6 +272,20 @@ def test_pairs_come_from_lines_with_a_tab_or_the_columns_of_glue(tmp_path):
         find_samples(tmp_path / "new.txt", glue, PAIRS)
 
 
+@pytest.mark.parametrize(
+    ("texts", "traits", "words"),
+    [
+        ([("a", "b", "c")], PAIRS, "neither a text nor a pair"),
+        (["a", ("b", "c")], TEXTS, "a mixture of pairs of texts and texts"),
+        (["a", None], TEXTS, "a mixture of texts and what is neither"),
+        ([1, 2], TEXTS, "neither a text nor a pair"),
+    ],
+)
+def test_every_text_is_looked_at(texts, traits, words):
+    with pytest.raises(SourceError, match=words):
+        find_samples(texts, TEXT, traits)
+
+
 def test_pairs_are_not_single_texts(tmp_path):
     with pytest.raises(SourceError, match=r"holds texts; .* trained on pairs of texts"):
         find_samples(["a"], TEXT, PAIRS)
@@ -330,5 +361,10 @@ def test_digests_tell_samples_apart(tmp_path):
     ]
     assert len({one.digest() for one in several}) == 6
     assert Samples(draw(2, 3, 6, 6)).digest() == several[0].digest()
+    before = files.digest()
+    data = bytearray((tmp_path / "b.png").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "b.png").write_bytes(bytes(data))  # of the same name and size
+    assert files.digest() != before
     assert several[0].sample_bytes == files.sample_bytes == 3 * 6 * 6
     assert Samples(np.ones((2, 4), np.float32)).sample_bytes == 16

@@ -21,7 +21,6 @@ def everything(labels, classes):
         kernels.margins(labels, classes=classes),
         kernels.final_margins(labels, classes=classes),
         kernels.running_winners(labels, classes=classes),
-        kernels.winners_by_prefix(labels, classes=classes),
         kernels.winners_by_subset(labels, [(0,), range(len(labels))], classes=classes),
         kernels.winners_by_spacing(labels, [1, labels.shape[1]], classes=classes),
     ]

@@ -12,22 +12,10 @@ from accord.kernels import (
     equally_spaced,
     subsets_of,
     winners,
-    winners_by_prefix,
     winners_by_spacing,
     winners_by_subset,
 )
 from accord.testing.strategies import labels_and_classes
-
-
-@pytest.mark.usefixtures("engine")
-@settings(deadline=None, max_examples=50)
-@given(labels_and_classes())
-def test_a_prefix_wins_as_its_networks_alone_would(drawn):
-    labels, classes = drawn
-    found = winners_by_prefix(labels, classes=classes)
-    assert found.dtype == np.min_scalar_type(classes - 1)
-    expected = [winners(labels[: k + 1], classes=classes).labels for k in range(len(labels))]
-    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.usefixtures("engine")
@@ -62,7 +50,6 @@ def test_sweeps_hold_over_many_blocks(classes):
     labels = np.random.default_rng(0).integers(0, 10, (3, 4, 9000)) * (classes // 10)
     labels = labels.astype(np.min_scalar_type(classes - 1))
     first_two = winners(labels[:2], classes=classes).labels
-    np.testing.assert_array_equal(winners_by_prefix(labels, classes=classes)[1], first_two)
     np.testing.assert_array_equal(
         winners_by_subset(labels, [(2,), (1, 0)], classes=classes)[1], first_two
     )

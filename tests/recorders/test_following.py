@@ -3,7 +3,7 @@ import pytest
 
 import accord
 from accord.errors import ChoiceError, PredictionError, RecordClosed, RecordError, RowExists
-from accord.recorders.following import Follower, two_columns
+from accord.recorders.following import RoundFollower, two_columns
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def open_recorder(tmp_path):
 
 def test_every_so_many_rounds_make_a_row(open_recorder, tmp_path):
     with open_recorder() as recorder:
-        follower = Follower(recorder, every=3)
+        follower = RoundFollower(recorder, every=3)
         for training_round in range(1, 11):
             if follower.wants(training_round):
                 follower.record(training_round, [0, training_round % 3], loss=training_round)
@@ -34,7 +34,7 @@ def test_every_so_many_rounds_make_a_row(open_recorder, tmp_path):
 def test_rounds_that_the_record_holds_are_passed_over(open_recorder):
     for last, written in ((4, 2), (9, 2), (9, 0)):
         with open_recorder() as recorder:
-            follower = Follower(recorder, every=2)
+            follower = RoundFollower(recorder, every=2)
             wanted = [number for number in range(1, last + 1) if follower.wants(number)]
             for number in wanted:
                 follower.record(number, [0, 1])
@@ -43,7 +43,7 @@ def test_rounds_that_the_record_holds_are_passed_over(open_recorder):
 
 
 def test_a_round_that_comes_too_early_is_refused(open_recorder):
-    follower = Follower(open_recorder())
+    follower = RoundFollower(open_recorder())
     assert follower.wants(3)
     with pytest.raises(RecordError, match="the next is 0; got epoch 2"):
         follower.record(3, [0, 1])
@@ -51,35 +51,35 @@ def test_a_round_that_comes_too_early_is_refused(open_recorder):
 
 def test_another_spacing_than_the_records_is_refused(open_recorder):
     with open_recorder() as recorder:
-        Follower(recorder, every=5).record(5, [0, 1])
+        RoundFollower(recorder, every=5).record(5, [0, 1])
     with pytest.raises(RowExists, match="the last at progress 5; got 2"):
-        Follower(open_recorder()).record(2, [0, 1])
+        RoundFollower(open_recorder()).record(2, [0, 1])
 
 
 def test_a_recorder_follows_one_network(open_recorder):
     recorder = open_recorder()
-    Follower(recorder)
+    RoundFollower(recorder)
     with pytest.raises(RecordError, match="this recorder follows a network already"):
-        Follower(recorder)
-    Follower(open_recorder(network=1))
+        RoundFollower(recorder)
+    RoundFollower(open_recorder(network=1))
 
 
 def test_a_closed_recorder_is_refused(open_recorder):
     recorder = open_recorder()
     recorder.close()
     with pytest.raises(RecordClosed, match="is closed"):
-        Follower(recorder).record(1, [0, 1])
+        RoundFollower(recorder).record(1, [0, 1])
 
 
 @pytest.mark.parametrize("every", [0, -1])
 def test_every_counts_from_one(open_recorder, every):
     with pytest.raises(ChoiceError, match=f"every must be .* from 1; got {every}"):
-        Follower(open_recorder(), every=every)
+        RoundFollower(open_recorder(), every=every)
 
 
 def test_logits_of_some_classes_leave_nothing_to_the_others(open_recorder, tmp_path):
     with open_recorder(class_names=["c", "a", "b"], probabilities=True) as recorder:
-        follower = Follower(recorder, classes=["a", "c"])
+        follower = RoundFollower(recorder, classes=["a", "c"])
         follower.record_logits(1, [[0.0, np.log(3)], [5.0, -5.0]])
     rows = accord.open(tmp_path / "record").rows
     whole = [0], [0], slice(None)
@@ -90,19 +90,19 @@ def test_logits_of_some_classes_leave_nothing_to_the_others(open_recorder, tmp_p
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])
 def test_one_score_per_sample_is_the_second_classs(open_recorder, tmp_path, shape):
     with open_recorder(classes=2) as recorder:
-        Follower(recorder).record_logits(1, np.array([0.1, -0.1]).reshape(shape))
+        RoundFollower(recorder).record_logits(1, np.array([0.1, -0.1]).reshape(shape))
     np.testing.assert_array_equal(accord.open(tmp_path / "record").labels[0, 0], [1, 0])
 
 
 def test_logits_of_other_classes_than_told_are_refused(open_recorder):
     with pytest.raises(ChoiceError, match=r"tells 2 classes apart and 3 are expected.*np\.unique"):
-        Follower(open_recorder()).record_logits(1, np.zeros((2, 2)))
+        RoundFollower(open_recorder()).record_logits(1, np.zeros((2, 2)))
 
 
 def test_nan_is_refused(open_recorder):
     recorder = open_recorder()
     with pytest.raises(PredictionError, match="sample 1 holds NaN"):
-        Follower(recorder, classes=[0, 2]).record_logits(1, [[0.0, 1.0], [np.nan, 0.0]])
+        RoundFollower(recorder, classes=[0, 2]).record_logits(1, [[0.0, 1.0], [np.nan, 0.0]])
     assert recorder.epochs == 0
 
 

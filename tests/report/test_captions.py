@@ -53,4 +53,4 @@ def test_without_errors_there_is_no_error_consensus(make_record):
 def test_agreement_caption_names_its_peak(record):
     measured = Measured(record)
     caption = CAPTIONS["agreement"](measured).replace("\N{NO-BREAK SPACE}", " ")
-    assert f"highest, {100 * measured.agreement.max():.1f} %" in caption
+    assert f"highest, {100 * measured.watch.agreement.max():.1f} %" in caption

@@ -3,10 +3,12 @@
 import re
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import matplotlib as mpl
 import pytest
 
+import accord
 from accord.errors import ChoiceError, ExtraMissing
 from accord.report.captions import CAPTIONS, TITLES
 from accord.report.figures import FIGURES, draw_figure, save_figure
@@ -137,6 +139,14 @@ def test_a_saved_png_is_one(record, tmp_path):
 def test_another_ending_is_refused(record, tmp_path):
     with pytest.raises(ChoiceError, match=r"written as \.svg or \.png; got '\.gif'"):
         save_figure("overfit", record, tmp_path / "overfit.gif")
+
+
+def test_the_readme_shows_what_is_drawn_of_the_example_record():
+    picture = Path(__file__).parents[2] / "docs" / "images" / "accuracy.svg"
+    drawn = draw_figure("overfit", Measured(accord.open("example://cifar10-sym40")))
+    shown = [ET.fromstring(text).itertext() for text in (picture.read_bytes(), drawn)]
+    said, wanted = ([text for text in texts if text.strip()] for texts in shown)
+    assert said == wanted
 
 
 def test_an_unknown_figure_is_refused_with_those_there_are(record):

@@ -1,6 +1,7 @@
 """What the report says of overfit and of labels is what watch and audit found."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from memorised import NAMES, memorised_rows
 from overfitting import draw_run, right_chances
 
 from accord.analysis.labels.audit import audit
-from accord.analysis.labels.audit_tables import audit_notes
+from accord.analysis.labels.audit_notes import audit_notes
 from accord.api import Record
 from accord.report.captions import CAPTIONS
 from accord.report.figures import draw_figure
@@ -87,6 +88,14 @@ def test_the_epoch_is_marked_where_agreement_is_drawn(falling, settled):
         assert ("opacity: 0.08" in drawing) == measured.watch.alarm  # what follows is tinted
     assert "The diamond is the epoch before overfit" in CAPTIONS["agreement"](Measured(falling))
     assert "The diamond is the epoch that looks best" in CAPTIONS["agreement"](Measured(settled))
+
+
+def test_samples_that_were_held_out_are_not_called_trained_on(training):
+    assert overfit_finding(Measured(training))["trained_on"]
+    rows = training.rows
+    labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
+    held_out = replace(rows.facts, split="validation")
+    assert not overfit_finding(Measured(Record(ArrayRows(labels, held_out))))["trained_on"]
 
 
 def test_overfit_needs_networks_and_epochs_to_compare(falling):

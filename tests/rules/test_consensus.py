@@ -51,6 +51,19 @@ def test_a_threshold_needs_probabilities():
         predict(threshold=0.5, probabilities=False)
 
 
+def test_a_threshold_is_a_need_for_probabilities():
+    rows = rows_from_arrays({"labels": LABELS}, classes=3)
+    assert Consensus().allowed(rows)
+    assert not Consensus(threshold=0.5).allowed(rows)
+
+
+def test_the_first_of_equally_probable_classes_is_said():
+    even = np.full((3, 1, 1, 2), 0.5, np.float16)
+    arrays = {"labels": np.zeros((3, 1, 1), int), "probabilities": even}
+    rows = rows_from_arrays(arrays, classes=2)
+    assert Consensus(threshold=0.5)(rows).labels.tolist() == [0]
+
+
 def test_after_each_epoch_a_threshold_counts_too():
     labels = np.concatenate([LABELS[:, :, ::-1], LABELS], axis=1)
     table = np.concatenate([TABLE[:, :, ::-1], TABLE], axis=1).astype(np.float16)

@@ -4,11 +4,17 @@ from voting import draw_rows
 
 import accord
 from accord.analysis import network_agreement
-from accord.errors import PredictionError
+from accord.errors import ChoiceError, PredictionError
 from accord.rules import expectation, find_rule
 from accord.rules import recommend as module
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.recommend import directed_share, recommend, standard_errors
+from accord.rules.recommend import (
+    choose,
+    directed_share,
+    recommend,
+    resolve_rule,
+    standard_errors,
+)
 from accord.store import ArrayRows, Facts
 
 FALLEN = (0.9,) * 3 + (0.7,) * 6  # accuracies, and so the agreement between networks
@@ -17,6 +23,17 @@ RISEN = FALLEN[::-1]
 
 def agree_on(share, samples=1000):
     return np.arange(samples) < share * samples
+
+
+def choose_by(*, networks=4, classes=4, directed=0.0, fall=0.5, agreed=None):
+    """Choose by what was measured; where nothing is said, all halves agree on every sample."""
+
+    def halves(rule):
+        return agree_on(1) if agreed is None else agreed[rule.name]
+
+    return choose(
+        networks=networks, classes=classes, directed=directed, fall=lambda: fall, halves=halves
+    )
 
 
 def agreement_of_halves(rule, rows):
@@ -46,9 +63,13 @@ def test_without_a_fall_annotators_are_recommended():
 
 
 @pytest.mark.parametrize(("fall", "rule"), [(0.0099, "dawid-skene"), (0.01, "max-agreement")])
-def test_a_fall_of_one_point_is_enough(monkeypatch, fall, rule):
-    monkeypatch.setattr(module, "_fall", lambda rows: fall)
-    assert recommend(draw_rows(accuracies=(1.0,) * 5)).rule == rule
+def test_a_fall_of_one_point_is_enough(fall, rule):
+    chosen = choose_by(fall=fall)
+    assert (chosen.rule, chosen.fall) == (rule, fall)
+
+
+def test_a_fall_is_no_matter_where_annotators_cannot_tell():
+    assert choose_by(fall=0.0, directed=None).rule == "max-agreement"
 
 
 def test_the_fall_is_that_of_the_agreement_between_networks_beyond_chance():
@@ -71,21 +92,15 @@ def test_the_fall_is_that_of_the_agreement_between_networks_beyond_chance():
         (1.00, 1.00, 1.00, "max-agreement"),
     ],
 )
-def test_annotators_must_leave_clearly_less_in_dispute(
-    monkeypatch, plain, weighted, annotators, rule
-):
+def test_annotators_must_leave_clearly_less_in_dispute(plain, weighted, annotators, rule):
     agreed = {
         "max-agreement": plain,
         "weighted-agreement": weighted,
         "dawid-skene": annotators,
     }
-    monkeypatch.setattr(module, "_halves_agree", lambda rule, rows: agree_on(agreed[rule.name]))
-    assert recommend(draw_rows(accuracies=FALLEN)).rule == rule
-
-
-def test_equal_agreement_goes_to_the_simpler_rule(monkeypatch):
-    monkeypatch.setattr(module, "_fall", lambda rows: 0.5)
-    assert recommend(draw_rows(accuracies=(1.0,) * 5)).rule == "max-agreement"
+    chosen = choose_by(agreed={name: agree_on(share) for name, share in agreed.items()})
+    assert chosen.rule == rule
+    assert dict(chosen.agreement) == agreed
 
 
 def test_mistakes_that_go_one_way_call_for_annotators():
@@ -101,10 +116,20 @@ def test_mistakes_that_go_one_way_call_for_annotators():
 
 @pytest.mark.parametrize(("directed", "rule"), [(0.29, "max-agreement"), (0.3, "dawid-skene")])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_three_in_ten_directed_mistakes_are_enough(monkeypatch, directed, rule, classes):
-    monkeypatch.setattr(module, "_directed", lambda rows: directed)
-    monkeypatch.setattr(module, "_fall", lambda rows: 0.5)
-    assert recommend(draw_rows(accuracies=(1.0,) * 5, classes=classes)).rule == rule
+def test_three_in_ten_directed_mistakes_are_enough(directed, rule, classes):
+    chosen = choose_by(directed=directed, classes=classes)
+    assert (chosen.rule, chosen.directed) == (rule, directed)
+
+
+def test_what_does_not_matter_is_not_measured():
+    def fail(*_):
+        raise AssertionError
+
+    unmeasured = {"fall": fail, "halves": fail}
+    assert choose(networks=4, classes=4, directed=0.5, **unmeasured).rule == "dawid-skene"
+    assert choose(networks=3, classes=2, directed=0.0, **unmeasured).rule == "max-agreement"
+    few = choose(networks=3, classes=4, directed=0.0, fall=lambda: 0.5, halves=fail)
+    assert few.rule == "weighted-agreement"
 
 
 @pytest.mark.parametrize(
@@ -116,13 +141,10 @@ def test_three_in_ten_directed_mistakes_are_enough(monkeypatch, directed, rule, 
         (0, 9, "max-agreement"),
     ],
 )
-def test_of_two_classes_annotators_must_surely_leave_less_in_dispute(
-    monkeypatch, more, fewer, rule
-):
+def test_of_two_classes_annotators_must_surely_leave_less_in_dispute(more, fewer, rule):
     agreed = {"max-agreement": agree_on(0.9), "dawid-skene": agree_on(0.9 + more / 1000)}
     agreed["dawid-skene"][:fewer] = False
-    monkeypatch.setattr(module, "_halves_agree", lambda rule, rows: agreed[rule.name])
-    chosen = recommend(draw_rows(classes=2))
+    chosen = choose_by(classes=2, agreed=agreed)
     told = {
         "max-agreement": "with two classes the votes show no other rule to be better",
         "dawid-skene": "on 90.9 % of the samples, 3.0 standard errors more than by max-agreement",
@@ -235,3 +257,15 @@ def test_of_many_samples_evenly_spaced_ones_are_looked_at(monkeypatch):
 def test_a_packed_record_can_be_looked_at_in_steps(monkeypatch):
     monkeypatch.setattr(module, "MOST_SAMPLES", 500)
     assert recommend(accord.open("example://cifar10-sym40").rows).rule != "max-agreement"
+
+
+def test_a_rule_is_resolved_by_its_name_and_the_recommended_one_by_the_votes():
+    rows = draw_rows(networks=2, accuracies=FALLEN)
+    assert resolve_rule("majority", rows) == (find_rule("majority"), "")
+    mine = DawidSkene()
+    assert resolve_rule(mine, rows) == (mine, "")
+    found = recommend(rows)
+    told = f"recommended: {found.rule}, as {found.reason}"
+    assert resolve_rule("recommended", rows) == (find_rule(found.rule), told)
+    with pytest.raises(ChoiceError, match="no rule is called 'recomended'"):
+        resolve_rule("recomended", rows)

@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from voting import draw_rows
 
 from accord.errors import ChoiceError, ProbabilitiesMissing, SourceError, TruthMissing
 from accord.rules import Rule, all_rules, find_rule, load_rule
 from accord.store import ArrayRows, Facts
 from accord.testing import RuleContract
+from accord.testing.rules import rows_of, small_records
 
 for _name, _rule in all_rules().items():
     _class = f"Test{_name.title().replace('-', '')}"
@@ -55,6 +58,16 @@ def test_an_unknown_rule_gets_the_nearest_offered():
         find_rule("max-agrement")
     with pytest.raises(ChoiceError, match=r"There are: consensus, .*max-agreement.*single"):
         find_rule("zzz")
+
+
+@pytest.mark.parametrize("name", [name for name, rule in all_rules().items() if rule.by_sample])
+@given(small_records(), st.data())
+def test_a_rule_by_sample_predicts_a_range_as_it_predicts_the_whole(name, record, data):
+    cut = slice(data.draw(st.integers(0, record.labels.shape[2] - 1)), None)
+    rows, rule = rows_of(record), find_rule(name)
+    whole, part = rule(rows), rule(rows.select(samples=cut))
+    np.testing.assert_array_equal(part.labels, whole.labels[cut])
+    np.testing.assert_array_equal(part.scores, whole.scores[cut])
 
 
 def test_a_rule_that_needs_what_is_not_there_says_so():

@@ -89,3 +89,22 @@ def test_stored_rows_have_ranges_too(tmp_path):
 def test_no_samples_and_steps_are_refused(samples, words):
     with pytest.raises(ChoiceError, match=words):
         rows().select(samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("split", "given", "trained_on"),
+    [
+        ("train", None, True),
+        ("train", [0, 1], True),
+        ("part", [0, 1], True),
+        ("part", None, False),
+        ("validation", [0, 1], False),
+        ("test", [0, 1], True),
+        ("test", None, False),
+    ],
+)
+def test_samples_were_trained_on_if_given_labels_are_known_and_they_were_not_held_out(
+    split, given, trained_on
+):
+    known = None if given is None else np.array(given)
+    assert Facts(2, 3, split=split, given=known).trained_on is trained_on

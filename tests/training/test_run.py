@@ -174,8 +174,10 @@ def test_networks_can_be_trained_apart_and_give_the_same(whole, tmp_path):
     go(tmp_path / "run", networks=[1])
     go(tmp_path / "run", networks=[0])
     np.testing.assert_array_equal(labels_in(tmp_path / "run"), labels_in(whole))
-    with pytest.raises(ChoiceError, match="the spec has no network 5; there are 0, 1"):
+    with pytest.raises(ChoiceError, match="small: no network 5; there are 0, 1"):
         go(tmp_path / "run", networks=[5])
+    with pytest.raises(ChoiceError, match=r"small: a network is chosen twice in \[0, 1, 0\]"):
+        go(tmp_path / "run", networks=[0, 1, 0])
 
 
 def test_two_processes_on_one_network_are_refused(tmp_path):
@@ -333,6 +335,34 @@ def test_an_oracle_trains_on_the_right_labels_alone(tmp_path):
     train = accord.open(tmp_path / "run/train")
     assert train.samples == 120
     np.testing.assert_array_equal(train.given, train.truth)
+
+
+def test_an_oracle_needs_labels_that_are_known_to_be_wrong(tmp_path):
+    text = changed(
+        ("epochs = 4", "epochs = 1\nclean_only = true"),
+        ('[noise]\nkind = "symmetric"\nrate = 0.4\n', ""),
+    )
+    with pytest.raises(SpecError, match=r"small: train\.clean_only .* there is no noise.*Name a"):
+        go(tmp_path / "run", text)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_oracle_takes_the_clean_labels_that_the_data_bring(tmp_path):
+    rows = "".join(f"{n},{n % 2},{0 if n < 4 else n % 2}\n" for n in range(40))
+    (tmp_path / "own.csv").write_text("size,clean,label\n" + rows)  # rows 1 and 3 are wrong
+    data = f"kind = 'csv'\npath = '{tmp_path}/own.csv'\ntruth = 'clean'\nheld_out = 0.5"
+    text = changed(
+        ('kind = "digits"\nper_class = 20', data),
+        ('[noise]\nkind = "symmetric"\nrate = 0.4\n', ""),
+        ('augment = ["shift"]', "clean_only = true"),
+    )
+    own = parse_spec(text)
+    train, everything = (
+        prepare_material(own.model_copy(update={"train": asked})).splits["train"]
+        for asked in (own.train, own.train.model_copy(update={"clean_only": False}))
+    )
+    np.testing.assert_array_equal(train.labels, train.truth)
+    assert len(train) == (everything.labels == everything.truth).sum() < len(everything)
 
 
 def test_a_batch_ensemble_is_recorded_member_by_member(tmp_path):

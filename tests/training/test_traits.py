@@ -13,7 +13,7 @@ from accord.training.batches import channel_statistics
 from accord.training.material import prepare_material
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
-from accord.training.traits import FILE, find_traits, keep_traits, load_traits, table_columns
+from accord.training.traits import FILE, find_traits, keep_traits, load_traits
 
 TEXT = """
 name = "churn"
@@ -81,25 +81,23 @@ def test_columns_are_named_as_the_reader_takes_them(tmp_path):
     folder = parse_spec(text.replace("PATH", str(tmp_path)))
     file = parse_spec(text.replace("PATH", str(tmp_path / "train.csv")).replace(
         'ids = "id"', 'ids = "id"\ntest = "test.csv"\nfeatures = ["calls", "age"]'))  # fmt: skip
-    plain = parse_spec(text.replace("PATH", str(tmp_path)).replace('"csv"', '"npz"'))
     towns = ("town", ("Bonn", "Jena", "Kiel", "Ulm"))
-    assert table_columns(folder.data) == (("age", None), towns, ("calls", None))
-    assert table_columns(file.data) == (("calls", None), ("age", None), towns)
-    assert table_columns(plain.data) is None
-    for spec in (folder, file):
-        assert find_traits(spec, prepare_material(spec)).channels == 6
+    first, second = (find_traits(prepare_material(spec)) for spec in (folder, file))
+    assert first.columns == (("age", None), towns, ("calls", None))
+    assert second.columns == (("calls", None), ("age", None), towns)
+    assert first.channels == second.channels == 6
 
 
 def test_the_scale_of_images_is_that_of_the_training_samples(tmp_path):
     spec = parse_spec('name = "x"\n[data]\nkind = "digits"\n[train]\nepochs = 1\n')
     material = prepare_material(spec)
-    keep_traits(tmp_path, spec, material)
+    keep_traits(tmp_path, material)
     mean, spread = load_traits(tmp_path).scale
     wanted = channel_statistics(read_dataset("digits").train.inputs)
     np.testing.assert_array_equal((mean, spread), wanted)
     assert (mean.dtype, spread.dtype) == (np.float32, np.float32)
     before = (tmp_path / FILE).read_bytes()
-    keep_traits(tmp_path, spec, None)  # not measured again
+    keep_traits(tmp_path, None)  # not measured again
     assert (tmp_path / FILE).read_bytes() == before
     assert load_traits(tmp_path / "nowhere") is None
 
@@ -113,7 +111,7 @@ def test_a_damaged_file_is_named(tmp_path, change):
 
 def test_texts_have_no_scale():
     class Texts:
-        kind, class_names, classes = "text", ("bad", "good"), 2
+        kind, class_names, classes, columns = "text", ("bad", "good"), 2, None
 
     class Some:
         dataset, shape, scale = Texts, (1, (1, 1)), None
@@ -121,8 +119,7 @@ def test_texts_have_no_scale():
         def __init__(self, *inputs):
             self.splits = {"train": type("Split", (), {"inputs": inputs})}
 
-    spec = parse_spec('name = "x"\n[data]\nkind = "sst2"\n[train]\nepochs = 1\n')
-    single, pairs = (find_traits(spec, Some(*some)) for some in (("a", "b"), (("a", "b"),)))
+    single, pairs = (find_traits(Some(*some)) for some in (("a", "b"), (("a", "b"),)))
     assert single.scale is single.columns is None
     assert (single.pairs, pairs.pairs) == (False, True)
     assert json.loads(json.dumps(single.mean)) is None

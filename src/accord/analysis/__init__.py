@@ -20,7 +20,7 @@ from accord.analysis.histograms import (
 )
 from accord.analysis.labels.audit import Audit, audit
 from accord.analysis.overfit.alarm import Watch, watch
-from accord.analysis.overfit.between_networks import network_agreement
+from accord.analysis.overfit.equal_pairs import network_agreement
 from accord.analysis.persistence import Persistence, persistence
 from accord.analysis.scores import Score, score
 from accord.analysis.spoiling import SpoiltRows, accuracy_with_bad_networks

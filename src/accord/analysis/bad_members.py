@@ -29,7 +29,7 @@ class Member:
     network: int  # its own number
     kind: Kind
     agreement: float  # with its best fellow, beyond chance, over the last quarter of the epochs
-    before: float  # the same at its best epoch
+    at_best: float  # the same at its best epoch
     commonest: float  # the share of its votes for its commonest class, over the last quarter
 
     @property

@@ -1,6 +1,6 @@
 """How a rule's accuracy depends on the epoch, the ensemble's size and the number of epochs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.accuracy import Accuracy, from_hits
-from accord.kernels import equally_spaced, subsets_of, winners_by_subset
+from accord.kernels import equally_spaced, subsets_of, winners_by_spacing, winners_by_subset
 from accord.rules import Rule, find_rule
+from accord.rules.max_agreement import MaxAgreement
 from accord.rules.single import Single
 from accord.store import Rows
 
@@ -109,20 +110,33 @@ def by_networks(
 
 
 def _vote_accuracies(rows: Rows, subsets: Sequence[tuple[int, ...]]) -> list[float]:
-    hits = np.zeros(len(subsets), np.intp)
+    classes = rows.classes
+    return _hit_shares(rows, lambda labels: winners_by_subset(labels, subsets, classes=classes))
+
+
+def _hit_shares(rows: Rows, predict: Callable[[NDArray[Any]], NDArray[Any]]) -> list[float]:
+    """Return the accuracy of each row of labels (choice, sample) that is predicted of a block."""
     truth = rows.truth()
-    for block in rows.blocks():
-        labels = winners_by_subset(block.values, subsets, classes=rows.classes)
-        hits += (labels == truth[block.where]).sum(axis=1)
-    return [float(share) for share in hits / rows.samples]
+    hits = [(predict(one.values) == truth[one.where]).sum(axis=1) for one in rows.blocks()]
+    return [float(share) for share in np.sum(hits, axis=0) / rows.samples]
 
 
 def by_epochs(rows: Rows, rule: str | Rule, counts: Sequence[int] | None = None) -> Sweep:
     """Score a rule on k equally spaced epochs, for each k in `counts`."""
     sizes = tuple(counts) if counts is not None else _doubling(rows.epochs)
-    views = [rows.select(epochs=[int(e) for e in equally_spaced(rows.epochs, k)]) for k in sizes]
     rule = find_rule(rule)
-    return Sweep(rule.name, sizes, tuple((_accuracy(view, rule),) for view in views))
+    if type(rule) is MaxAgreement:
+        accuracies = _spaced_accuracies(rows, sizes)
+    else:
+        kept = [equally_spaced(rows.epochs, size).tolist() for size in sizes]
+        accuracies = [_accuracy(rows.select(epochs=epochs), rule) for epochs in kept]
+    return Sweep(rule.name, sizes, tuple((accuracy,) for accuracy in accuracies))
+
+
+def _spaced_accuracies(rows: Rows, sizes: Sequence[int]) -> list[float]:
+    """Return the accuracy of max agreement for each number of epochs, reading the rows once."""
+    classes = rows.classes
+    return _hit_shares(rows, lambda labels: winners_by_spacing(labels, sizes, classes=classes))
 
 
 def _doubling(epochs: int) -> tuple[int, ...]:

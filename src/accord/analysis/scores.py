@@ -8,7 +8,6 @@ from accord.analysis.accuracy import Accuracy, measure
 from accord.errors import ProbabilitiesMissing
 from accord.rules import Rule, all_rules, find_rule
 from accord.rules.oracle_best_epoch import OracleBestEpoch
-from accord.rules.recommend import recommend
 from accord.rules.single import Single
 from accord.store import Rows
 
@@ -26,7 +25,6 @@ class Score:
     per_network: tuple[float, ...] | None = None  # of the rule that reads one network
     epoch: int | None = None  # of the rule that chooses one
     note: str = ""  # what the rule has to say of its prediction
-    recommended: bool = False  # by the record alone, whatever the truth says
 
 
 def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
@@ -40,10 +38,7 @@ def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
         ProbabilitiesMissing: a rule named needs probabilities that were not recorded.
     """
     truth = rows.truth()
-    chosen = _chosen(rows, rules)
-    scores = [_score_one(rule, rows, truth) for rule in chosen]
-    best = recommend(rows).rule
-    return [replace(one, recommended=one.rule == best) for one in scores]
+    return [_score_one(rule, rows, truth) for rule in _chosen(rows, rules)]
 
 
 def left_out(rows: Rows) -> dict[str, str]:

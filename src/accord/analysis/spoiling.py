@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.bad_members import good_networks
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, ProbabilitiesMissing
 from accord.rules import Rule, find_rule
 from accord.store import Rows, Told
 
@@ -57,11 +57,13 @@ class SpoiltRows(Rows):
         return generator.integers(0, self.classes, self.samples)
 
     def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+        self,
+        networks: Sequence[int],  # noqa: ARG002
+        epochs: Sequence[int],  # noqa: ARG002
+        samples: slice,  # noqa: ARG002
     ) -> NDArray[Any]:
         """Raise: there are none for bad networks."""
-        self.check_probabilities()
-        return self._rows.read_probabilities(networks, epochs, samples)
+        raise ProbabilitiesMissing(f"{self.name}: the bad networks added to it only say labels")
 
     def told(self) -> tuple[Told, ...]:
         """Return what was told of the real networks, and the first one's progress for others."""

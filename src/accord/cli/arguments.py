@@ -42,7 +42,8 @@ def check_local(out: Path | None) -> None:
     Traceback (most recent call last):
     accord.errors.ChoiceError: --out takes a folder of this machine; got the URL s3://bucket/run...
     """
-    url = None if out is None else re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", str(out))
+    # More than one letter before the colon: one alone is a drive.
+    url = None if out is None else re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", out.as_posix())
     if url:
         raise ChoiceError(
             f"--out takes a folder of this machine; got the URL {url[1]}://{url[2]}. Checkpoints "

@@ -151,9 +151,9 @@ def _write_probabilities(rows: "Rows", path: Path) -> None:
 def _write_queue(
     rows: "Rows", found: "Audit", path: Path, most: int | None, link: str | None
 ) -> None:
-    from accord.analysis.labels.audit_tables import gain_text
     from accord.analysis.labels.review import expected_gain, review_queue
     from accord.analysis.labels.review_files import write_queue
+    from accord.report.audit_tables import gain_text
 
     samples = review_queue(found, most)
     write_queue(found, samples, path, facts=rows.facts, link=link)
@@ -177,8 +177,9 @@ def _write_corrected(
 
 
 def _print(rows: "Rows", found: "Audit", decided: "Decisions | None", *, as_json: bool) -> None:
-    from accord.analysis.labels.audit_tables import audit_json, audit_notes, audit_text, gain_text
+    from accord.analysis.labels.audit_notes import audit_notes
     from accord.analysis.labels.review import measure_gain
+    from accord.report.audit_tables import audit_json, audit_text, gain_text
 
     gain = None if decided is None else measure_gain(found, decided, rows.facts.truth)
     for note in audit_notes(found, rows.facts):

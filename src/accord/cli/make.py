@@ -53,7 +53,7 @@ def demo(
     from accord.report.tables import demo_text
 
     with resumable(f"{_program()} demo --out {out}"), Bar("training") as bar:
-        run_demo(out, progress=bar.epoch)
+        run_demo(out, progress=bar.moment)
     pages = write_demo_pages(out)
     typer.echo(demo_text(pages.record, pages.scores, out, program=_program()))
 

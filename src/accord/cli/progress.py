@@ -64,12 +64,6 @@ class Bar:
         self._what = what
         self._reached = {}
 
-    def epoch(self, network: int, epoch: int, networks: int, epochs: int, loss: float) -> None:
-        """Show that one epoch of one network is done."""
-        text = f"{self._what} network {network + 1} of {networks}, loss {loss:.2f}"
-        last = epoch + 1 == epochs
-        self._show(text, network * epochs + epoch + 1, networks * epochs, line=last)
-
     def moment(
         self, network: int, networks: int, progress: float, epochs: int, loss: float
     ) -> None:

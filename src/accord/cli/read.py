@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from accord.rules import Rule
 
 DEFAULT: Final = "max-agreement"
-RECOMMENDED: Final = "recommended"
-RULE_HELP = f"how to combine; `accord score` compares them, `{RECOMMENDED}` takes what it marks"
+RULE_HELP = "how to combine; `accord score` compares them, `recommended` takes what it marks"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -86,9 +85,9 @@ def predict(
 
     Reads the record only: no network is loaded and no GPU is used.
     """
-    chosen = _named_rule(rule, fitted)
+    named = _named_rule(rule, fitted)
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
-    chosen = _recommended_rule(opened) if chosen is None else chosen
+    chosen = resolve_told(opened, named)
     prediction = opened.predict(chosen)
     if prediction.note:
         typer.echo(f"accord: {chosen.name}: {prediction.note}", err=True)
@@ -99,12 +98,13 @@ def predict(
         typer.echo(f"{out}: {len(prediction)} labels by {chosen.name}", err=True)
 
 
-def _named_rule(rule: str | None, fitted: Path | None) -> "Rule | None":
-    """Return the rule that was asked for, before the record is read; None: the recommended one."""
+def _named_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
+    """Return what was asked for, before the record is read: a rule that is there."""
     from accord.rules import find_rule, load_rule
+    from accord.rules.recommend import RECOMMENDED
 
     if fitted is None:
-        return None if rule == RECOMMENDED else find_rule(rule or DEFAULT)
+        return rule if rule == RECOMMENDED else find_rule(rule or DEFAULT)
     if rule is not None:
         raise ChoiceError(
             f"--rule {rule} and --fitted {fitted} both name a rule; the file knows its own. "
@@ -113,12 +113,14 @@ def _named_rule(rule: str | None, fitted: Path | None) -> "Rule | None":
     return load_rule(fitted)
 
 
-def _recommended_rule(record: "Record") -> "Rule":
-    from accord.rules import find_rule
+def resolve_told(record: "Record", rule: "str | Rule") -> "Rule":
+    """Return a rule by its name; say which the recommended one is, and why."""
+    from accord.rules.recommend import resolve_rule
 
-    found = record.recommend()
-    typer.echo(f"accord: recommended: {found.rule}, as {found.reason}", err=True)
-    return find_rule(found.rule)
+    found, why = resolve_rule(rule, record.rows)
+    if why:
+        typer.echo(f"accord: {why}", err=True)
+    return found
 
 
 def score(

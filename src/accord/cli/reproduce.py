@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli.arguments import Json
+from accord.cli.arguments import Json, check_local
 from accord.cli.progress import Bar
 from accord.cli.train import HERE, Gpus, Ray, RayCommand
 from accord.errors import ChoiceError, ExtraMissing, suggest
@@ -104,13 +104,12 @@ def reproduce(
 
 def _check(scale: str | None, out: Path, ray: str | None, gpus: float | None) -> None:
     from accord.experiments.paper import SCALES
-    from accord.experiments.paper.runs import check_folder
 
     if scale is not None and scale not in SCALES:
         raise ChoiceError(f"no scale is called {scale!r}. {suggest(scale, list(SCALES))}")
     if gpus is not None and ray is None:
         raise ChoiceError("--gpus shares out a cluster: give --ray too")
-    check_folder(out)
+    check_local(out)
 
 
 def _list(

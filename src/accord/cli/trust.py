@@ -16,7 +16,7 @@ from accord.cli.arguments import (
     RecordPath,
     open_selected,
 )
-from accord.cli.read import DEFAULT, RECOMMENDED, RULE_HELP
+from accord.cli.read import DEFAULT, RULE_HELP, resolve_told
 from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def trust(
     from accord.report.trust.summary import measure_trust
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
-    chosen = _named(opened, rule)
+    chosen = resolve_told(opened, rule).name
     found = measure_trust(opened, chosen, risk=RISK if risk is None else risk, threshold=threshold)
     estimate = None if verified is None else _accuracy(opened, found, verified)
     if out is not None:
@@ -122,16 +122,6 @@ def _check_options(
         raise ChoiceError("--verify needs a file for people to decide in: --out queue.csv")
     if out is not None and out.suffix != ".csv":
         raise ChoiceError(f"{out}: --out is written as .csv; got {out.suffix!r}")
-
-
-def _named(record: "Record", rule: str) -> str:
-    from accord.rules import find_rule
-
-    if rule != RECOMMENDED:
-        return find_rule(rule).name
-    found = record.recommend()
-    typer.echo(f"accord: recommended: {found.rule}, as {found.reason}", err=True)
-    return found.rule
 
 
 def _accuracy(record: "Record", found: "Trust", path: Path) -> "Estimate":

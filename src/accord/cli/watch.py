@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 ALARMED: Final = 3  # the exit status of --until-alarm
 MOST_LINES: Final = 25
 WIDTH: Final = 40  # of a bar for an agreement of 1
-TRAINED_ON: Final = (
-    "the networks were trained on these very samples. There they come to agree even as they learn "
-    "wrong labels by heart: watch a record of samples that they were not trained on"
-)
 EXAMPLE = (
     "\b\nExample:\n"
     "  accord watch runs/mine\n"
@@ -106,12 +102,8 @@ def _document(record: "Record", found: "Watch", bad: "list[Member]") -> dict[str
         "agreement": found.agreement.tolist(),
         "smoothed": found.smoothed.tolist(),
         "bad_networks": {str(member.network): member.kind for member in bad},
-        "trained_on": _trained_on(record),
+        "trained_on": record.rows.facts.trained_on,
     }
-
-
-def _trained_on(record: "Record") -> bool:
-    return record.given is not None or record.split == "train"
 
 
 def _lines(record: "Record", found: "Watch", bad: "list[Member]") -> list[str]:
@@ -144,7 +136,9 @@ def _verdict(found: "Watch") -> list[str]:
 
 
 def _warnings(record: "Record", bad: "list[Member]") -> list[str]:
-    said = [f"warning: {TRAINED_ON}"] if _trained_on(record) else []
+    from accord.report.tables import TRAINED_ON
+
+    said = [f"warning: {TRAINED_ON}"] if record.rows.facts.trained_on else []
     return [*said, *_bad_networks(record, bad)]
 
 
@@ -168,9 +162,10 @@ class Waits:
 
 def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -> bool:
     """Print each epoch until there is a reason to stop; tell whether there was an alarm."""
-    from accord.analysis.overfit.growing import Follower
+    from accord.analysis.overfit.growing import AlarmFollower
+    from accord.report.tables import TRAINED_ON
 
-    follower = Follower(path, networks=numbers)
+    follower = AlarmFollower(path, networks=numbers)
     last_news, told, warned = time.monotonic(), "", False
     while True:
         seen = follower.look()

@@ -16,6 +16,8 @@ TextPairs: TypeAlias = tuple[tuple[str, str], ...]
 Inputs: TypeAlias = Images | ImageFiles | Features | Texts | TextPairs
 Labels: TypeAlias = NDArray[np.integer]  # (sample,) -> class
 Kind: TypeAlias = Literal["image", "table", "text"]
+# A table's columns: names, each with the values that have a 0 or 1 of their own; None of a number.
+NamedColumns: TypeAlias = tuple[tuple[str, tuple[str, ...] | None], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,7 @@ class Dataset:
     train: Split
     test: Split
     notes: tuple[str, ...] = ()  # what was left out in reading, for people to read
+    columns: NamedColumns | None = None  # of a table, where they have names
 
     def __post_init__(self) -> None:
         for part, split in (("train", self.train), ("test", self.test)):

@@ -5,10 +5,10 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from accord.data.image_files import ImageFiles, decode_ahead
 from accord.errors import SourceError, StorageError
 
-Progress: TypeAlias = Callable[[int, int], None]  # images done, images in all
+if TYPE_CHECKING:
+    from accord.store.progress import CountProgress
 
 _VERSION = "accord-images-1"  # part of the name: change it when decoding changes
 _BLOCK = 256
@@ -27,7 +28,7 @@ def cache_images(
     folder: str | os.PathLike[str],
     *,
     skip_unreadable: bool = False,
-    progress: Progress | None = None,
+    progress: "CountProgress | None" = None,
 ) -> ImageFiles:
     """Decode every image once into `folder`, and return the same images read from there.
 
@@ -75,7 +76,7 @@ class _Place:
         return pixels, list(unreadable)
 
     def write(
-        self, files: ImageFiles, skip: bool, progress: Progress | None
+        self, files: ImageFiles, skip: bool, progress: "CountProgress | None"
     ) -> tuple[NDArray[np.uint8], list[int]]:
         unreadable: list[int] = []
         try:
@@ -96,7 +97,7 @@ class _Place:
 
 
 def _blocks(
-    files: ImageFiles, skip: bool, unreadable: list[int], progress: Progress | None
+    files: ImageFiles, skip: bool, unreadable: list[int], progress: "CountProgress | None"
 ) -> Iterator[NDArray[np.uint8]]:
     def decode(sample: int) -> NDArray[np.uint8] | None:
         try:

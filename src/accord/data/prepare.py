@@ -2,13 +2,17 @@
 
 import os
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accord.data.dataset import Dataset, Split
-from accord.data.image_cache import Progress, cache_images
+from accord.data.image_cache import cache_images
 from accord.data.image_files import ImageFiles
 from accord.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from accord.store.progress import CountProgress
 
 IMAGE_OPTIONS = ("size", "resize", "cache", "skip_unreadable")
 
@@ -20,7 +24,7 @@ def prepare_images(
     resize: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     skip_unreadable: bool = False,
-    progress: Progress | None = None,
+    progress: "CountProgress | None" = None,
 ) -> Dataset:
     """Set the size of a data set's images, cache them, leave out those that cannot be read.
 

@@ -1,1 +1,1 @@
-"""Experiments: the demo."""
+"""Experiments: the demo, comparisons, the paper's tables and figures, clusters, benchmarks."""

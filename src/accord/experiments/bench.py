@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from accord import kernels
 from accord.api import Recorder
+from accord.store.progress import CountProgress
 from accord.store.versions import made_with
 
 LEADING_SHARE: Final = 0.75  # of the votes, on one class
 QUICK_SHAPES: Final = ((1000, 10_000, 10),)  # voters, samples, classes
 FULL_SHAPES: Final = (*QUICK_SHAPES, (1000, 50_000, 1000), (1000, 1_000_000, 100))
 RUNNING_SHAPE: Final = (5, 200, 1_000_000, 100)  # networks, epochs, samples, classes
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Timing:
         return self.peer_seconds / self.seconds
 
 
-def run_bench(*, full: bool = False, progress: Progress | None = None) -> dict[str, Any]:
+def run_bench(*, full: bool = False, progress: CountProgress | None = None) -> dict[str, Any]:
     """Time everything and return it as JSON: the machine, and a list of timings with ratios."""
     shapes = FULL_SHAPES if full else QUICK_SHAPES
     parts: list[Callable[[], list[Timing]]] = [

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,22 +24,16 @@ except ModuleNotFoundError as error:
 
 from accord.report.html import write_report
 from accord.training.batches import ImageBatches
-from accord.training.loop import Recipe, predict_probabilities, train
+from accord.training.loop import Moment, Recipe, predict_probabilities, train
 from accord.training.losses import CrossEntropy
 from accord.training.networks import build_small_cnn
+from accord.training.run import Progress
 from accord.training.spec import OptimizerSpec
 
 CLASSES = 10
 NOISE_RATE = 0.4
 WIDTH = 24  # the widest that trains within a minute: it fits most of the wrong labels
 OPTIMIZER = OptimizerSpec(kind="sgd", lr=0.02, momentum=0.9, weight_decay=0.0)
-
-
-class Progress(Protocol):
-    """What `run_demo` calls after each epoch of training."""
-
-    def __call__(self, network: int, epoch: int, networks: int, epochs: int, loss: float) -> None:
-        """Show that `network` has finished `epoch`, both counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +102,8 @@ def run_demo(
     with _one_thread():
         for network, network_seed in enumerate(draws[2:]):
             with _open_recorder(out / "record", network, task, about) as recorder:
-                for epoch, loss in _record_missing(recorder, task, recipe, network_seed):
-                    progress(network, epoch, networks, epochs, loss)
+                for moment in _record_missing(recorder, task, recipe, network_seed):
+                    progress(network, networks, moment.progress, epochs, moment.loss)
     return DemoResult(
         record=out / "record",
         networks=networks,
@@ -142,9 +135,7 @@ def _open_recorder(path: Path, network: int, task: _Task, about: dict[str, objec
         ) from error
 
 
-def _record_missing(
-    recorder: Recorder, task: _Task, recipe: Recipe, seed: int
-) -> Iterator[tuple[int, float]]:
+def _record_missing(recorder: Recorder, task: _Task, recipe: Recipe, seed: int) -> Iterator[Moment]:
     if recorder.epochs >= recipe.epochs:
         return
     # No checkpoints here: a network that was cut off is trained again from its start, through
@@ -155,7 +146,7 @@ def _record_missing(
         if moment.number >= recorder.epochs:
             probabilities = predict_probabilities(network, task.test_images)
             recorder.record(probabilities, loss=moment.loss, lr=moment.lr)
-        yield moment.number, moment.loss
+        yield moment
 
 
 def _make_task(*, split_seed: int, noise_seed: int) -> _Task:

@@ -1,7 +1,7 @@
 """Networks with their weights of some epoch, asked about samples."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ from accord.training.run import build_network
 from accord.training.seeds import Draws
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member
+
+TRANSFORMERS: Final = "transformers:"
 
 
 class Asker:
@@ -66,7 +68,8 @@ class Asker:
         if key not in self._built:
             train = self._run.spec.train.model_copy(update={"pretrained": None})
             spec = self._run.spec.model_copy(update={"train": train})
-            self._built[key] = build_network(spec, member, self._run.traits).to(self._device)
+            shape = _without_weights(member)
+            self._built[key] = build_network(spec, shape, self._run.traits).to(self._device)
         try:
             self._built[key].load_state_dict(weights)
         except RuntimeError as error:
@@ -76,9 +79,17 @@ class Asker:
         return self._built[key]
 
 
+def _without_weights(member: Member) -> Member:
+    """Return a network of transformers as its shape alone: the checkpoint has every weight."""
+    if not member.network.startswith(TRANSFORMERS):
+        return member
+    return member.model_copy(update={"options": {**member.options, "scratch": True}})
+
+
 def _architecture(member: Member) -> str:
     about: list[Any] = [member.network, member.options, member.members]
-    if member.network not in NETWORKS:  # a builder of one's own may keep what it drew elsewhere
+    known = member.network in NETWORKS or member.network.startswith(TRANSFORMERS)
+    if not known:  # a builder of one's own may keep what it drew elsewhere
         about.append(member.seed)
     return json.dumps(about, sort_keys=True, default=str)
 

@@ -41,6 +41,8 @@ class Ballot:
 
     def close(self, exit: Exit) -> None:  # noqa: A002
         """Leave out the samples that need no more votes."""
+        if not exit.early:
+            return
         self.open = self.open[~exit.settled(self._votes[self.open], left=self._left)]
 
     def predict(self) -> Prediction:

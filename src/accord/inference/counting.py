@@ -42,7 +42,7 @@ def can_count(rule: Rule) -> bool:
     return known or type(rule) is MaxAgreement
 
 
-def count_votes(
+def ask_and_count(
     run: SavedRun,
     samples: Samples,
     exit: Exit,  # noqa: A002

@@ -23,6 +23,7 @@ class Exit(ABC):
     The votes of a sample are a fixed pile of which some lie open; `left` lie hidden.
     """
 
+    early: ClassVar[bool] = True  # whether it may settle before all votes are in
     shuffled: ClassVar[bool] = False  # whether votes must be asked in an order drawn by chance
     weighted: ClassVar[bool] = True  # whether votes may weigh differently
 
@@ -33,6 +34,8 @@ class Exit(ABC):
 
 class AskAll(Exit):
     """Ask for every vote."""
+
+    early = False
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
         """Return none of them, until nothing is left."""
@@ -52,9 +55,8 @@ class Certain(Exit):
         if classes == 1:
             return np.ones(len(votes), bool)
         # One number says both: more votes come first, of equal ones the smaller class.
-        ranked = votes * classes + np.arange(classes)[::-1]
-        best = np.partition(ranked, classes - 2, axis=1)[:, -2:]
-        return np.asarray(best[:, 1] - best[:, 0] > left * classes)
+        first, second = two_largest(votes * classes + np.arange(classes)[::-1])
+        return np.asarray(first - second > left * classes)
 
 
 class Likely(Exit):
@@ -83,17 +85,28 @@ class Likely(Exit):
         if classes == 1:
             return certain
         # Evidence against a class with fewer votes is never less: the runner-up is enough.
-        best = np.partition(votes, classes - 2, axis=1)[:, -2:]
         enough = np.log((classes - 1) / self.risk)
-        likely = evidence(best[:, 1], best[:, 0], left=left) >= enough
+        likely = evidence(*two_largest(votes), left=left) >= enough
         return np.asarray(certain | likely)
+
+
+def two_largest(votes: Votes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the largest and the second-largest number of each sample; none is below 0.
+
+    >>> two_largest(np.array([[3, 0, 5], [2, 2, 1]]))
+    (array([5, 2]), array([3, 2]))
+    """
+    best = votes.argmax(axis=1)[:, np.newaxis]
+    others = votes.copy()
+    np.put_along_axis(others, best, -1, axis=1)
+    return np.take_along_axis(votes, best, axis=1)[:, 0], others.max(axis=1)
 
 
 def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray[np.float64]:
     """Return the logarithm of the evidence that a class will not be caught up with.
 
     A bet that the leader has more of the two classes' votes, divided by how probable these votes
-    are, in this order, if the other had as many: a martingale, whatever else is voted for.
+    are, in this order, if the other had as many: a supermartingale, whatever else is voted for.
 
     Args:
         leader: votes of a class so far, (sample,).

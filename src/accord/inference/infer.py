@@ -3,15 +3,14 @@
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError
-from accord.inference.counting import can_count, count_votes
+from accord.inference.counting import ask_and_count, can_count
 from accord.inference.exits import AskAll, Exit, find_exit
 from accord.inference.fitted import at_epochs
 from accord.inference.outcome import Inferred
@@ -20,11 +19,9 @@ from accord.inference.samples import Samples
 from accord.inference.saved_run import SavedRun, open_run
 from accord.inference.sources import Source, find_samples
 from accord.rules import Prediction, Rule, find_rule
-from accord.rules.recommend import recommend
+from accord.rules.recommend import RECOMMENDED, resolve_rule
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import make_facts, open_rows
-
-RECOMMENDED: Final = "recommended"
 
 Location = str | os.PathLike[str]
 Progress = Callable[[int, int], None]  # how much is done, of how much
@@ -78,8 +75,8 @@ def infer(
         raise ChoiceError(f"{wanted.name} looks at true labels, and {found.name} has none")
     if wanted is not None and can_count(wanted) and record is None:
         options: dict[str, Any] = {"rule": wanted, "seed": seed, "progress": progress}
-        prediction, asked = count_votes(saved, found, leaving, **options)
-        prediction = replace(prediction, note=getattr(wanted, "caution", ""))
+        prediction, asked = ask_and_count(saved, found, leaving, **options)
+        prediction = prediction.noting(wanted.caution)
         name = wanted.name
     else:
         prediction, asked, name = _by_record(saved, found, wanted, record, progress)
@@ -117,18 +114,9 @@ def _by_record(
 ) -> tuple[Prediction, NDArray[np.int64], str]:
     with tempfile.TemporaryDirectory(prefix="accord-") as folder:
         path = Path(folder) / "votes" if record is None else record
-        probabilities = rule is not None and _needs_probabilities(rule)
+        probabilities = rule is not None and "probabilities" in rule.needs
         record_votes(run, samples, path, probabilities=probabilities, progress=progress)
         rows = open_rows(path, networks=run.networks)
-        note = ""
-        if rule is None:
-            choice = recommend(rows)
-            rule, note = find_rule(choice.rule), f"recommended: {choice.rule}, as {choice.reason}"
-        prediction = rule(rows)
-    if note:
-        prediction = replace(prediction, note=f"{note}. {prediction.note}".removesuffix(". "))
+        rule, why = resolve_rule(RECOMMENDED if rule is None else rule, rows)
+        prediction = rule(rows).noting(why)
     return prediction, np.full(len(samples), run.voters), rule.name
-
-
-def _needs_probabilities(rule: Rule) -> bool:
-    return "probabilities" in rule.needs or bool(getattr(rule, "threshold", 0))

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from collections.abc import Callable
 from typing import Any
 
 from accord.api import Recorder
@@ -12,8 +11,7 @@ from accord.inference.asking import Asker
 from accord.inference.counting import BYTES_AT_ONCE
 from accord.inference.samples import Samples
 from accord.inference.saved_run import SavedRun
-
-Progress = Callable[[int, int], None]  # how much is done, of how much
+from accord.store.progress import CountProgress
 
 
 def record_votes(
@@ -22,7 +20,7 @@ def record_votes(
     path: str | os.PathLike[str],
     *,
     probabilities: bool = False,
-    progress: Progress | None = None,
+    progress: CountProgress | None = None,
 ) -> None:
     """Write what each network says at each epoch; what is already there is not asked again.
 

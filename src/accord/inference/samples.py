@@ -44,14 +44,17 @@ class Samples:
         return self.inputs.itemsize if isinstance(self.inputs, np.ndarray) else 1
 
     def digest(self) -> str:
-        """Return a short name for what the samples are; of image files, names and sizes count."""
+        """Return a short name for what the samples are, to tell others from them."""
         found = hashlib.blake2b(digest_size=8)
         if isinstance(self.inputs, np.ndarray):
             found.update(repr((self.inputs.shape, self.inputs.dtype.str)).encode())
             found.update(np.ascontiguousarray(self.inputs).tobytes())
         elif isinstance(self.inputs, ImageFiles):
-            files = [(name, (self.inputs.root / name).stat().st_size) for name in self.inputs.names]
-            found.update(repr((self.inputs.shape, self.inputs.resize, files)).encode())
+            found.update(repr((self.inputs.shape, self.inputs.resize)).encode())
+            for name in self.inputs.names:
+                data = (self.inputs.root / name).read_bytes()
+                found.update(repr((name, len(data))).encode())
+                found.update(data)
         else:
             found.update(repr(self.inputs).encode())
         return found.hexdigest()
@@ -102,10 +105,19 @@ def _wanted(traits: Traits) -> str:
 
 def _describe(inputs: Inputs) -> str:
     if isinstance(inputs, tuple):
-        return "pairs of texts" if isinstance(inputs[0], tuple) else "texts"
+        kinds = {_describe_text(one) for one in inputs}
+        return kinds.pop() if len(kinds) == 1 else "a mixture of " + " and ".join(sorted(kinds))
     if len(inputs.shape) == 4:
         return _image(*inputs.shape[1:])
     return f"rows of {inputs.shape[1]} numbers"
+
+
+def _describe_text(text: Any) -> str:
+    if isinstance(text, str):
+        return "texts"
+    if isinstance(text, tuple) and len(text) == 2 and all(isinstance(one, str) for one in text):
+        return "pairs of texts"
+    return "what is neither a text nor a pair of texts"
 
 
 def _image(channels: int, rows: int, columns: int) -> str:
@@ -115,10 +127,14 @@ def _image(channels: int, rows: int, columns: int) -> str:
 def as_labels(values: NDArray[Any], class_names: tuple[str, ...], *, where: str) -> Labels:
     """Return labels as numbers, whether they are given as such or by the classes' names.
 
+    Where the classes are named by other numbers than their own, numbers are names.
+
     >>> as_labels(np.array(["dog", "cat"]), ("cat", "dog"), where="x")
     array([1, 0])
+    >>> as_labels(np.array([2, 1]), ("1", "2"), where="x")
+    array([1, 0])
     """
-    if values.dtype.kind in "iu":
+    if values.dtype.kind in "iu" and not _named_by_numbers(class_names):
         return values
     numbers = {name: number for number, name in enumerate(class_names)}
     names = [str(value) for value in values.tolist()]
@@ -129,6 +145,11 @@ def as_labels(values: NDArray[Any], class_names: tuple[str, ...], *, where: str)
             f"({', '.join(class_names[:8])}{', …' if len(numbers) > 8 else ''})."
         )
     return np.array([numbers[name] for name in names], np.int64)
+
+
+def _named_by_numbers(class_names: tuple[str, ...]) -> bool:
+    own = tuple(map(str, range(len(class_names))))
+    return class_names != own and all(name.lstrip("-").isdigit() for name in class_names)
 
 
 def to_grey(images: Images) -> Images:

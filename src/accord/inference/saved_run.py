@@ -10,7 +10,7 @@ import torch
 
 from accord.errors import AccordError, SourceError
 from accord.store import Rows, open_rows
-from accord.training.checkpoints import checkpoints_in
+from accord.training.checkpoints import checkpoint_folder, checkpoints_in
 from accord.training.loop import Recipe, marks_of, moments_of, number_of
 from accord.training.material import prepare_material
 from accord.training.settings import recipe_for
@@ -57,7 +57,7 @@ class SavedRun:
 
     def checkpoint(self, member: Member, epoch: int) -> Path:
         """Return the file of a network's weights after an epoch."""
-        return checkpoints_in(_folder(self.folder, member))[epoch]
+        return checkpoints_in(checkpoint_folder(self.folder, member.number))[epoch]
 
     def rows(self) -> Rows | None:
         """Return what the same networks said at the same epochs in training, if it is there."""
@@ -83,7 +83,10 @@ def open_run(path: str | os.PathLike[str]) -> SavedRun:
     """
     folder = Path(path).expanduser()
     spec = _spec_in(folder)
-    kept = [(member, set(checkpoints_in(_folder(folder, member)))) for member in members_of(spec)]
+    kept = [
+        (member, set(checkpoints_in(checkpoint_folder(folder, member.number))))
+        for member in members_of(spec)
+    ]
     members = tuple(member for member, epochs in kept if epochs)
     if not members:
         raise _nothing_kept(folder, spec)
@@ -128,7 +131,7 @@ def _traits_of(folder: Path, spec: Spec) -> Traits:
     if found is not None:
         return found
     try:
-        return find_traits(spec, prepare_material(spec))
+        return find_traits(prepare_material(spec))
     except AccordError as error:
         raise SourceError(
             f"{folder}: has no {FILE}, as older runs, and what its samples were like cannot be "
@@ -157,7 +160,3 @@ def _left_out(member: Member) -> str:
 def _listed(epochs: Sequence[int]) -> str:
     shown = ", ".join(map(str, epochs[:8]))
     return shown if len(epochs) <= 8 else f"{shown}, … {epochs[-1]}"
-
-
-def _folder(run: Path, member: Member) -> Path:
-    return run / "checkpoints" / f"network-{member.number:03d}"

@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -175,7 +176,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
             if isinstance(opened, np.ndarray):
                 return {"inputs": opened}
             return {name: opened[name] for name in opened.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise SourceError(f"{path}: cannot be read as arrays: {error}") from error
 
 

@@ -13,7 +13,6 @@ from accord.kernels.running import running_winners
 from accord.kernels.sweeps import (
     equally_spaced,
     subsets_of,
-    winners_by_prefix,
     winners_by_spacing,
     winners_by_subset,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "running_winners",
     "subsets_of",
     "winners",
-    "winners_by_prefix",
     "winners_by_spacing",
     "winners_by_subset",
 ]

@@ -22,34 +22,10 @@ from accord.kernels.blocks import (
 from accord.kernels.checks import check_epochs, check_labels
 from accord.kernels.plurality import GUESSED_AT_ONCE, find_winners
 from accord.kernels.ranks import columns_for, narrow
-from accord.kernels.running import running_winners
 
 # Above this many cells a vote, summing and searching all tables (2 ns a cell) costs more than
 # ranks do (27 ns a vote).
 CELLS_PER_VOTE = 16
-
-
-def winners_by_prefix(labels: Labels, *, classes: int) -> CompactLabels:
-    """Find the winners of the first network, of the first two, and so on, over all epochs.
-
-    Args:
-        labels: (network, epoch, sample).
-        classes: how many classes there are; labels run from 0.
-
-    Returns:
-        (network, sample), in the smallest unsigned type that holds the classes.
-
-    Raises:
-        PredictionError: the labels are out of shape or range.
-
-    >>> winners_by_prefix(np.array([[[2, 0]], [[1, 0]], [[1, 1]]]), classes=3)
-    array([[2, 0],
-           [1, 0],
-           [1, 0]], dtype=uint8)
-    """
-    check_labels(labels, classes=classes)
-    check_epochs(labels)
-    return running_winners(labels.swapaxes(0, 1), classes=classes)
 
 
 def subsets_of(networks: int, size: int, *, limit: int, seed: int) -> list[tuple[int, ...]]:

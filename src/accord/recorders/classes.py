@@ -5,22 +5,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.api import Recorder
 from accord.errors import ChoiceError, PredictionError
 from accord.store import Facts
 from accord.store.intake import to_numpy
 
 FAR_BELOW: Final = 1000.0  # the softmax of a logit so far below all others is exactly 0
-
-
-def facts_of(recorder: Recorder) -> Facts:
-    """Return what a recorder says of its samples and classes."""
-    return recorder.facts
-
-
-def keeps_probabilities(recorder: Recorder) -> bool:
-    """Tell whether a recorder keeps probabilities beside the labels."""
-    return recorder.keeps_probabilities
 
 
 def positions_of(classes: object, facts: Facts) -> NDArray[np.intp]:

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from accord.api import Recorder
 from accord.errors import ChoiceError, RecordError
-from accord.recorders.classes import facts_of, place_columns, positions_of
+from accord.recorders.classes import place_columns, positions_of
 from accord.store.intake import to_numpy
 
 _FOLLOWING: WeakSet[Recorder] = WeakSet()
 
 
-class Follower:
+class RoundFollower:
     """Decide, round by round, whether a row is due, and write it.
 
     Rounds count from 1. Every so many rounds make one row, whose progress is the round. Rounds
@@ -28,7 +28,7 @@ class Follower:
 
     >>> import tempfile, accord
     >>> with accord.Recorder(tempfile.mkdtemp(), network=0, samples=1, classes=2) as recorder:
-    ...     follower = Follower(recorder, every=5)
+    ...     follower = RoundFollower(recorder, every=5)
     ...     for training_round in range(1, 12):
     ...         if follower.wants(training_round):
     ...             follower.record(training_round, [1])
@@ -39,7 +39,7 @@ class Follower:
     def __init__(self, recorder: Recorder, *, every: int = 1, classes: object = None) -> None:
         if every < 1:
             raise ChoiceError(f"every must be a number of rounds from 1; got {every}")
-        facts = facts_of(recorder)
+        facts = recorder.facts
         self.recorder = recorder
         self.every = every
         self.classes = facts.classes

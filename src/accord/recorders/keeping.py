@@ -18,7 +18,7 @@ from accord.store import make_facts
 _logger = logging.getLogger(__name__)
 
 
-class Facts(TypedDict, total=False):
+class RecorderFacts(TypedDict, total=False):
     """What every callback hands on to `accord.Recorder`, by the same names."""
 
     truth: object
@@ -45,7 +45,7 @@ class Keeper:
         samples: int,
         classes: int,
         every: float,
-        facts: Facts,
+        facts: RecorderFacts,
     ) -> None:
         _check_names(facts)
         self.path = path
@@ -178,10 +178,10 @@ def write_row(
     recorder.record(**predictions, epoch=epoch, progress=progress, **told)
 
 
-def _check_names(facts: Facts) -> None:
-    unknown = facts.keys() - Facts.__annotations__.keys()
+def _check_names(facts: RecorderFacts) -> None:
+    unknown = facts.keys() - RecorderFacts.__annotations__.keys()
     if unknown:
         raise TypeError(
             f"RecordPredictions takes no {sorted(unknown)[0]!r}; "
-            f"it hands on to the recorder: {', '.join(Facts.__annotations__)}"
+            f"it hands on to the recorder: {', '.join(RecorderFacts.__annotations__)}"
         )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError
 from accord.recorders.callbacks import FrameworkCallback, import_framework
-from accord.recorders.keeping import Facts, Keeper
+from accord.recorders.keeping import Keeper, RecorderFacts
 from accord.recorders.scores import keep_of
 from accord.store.intake import to_numpy
 
@@ -56,7 +56,7 @@ class RecordPredictions(FrameworkCallback):
         forward: Callable[[Any, Any], Any] | None = None,
         batch: int = 256,
         logits: bool | None = None,
-        **facts: Unpack[Facts],
+        **facts: Unpack[RecorderFacts],
     ) -> None:
         super().__init__()
         self._inputs = inputs

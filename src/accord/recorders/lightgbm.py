@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from accord.api import Recorder
 from accord.errors import ChoiceError, PredictionError
-from accord.recorders.classes import facts_of, keeps_probabilities
-from accord.recorders.following import Follower
+from accord.recorders.following import RoundFollower
 
 AnyBooster = Any  # LightGBM is loaded only where it is used
 
@@ -40,7 +39,7 @@ class LightGBMRounds:
     ) -> None:
         if classes is None:
             _check_order(recorder)
-        self._follower = Follower(recorder, every=every, classes=classes)
+        self._follower = RoundFollower(recorder, every=every, classes=classes)
         self._samples = X
         self._scores: Scores | None = None
 
@@ -81,7 +80,7 @@ def record_lightgbm_rounds(
             "a dart booster changes its earlier trees as it trains: what it said then cannot be "
             "had afterwards. Train it with the callback LightGBMRounds."
         )
-    follower = Follower(recorder, every=every, classes=classes)
+    follower = RoundFollower(recorder, every=every, classes=classes)
     _check_kept(scores, recorder)
     for done in range(1, booster.current_iteration() + 1):
         if follower.wants(done):
@@ -152,7 +151,7 @@ class Scores:
 
 
 def _check_kept(scores: Scores, recorder: Recorder) -> None:
-    if keeps_probabilities(recorder) and scores.kind.objective == "multiclassova":
+    if recorder.keeps_probabilities and scores.kind.objective == "multiclassova":
         raise PredictionError(
             "multiclassova gives no probabilities that add up to 1. Open the recorder with "
             "probabilities=False, or train with objective multiclass."
@@ -160,7 +159,7 @@ def _check_kept(scores: Scores, recorder: Recorder) -> None:
 
 
 def _check_order(recorder: Recorder) -> None:
-    names = list(facts_of(recorder).class_names or ())
+    names = list(recorder.facts.class_names or ())
     if names != sorted(names):
         raise ChoiceError(
             f"the record's classes are {', '.join(names[:5])} …, not in sorted order, and "

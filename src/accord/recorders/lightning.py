@@ -19,7 +19,7 @@ from accord.recorders.callbacks import FrameworkCallback
 from accord.recorders.dealing import deal_out
 from accord.recorders.evaluation import Reading, Seen, evaluate
 from accord.recorders.gathering import Processes, record_together
-from accord.recorders.keeping import Facts, Keeper
+from accord.recorders.keeping import Keeper, RecorderFacts
 
 if TYPE_CHECKING:  # what the class becomes when it is built
     from pytorch_lightning import Callback
@@ -68,7 +68,7 @@ class RecordPredictions(_Base):
         samples: int | None = None,
         every: float = 1.0,
         forward: Forward | None = None,
-        **facts: Unpack[Facts],
+        **facts: Unpack[RecorderFacts],
     ) -> None:
         super().__init__()
         self._loader = loader

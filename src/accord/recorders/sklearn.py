@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from accord.api import Recorder
 from accord.errors import ChoiceError, PredictionError
 from accord.recorders.classes import (
-    facts_of,
-    keeps_probabilities,
     place_columns,
     place_labels,
     positions_of,
 )
-from accord.recorders.following import Follower
+from accord.recorders.following import RoundFollower
 from accord.recorders.growing import Estimator, grow_by_partial_fit, grow_by_warm_start
 
 
@@ -126,7 +124,7 @@ def record_partial_fit(
     Returns:
         The estimator, fitted.
     """
-    follower = Follower(recorder)
+    follower = RoundFollower(recorder)
     for epoch in grow_by_partial_fit(
         estimator, X, y, epochs=epochs, classes=classes, seed=seed, sample_weight=sample_weight
     ):
@@ -164,7 +162,7 @@ def record_warm_start(
     Returns:
         The estimator, fitted.
     """
-    follower = Follower(recorder)
+    follower = RoundFollower(recorder)
     for epoch in grow_by_warm_start(
         estimator, X, y, epochs=epochs, step=step, sample_weight=sample_weight
     ):
@@ -184,14 +182,14 @@ def record_stages(recorder: Recorder, estimator: Estimator, X: Any, *, every: in
         X: the samples to predict.
         every: how many rounds make one row.
     """
-    follower = Follower(recorder, every=every)
+    follower = RoundFollower(recorder, every=every)
     stages: Iterator[Any] = _say(estimator, "staged_predict", recorder)(X)
     for stage, said in enumerate(stages, start=1):
         if follower.wants(stage):
             follower.record(stage, _placed(said, estimator, recorder))
 
 
-def _follow(follower: Follower, estimator: Estimator, test: Any, epoch: int) -> None:
+def _follow(follower: RoundFollower, estimator: Estimator, test: Any, epoch: int) -> None:
     if follower.wants(epoch):
         said = _say(estimator, "predict", follower.recorder)(test)
         follower.record(epoch, _placed(said, estimator, follower.recorder))
@@ -199,7 +197,7 @@ def _follow(follower: Follower, estimator: Estimator, test: Any, epoch: int) -> 
 
 def _say(estimator: Estimator, way: str, recorder: Recorder) -> Any:
     """Return the estimator's method that says what the recorder keeps."""
-    name = f"{way}_proba" if keeps_probabilities(recorder) else way
+    name = f"{way}_proba" if recorder.keeps_probabilities else way
     if not hasattr(estimator, way):
         raise ChoiceError(f"{type(estimator).__name__} has no {way}")
     if not hasattr(estimator, name):
@@ -212,8 +210,8 @@ def _say(estimator: Estimator, way: str, recorder: Recorder) -> Any:
 
 def _placed(said: Any, estimator: Estimator, recorder: Recorder) -> NDArray[Any]:
     """Bring labels or probabilities into the record's classes."""
-    facts = facts_of(recorder)
+    facts = recorder.facts
     positions = positions_of(estimator.classes_, facts)
-    if keeps_probabilities(recorder):
+    if recorder.keeps_probabilities:
         return place_columns(np.asarray(said), positions, classes=facts.classes)
     return place_labels(said, estimator.classes_, positions)

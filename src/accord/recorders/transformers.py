@@ -20,7 +20,7 @@ from accord.recorders.callbacks import FrameworkCallback
 from accord.recorders.dealing import share_of
 from accord.recorders.evaluation import Reading, Seen, evaluate
 from accord.recorders.gathering import Processes, record_together
-from accord.recorders.keeping import Facts, Keeper
+from accord.recorders.keeping import Keeper, RecorderFacts
 
 if TYPE_CHECKING:  # what the class becomes when it is built
     from transformers import TrainerCallback
@@ -73,7 +73,7 @@ class RecordPredictions(_Base):
         forward: Forward | None = None,
         batch: int | None = None,
         collate: Collate | None = None,
-        **facts: Unpack[Facts],
+        **facts: Unpack[RecorderFacts],
     ) -> None:
         super().__init__()
         _check_length(dataset)

@@ -5,7 +5,7 @@ from typing import Any
 
 from accord.api import Recorder
 from accord.errors import ChoiceError
-from accord.recorders.following import Follower
+from accord.recorders.following import RoundFollower
 
 AnyBooster = Any  # XGBoost is loaded only where it is used
 # What a 1-D score means is known for these; with several classes the largest score wins.
@@ -39,7 +39,7 @@ class XGBoostRounds:
         from xgboost.callback import TrainingCallback
 
         TrainingCallback.register(XGBoostRounds)  # xgboost asks for its own kind
-        self._follower = Follower(recorder, every=every, classes=classes)
+        self._follower = RoundFollower(recorder, every=every, classes=classes)
         self._samples = _as_matrix(X)
         self._started = False
 
@@ -86,7 +86,7 @@ def record_xgboost_rounds(
         classes = booster.classes_ if classes is None else classes
         booster = booster.get_booster()
     _check_stages(booster)
-    follower = Follower(recorder, every=every, classes=classes)
+    follower = RoundFollower(recorder, every=every, classes=classes)
     samples = _as_matrix(X)
     for done in range(1, booster.num_boosted_rounds() + 1):
         if follower.wants(done):

@@ -1,1 +1,1 @@
-"""report."""
+"""What people read of a record: tables, figures, the HTML page."""

@@ -103,7 +103,7 @@ def persistence_caption(measured: Measured) -> str:
 
 def agreement_caption(measured: Measured) -> str:
     """Say where the networks agree most, and what is marked; true labels play no part in it."""
-    values, found = measured.agreement, measured.watch
+    values, found = measured.watch.agreement, measured.watch
     best = int(values.argmax())
     marked = "the epoch before overfit" if found.alarm else "the epoch that looks best"
     return (

@@ -82,7 +82,7 @@ def accuracy_figure(measured: Measured) -> Figure:
 
 
 def overfit_figure(measured: Measured) -> Figure:
-    """Draw the same for the three rules that make the case, in the shape of a banner."""
+    """Draw the same for the three rules that make the case, as a banner: the README's picture."""
     return _accuracy_figure(measured, ("single", FIRST, SECOND), BANNER)
 
 
@@ -197,7 +197,8 @@ def persistence_figure(measured: Measured) -> Figure:
 def agreement_figure(measured: Measured) -> Figure:
     """Draw how often two networks agree at each epoch, and the epoch that the alarm names."""
     figure, axes = new_axes(WIDE)
-    progress, values, found = measured.progress, measured.agreement, measured.watch
+    progress, found = measured.progress, measured.watch
+    values = found.agreement
     draw_line(axes, "agreement", progress, values)
     percent_axis(axes, settled(values), values[found.best_epoch :])
     progress_axis(axes, progress)

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from accord.analysis import Audit
-from accord.analysis.labels.audit_tables import audit_notes
+from accord.analysis.labels.audit_notes import audit_notes
 from accord.errors import RecordError
 from accord.report.captions import epoch_words
 from accord.report.measured import Measured
@@ -24,7 +24,7 @@ def overfit_finding(measured: Measured) -> dict[str, Any] | None:
         "sure": f"{100 * found.sure:.2f} %",
         "epoch": found.best_epoch,
         "when": epoch_words(measured, found.best_epoch),
-        "trained_on": record.given is not None,
+        "trained_on": record.rows.facts.trained_on,
     }
 
 

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -138,7 +137,7 @@ def _results(measured: Measured) -> dict[str, Any]:
     return {
         "sentence": gain_sentence(scores),
         "changes": _changes(measured.changes),
-        "rules": [_rule(one) for one in scores],
+        "rules": [_rule(one, measured.recommended) for one in scores],
         "rules_from": _floor([one.accuracy for one in scores]),
         "recalls": shown,
         "recalls_from": _floor([value for one in shown for value in (one.first, one.second)]),
@@ -165,13 +164,13 @@ def _points(share: float) -> str:
     return f"{points:+.1f}" if points else "0.0"
 
 
-def _rule(one: Score) -> dict[str, Any]:
+def _rule(one: Score, recommended: str) -> dict[str, Any]:
     return {
         "name": one.rule,
         "accuracy": one.accuracy,
         "balanced": one.balanced_accuracy,
-        "note": score_note(replace(one, recommended=False)),
-        "recommended": one.recommended,
+        "note": score_note(one),
+        "recommended": one.rule == recommended,
         "oracle": one.oracle,
     }
 

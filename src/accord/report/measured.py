@@ -49,6 +49,11 @@ class Measured:
         return self.record.score()
 
     @cached_property
+    def recommended(self) -> str:
+        """The rule to use, chosen without looking at the truth."""
+        return self.record.recommend().rule
+
+    @cached_property
     def changes(self) -> analysis.Changes:
         """Max agreement against the majority vote, sample by sample."""
         return self.record.changes(FIRST, SECOND)
@@ -93,11 +98,6 @@ class Measured:
     def persistence(self) -> analysis.Persistence:
         """Onsets and lengths of right and wrong runs."""
         return self.record.persistence()
-
-    @cached_property
-    def agreement(self) -> NDArray[np.float64]:
-        """How often two networks predict the same class (epoch,); needs two networks."""
-        return analysis.network_agreement(self.record.rows)
 
     @cached_property
     def watch(self) -> analysis.Watch:

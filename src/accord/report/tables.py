@@ -3,12 +3,17 @@
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from accord.analysis import Score
 from accord.api import Record
-from accord.rules.recommend import recommend
 from accord.store import Description
+
+TRAINED_ON: Final = (
+    "the networks were trained on these very samples. There they come to agree even as they learn "
+    "wrong labels by heart, and the same score means less on others: ask a record of samples that "
+    "they were not trained on"
+)
 
 
 def description_text(description: Description) -> str:
@@ -68,14 +73,9 @@ def score_json(record: Record, scores: Sequence[Score]) -> dict[str, Any]:
         "epochs": record.epochs,
         "samples": record.samples,
         "classes": record.classes,
-        "recommended": _recommended(record, scores),
+        "recommended": record.recommend().rule,
         "rules": {one.rule: _score_fields(one) for one in scores},
     }
-
-
-def _recommended(record: Record, scores: Sequence[Score]) -> str:
-    scored = next((one.rule for one in scores if one.recommended), None)
-    return scored or recommend(record.rows).rule
 
 
 def _score_fields(one: Score) -> dict[str, Any]:
@@ -101,16 +101,19 @@ def score_text(record: Record, scores: Sequence[Score]) -> str:
         f"{record.path}: {counted(record.networks, 'network')}, "
         f"{counted(record.epochs, 'epoch')}, {record.samples} samples, {record.classes} classes"
     )
-    return "\n".join([head, "", *rule_table(scores)])
+    return "\n".join([head, "", *_rule_table(record, scores)])
 
 
-def rule_table(scores: Sequence[Score]) -> list[str]:
+def _rule_table(record: Record, scores: Sequence[Score]) -> list[str]:
     """Return one line per rule: its accuracy, its balanced accuracy and a note."""
+    recommended = record.recommend().rule
     width = max(len(one.rule) for one in scores)
     lines = [f"{'rule':{width}}  accuracy  balanced"]
     for one in scores:
         values = f"{100 * one.accuracy:8.2f}  {100 * one.balanced_accuracy:8.2f}"
-        lines.append(f"{one.rule:{width}}  {values}  {score_note(one)}".rstrip())
+        mark = "recommended" if one.rule == recommended else ""
+        note = "; ".join(filter(None, [mark, score_note(one)]))
+        lines.append(f"{one.rule:{width}}  {values}  {note}".rstrip())
     return lines
 
 
@@ -123,8 +126,7 @@ def score_note(one: Score) -> str:
         return f"an oracle: epoch {one.epoch} was chosen by the truth"
     if one.selective_accuracy is not None:
         return f"{100 * one.coverage:.1f} % labelled, {100 * one.selective_accuracy:.2f} of those"
-    said = ["recommended"] if one.recommended else []
-    return "; ".join([*said, one.note] if one.note else said)
+    return one.note
 
 
 def gain_sentence(scores: Sequence[Score]) -> str:
@@ -159,7 +161,7 @@ def demo_text(
         "40 % had a wrong label;",
         f"tested on {record.samples} digits with the right ones. Accuracy in percent:",
         "",
-        *rule_table(scores),
+        *_rule_table(record, scores),
         "",
         *textwrap.wrap(gain_sentence(scores), 88),
         "",

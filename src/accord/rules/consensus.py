@@ -1,6 +1,6 @@
 """Consensus: the networks' vote at the last epoch, if enough of them agree."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ class Consensus(Rule):
 
     name = "consensus"
     reads = "last"
+    by_sample = True
 
     def __init__(self, *, least: int | None = None, threshold: float = 0.0) -> None:
         if (least is not None and least < 1) or not 0 <= threshold <= 1:
@@ -31,6 +32,7 @@ class Consensus(Rule):
                 f"got least={least}, threshold={threshold}"
             )
         self.least, self.threshold = least, threshold
+        self.needs = frozenset({"probabilities"} if threshold else ())
 
     def __call__(self, rows: Rows) -> Prediction:
         """Predict; the score is the share of networks that agree."""
@@ -51,19 +53,18 @@ class Consensus(Rule):
             labels = [vote(block.values[:, epoch])[0] for epoch in range(rows.epochs)]
             yield Block(block.start, block.stop, np.stack(labels))
 
-    def _by_votes(self, rows: Rows) -> Any:
+    def _by_votes(self, rows: Rows) -> Callable[[NDArray[Any]], Support]:
         def predict(labels: NDArray[Any]) -> Support:
             won = winners(labels, classes=rows.classes)
             return self._enough(won.labels, won.votes, rows.networks)
 
         return predict
 
-    def _by_probability(self, rows: Rows) -> Any:
+    def _by_probability(self, rows: Rows) -> Callable[[NDArray[Any]], Support]:
         def predict(probabilities: NDArray[Any]) -> Support:
             table = probabilities[:, 0]  # (network, sample, class)
-            says = table == table.max(axis=-1, keepdims=True)
-            first = np.arange(rows.classes) == says.argmax(axis=-1)[..., None]
-            votes = (first & (table >= self.threshold)).sum(axis=0)
+            says = np.arange(rows.classes) == table.argmax(axis=-1)[..., None]
+            votes = (says & (table >= self.threshold)).sum(axis=0)
             return self._enough(votes.argmax(axis=-1), votes.max(axis=-1), rows.networks)
 
         return predict

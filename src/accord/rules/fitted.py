@@ -35,7 +35,6 @@ class FittedRule(Rule):
 
     arrays: ClassVar[tuple[str, ...]]  # the names of what it learns
     voters: Voters | None = None  # whom it has learnt from, as far as that is known
-    caution: str = ""  # what to say of every prediction
 
     @abstractmethod
     def fit(self, rows: Rows) -> Self:

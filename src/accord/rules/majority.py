@@ -16,6 +16,7 @@ class Majority(Rule):
 
     name = "majority"
     reads = "last"
+    by_sample = True
 
     def __call__(self, rows: Rows) -> Prediction:
         """Predict, reading one row per network."""

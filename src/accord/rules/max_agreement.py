@@ -15,6 +15,7 @@ class MaxAgreement(Rule):
 
     name = "max-agreement"
     reads = "all"
+    by_sample = True
 
     def __call__(self, rows: Rows) -> Prediction:
         """Predict; the score is the agreement, the share of votes the class has."""

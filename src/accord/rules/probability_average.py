@@ -16,6 +16,7 @@ class ProbabilityAverage(Rule):
     name = "probability-average"
     reads = "last"
     needs = frozenset({"probabilities"})
+    by_sample = True
 
     def __call__(self, rows: Rows) -> Prediction:
         """Predict; the score is the class's mean probability."""

@@ -1,7 +1,7 @@
 """The rule to use on a record, chosen without looking at the truth."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from accord.errors import PredictionError
 from accord.kernels.falls import LEAST_FALL, find_fall
+from accord.rules import find_rule
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.epoch_weights import measure_likeness
 from accord.rules.expectation import fit_in_memory
@@ -19,6 +20,7 @@ from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayRows, Facts, Rows
 
 RECOMMENDED: Final = "recommended"  # stands for the rule that is
+Halves = Callable[[Rule], NDArray[np.bool_]]  # where two halves agree by a rule, (sample,)
 SIMPLE: Final[tuple[Rule, ...]] = (MaxAgreement(), WeightedAgreement())
 
 # This and MUST_LEAVE were chosen on development records. On those with asymmetric or
@@ -79,22 +81,56 @@ def recommend(rows: Rows) -> Recommendation:
     if rows.networks == 1:
         return Recommendation(MaxAgreement.name, "there is one network")
     some = _evenly_spaced(rows)
-    directed = _directed(some) if _are_ample(some) and fit_in_memory(rows) else None
+    return choose(
+        networks=rows.networks,
+        classes=rows.classes,
+        directed=_directed(some) if _are_ample(some) and fit_in_memory(rows) else None,
+        fall=lambda: _fall(some),
+        halves=lambda rule: _halves_agree(rule, some),
+    )
+
+
+def choose(
+    *,
+    networks: int,
+    classes: int,
+    directed: float | None,
+    fall: Callable[[], float],
+    halves: Halves,
+) -> Recommendation:
+    """Choose a rule for two networks or more by what their votes tell, as `recommend` says.
+
+    Args:
+        networks: how many there are.
+        classes: how many there are.
+        directed: the share of mistakes that go one way; None if Dawid–Skene cannot tell.
+        fall: measures how far the agreement between networks fell, if that matters.
+        halves: measures where two halves of the networks agree by a rule (sample,), if it does.
+    """
     if directed is not None and directed >= DIRECTED:
         reason = f"beyond chance, {100 * directed:.0f} % of the last mistakes go one way"
         return Recommendation(DawidSkene.name, reason, directed)
-    if rows.classes <= 2:
-        return _between_two_classes(some, directed)
-    return _among_many_classes(some, directed)
+    if classes <= 2:
+        return _between_two_classes(networks, directed, halves)
+    return _among_many_classes(networks, directed, fall(), halves)
+
+
+def resolve_rule(rule: str | Rule, rows: Rows) -> tuple[Rule, str]:
+    """Return the rule of that name and, if it is the recommended one, which it is and why.
+
+    Raises:
+        ChoiceError: no rule has that name.
+    """
+    if rule != RECOMMENDED:
+        return find_rule(rule), ""
+    found = recommend(rows)
+    return find_rule(found.rule), f"recommended: {found.rule}, as {found.reason}"
 
 
 def predict_recommended(rows: Rows) -> Prediction:
     """Predict with the recommended rule; the note says which it is, and why."""
-    found = recommend(rows)
-    rules: tuple[Rule, ...] = (*SIMPLE, DawidSkene())
-    predicted = next(rule for rule in rules if rule.name == found.rule)(rows)
-    said = f"recommended: {found.rule}, as {found.reason}"
-    return replace(predicted, note="; ".join(filter(None, [said, predicted.note])))
+    rule, why = resolve_rule(RECOMMENDED, rows)
+    return rule(rows).noting(why)
 
 
 def directed_share(
@@ -143,11 +179,11 @@ def _directed(rows: Rows) -> float | None:
     return directed_share(last * learnt["prior"] * rows.samples)
 
 
-def _between_two_classes(rows: Rows, directed: float | None) -> Recommendation:
+def _between_two_classes(networks: int, directed: float | None, halves: Halves) -> Recommendation:
     plain = Recommendation(MaxAgreement.name, NOT_SHOWN, directed)
-    if directed is None or rows.networks < LEAST_NETWORKS:
+    if directed is None or networks < LEAST_NETWORKS:
         return plain
-    agreed = {rule.name: _halves_agree(rule, rows) for rule in (MaxAgreement(), DawidSkene())}
+    agreed = {rule.name: halves(rule) for rule in (MaxAgreement(), DawidSkene())}
     shares = {name: float(same.mean()) for name, same in agreed.items()}
     sure = standard_errors(agreed[DawidSkene.name], agreed[MaxAgreement.name])
     if sure < SURE:
@@ -156,15 +192,16 @@ def _between_two_classes(rows: Rows, directed: float | None) -> Recommendation:
     return Recommendation(DawidSkene.name, reason, directed, agreement=shares)
 
 
-def _among_many_classes(rows: Rows, directed: float | None) -> Recommendation:
-    fall = _fall(rows)
+def _among_many_classes(
+    networks: int, directed: float | None, fall: float, halves: Halves
+) -> Recommendation:
     if directed is not None and fall < LEAST_FALL:
         return Recommendation(DawidSkene.name, NOT_FALLEN, directed, fall)
-    if rows.networks < LEAST_NETWORKS:
-        reason = f"{rows.networks} networks make no two halves to compare"
+    if networks < LEAST_NETWORKS:
+        reason = f"{networks} networks make no two halves to compare"
         return Recommendation(WeightedAgreement.name, reason, directed, fall)
     rules = [*SIMPLE, *([DawidSkene()] if directed is not None else [])]
-    shares = {rule.name: float(_halves_agree(rule, rows).mean()) for rule in rules}
+    shares = {rule.name: float(halves(rule).mean()) for rule in rules}
     best = _best(shares)
     return Recommendation(best, _told(shares[best]), directed, fall, shares)
 

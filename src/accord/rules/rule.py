@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from accord.store import Block, Rows
 
 ABSTAINED = -1
+Need = Literal["truth", "probabilities"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Prediction:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def noting(self, what: str) -> "Prediction":
+        """Return the same labels, with something said before the rule's own note."""
+        return replace(self, note="; ".join(filter(None, [what, self.note])))
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,11 @@ class Rule(ABC):
 
     name: ClassVar[str]
     reads: ClassVar[Literal["last", "all"]]  # the last epoch alone, or all of them
-    needs: ClassVar[frozenset[Literal["truth", "probabilities"]]] = frozenset()
+    needs: frozenset[Need] = frozenset()  # an option may add to it
     symmetric: ClassVar[bool] = True  # whether the order of the networks is without effect
     ordered: ClassVar[bool] = False  # whether it matters which epochs are close to each other
+    by_sample: ClassVar[bool] = False  # whether a sample's label depends on its own votes alone
+    caution: str = ""  # what to say of every prediction
 
     @abstractmethod
     def __call__(self, rows: Rows) -> Prediction:

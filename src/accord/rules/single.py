@@ -17,6 +17,7 @@ class Single(Rule):
     name = "single"
     reads = "last"
     symmetric = False
+    by_sample = True
 
     def __call__(self, rows: Rows) -> Prediction:
         """Predict, reading one row."""

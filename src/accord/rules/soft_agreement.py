@@ -16,6 +16,7 @@ class SoftAgreement(Rule):
     name = "soft-agreement"
     reads = "all"
     needs = frozenset({"probabilities"})
+    by_sample = True
 
     def __call__(self, rows: Rows) -> Prediction:
         """Predict; the score is the class's mean probability."""

@@ -15,7 +15,8 @@ from accord.store.gathering import Source, gather_rows
 from accord.store.import_cartography import has_dynamics, read_dynamics
 from accord.store.import_npy import has_npy_files, read_npy_files
 from accord.store.intake import as_classes, check_probabilities, check_whole, to_numpy
-from accord.store.pack import Progress, write_packed
+from accord.store.pack import write_packed
+from accord.store.progress import CountProgress
 from accord.store.rows import ArrayRows
 
 Reader = Callable[[Path, int | None], ArrayRows]
@@ -27,7 +28,7 @@ def import_record(
     *,
     format: str | None = None,  # noqa: A002
     classes: int | None = None,
-    progress: Progress | None = None,
+    progress: CountProgress | None = None,
 ) -> None:
     """Write what `source` holds as a packed record.
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from accord.store import layout
 from accord.store.buckets import Bucket
 from accord.store.facts import write_facts
 from accord.store.places import Folder, open_place, storage_error
+from accord.store.progress import CountProgress
 from accord.store.reader import open_rows
 from accord.store.rows import Rows, Told
 from accord.store.versions import made_with, now
@@ -22,7 +23,6 @@ from accord.store.versions import made_with, now
 EPOCHS_PER_CHUNK: Final = 128
 LABELS_PER_CHUNK: Final = 1 << 20
 ZSTD_LEVEL: Final = 9  # written once, read often: 0.2 s for 4 million labels
-Progress = Callable[[int, int], None]  # samples done, samples in all
 
 
 def pack_record(
@@ -31,7 +31,7 @@ def pack_record(
     *,
     common: bool = False,
     labels_only: bool = False,
-    progress: Progress | None = None,
+    progress: CountProgress | None = None,
 ) -> None:
     """Write the record at `source` anew at `out`, smaller and faster to read.
 
@@ -48,7 +48,7 @@ def write_packed(
     out: str | os.PathLike[str],
     *,
     labels_only: bool = False,
-    progress: Progress | None = None,
+    progress: CountProgress | None = None,
 ) -> None:
     """Write any rows as a packed record."""
     target = open_place(out)
@@ -91,7 +91,7 @@ def _scratch_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _build(rows: Rows, folder: Path, progress: Progress | None, *, labels_only: bool) -> None:
+def _build(rows: Rows, folder: Path, progress: CountProgress | None, *, labels_only: bool) -> None:
     place = Folder(folder)
     write_facts(place, rows.facts)
     samples = min(rows.samples, LABELS_PER_CHUNK // min(rows.epochs, EPOCHS_PER_CHUNK))

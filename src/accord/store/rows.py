@@ -27,6 +27,13 @@ class Facts:
     ids: NDArray[Any] | None = None  # (sample,) numbers or strings
     class_names: tuple[str, ...] | None = None
 
+    @property
+    def trained_on(self) -> bool:
+        """Whether the networks learnt from these samples, as far as their split and labels tell."""
+        if self.split == "validation":  # held out, with the labels that they were given
+            return False
+        return self.split == "train" or self.given is not None
+
 
 @dataclass(frozen=True)
 class Block:

@@ -1,1 +1,4 @@
-"""Training: networks, the readable loop (both need torch, which nothing here imports by itself)."""
+"""Training from a spec: networks, losses, the readable loop and the lockstep, runs.
+
+They need torch, which nothing here imports by itself.
+"""

@@ -12,6 +12,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from accord.errors import SourceError
+from accord.store.layout import network_folder
 from accord.store.places import Folder
 
 STATE: Final = "state.safetensors"
@@ -43,6 +44,15 @@ def restore(
     _unflatten(optimizer, state.optimizer)
 
 
+def checkpoint_folder(run: Path, network: int) -> Path:
+    """Return where a run keeps the checkpoints and the state of one network.
+
+    >>> checkpoint_folder(Path("runs/mine"), 3).as_posix()
+    'runs/mine/checkpoints/network-003'
+    """
+    return run / "checkpoints" / network_folder(network)
+
+
 def save_state(folder: Path, state: State) -> None:
     """Keep a state, in place of the one before."""
     parts = {"weights": state.weights, "optimizer": state.optimizer, "loss": state.loss}
@@ -59,7 +69,8 @@ def load_state(folder: Path) -> State | None:
     data = Folder(folder).get(STATE)
     if data is None:
         return None
-    tensors, epochs = _load(folder / STATE, data)
+    cure = "Remove it, and the network is trained from its start."
+    tensors, epochs = _load(folder / STATE, data, cure=cure)
     parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}, "loss": {}}
     for key, value in tensors.items():
         part, _, name = key.partition(".")
@@ -83,19 +94,17 @@ def checkpoints_in(folder: Path) -> dict[int, Path]:
 
 def load_checkpoint(path: Path) -> dict[str, Tensor]:
     """Return the weights of one checkpoint."""
-    return _load(path, path.read_bytes())[0]
+    cure = "Remove it, and that epoch is done without."
+    return _load(path, path.read_bytes(), cure=cure)[0]
 
 
-def _load(path: Path, data: bytes) -> tuple[dict[str, Tensor], int]:
+def _load(path: Path, data: bytes, *, cure: str) -> tuple[dict[str, Tensor], int]:
     try:
         size = int.from_bytes(data[:8], "little")
         epochs = int(json.loads(data[8 : 8 + size])["__metadata__"]["epochs"])
         return load(data), epochs
     except (SafetensorError, ValueError, KeyError) as error:
-        raise SourceError(
-            f"{path}: not a checkpoint that can be read ({error}). "
-            "Remove it, and the network is trained from its start."
-        ) from error
+        raise SourceError(f"{path}: not a checkpoint that can be read ({error}). {cure}") from error
 
 
 def _flatten(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -20,7 +20,13 @@ from accord.store import open_rows
 from accord.store.places import Folder
 from accord.training.averaging import Averaged, refresh_norms, without_averages
 from accord.training.batches import Batches
-from accord.training.checkpoints import State, load_state, save_checkpoint, save_state
+from accord.training.checkpoints import (
+    State,
+    checkpoint_folder,
+    load_state,
+    save_checkpoint,
+    save_state,
+)
 from accord.training.loop import Moment, Recipe, predict_probabilities
 from accord.training.material import Material
 from accord.training.plan import recorded_moments
@@ -49,7 +55,7 @@ class Run:
         )
 
 
-class Keeper:
+class SplitKeeper:
     """Records one split of one network, or of all members of one; a context manager.
 
     With an `average`, what the network would say with averaged weights: a moving average at each
@@ -128,7 +134,7 @@ class Checkpoints:
     """Keeps one network's weights at chosen epochs, and its training state every now and then."""
 
     def __init__(self, member: Member, run: Run) -> None:
-        self._folder = run.out / "checkpoints" / f"network-{member.number:03d}"
+        self._folder = checkpoint_folder(run.out, member.number)
         self._chosen = checkpoint_epochs(run.spec)
         self._last = run.spec.train.epochs
         self._saved = time.monotonic()

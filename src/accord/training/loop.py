@@ -211,9 +211,18 @@ def number_of(epoch: int, mark: int, marks: dict[int, list[int]]) -> int:
     return before + marks[epoch].index(mark)
 
 
-def moments_of(recipe: Recipe, samples: int) -> int:
-    """Return how many moments a training has in all."""
-    return sum(len(some) for some in marks_of(recipe, math.ceil(samples / recipe.batch)).values())
+def moments_of(recipe: Recipe, samples: int | None) -> int:
+    """Return how many moments a training has in all.
+
+    An epoch has no more of them than steps. Where it is not known how many samples there are,
+    None counts as many as are asked for.
+
+    >>> moments_of(Recipe(epochs=5, every=2), None), moments_of(Recipe(epochs=1, every=0.1), 256)
+    (3, 2)
+    """
+    asked = max(1, round(1 / recipe.every))  # of one epoch
+    steps = asked if samples is None else math.ceil(samples / recipe.batch)
+    return sum(len(some) for some in marks_of(recipe, steps).values())
 
 
 @contextmanager

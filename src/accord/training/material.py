@@ -116,6 +116,8 @@ def prepare_material(spec: Spec) -> Material:
     Raises:
         SourceError: the data are missing or not what they should be.
         ChoiceError: no such reader or noise, or a rate that cannot be.
+        SpecError: the networks cannot take such data, or no label is known to be wrong and the
+            spec leaves wrong ones out.
     """
     dataset = read_dataset(spec.data.kind, spec.data.path, **spec.data.options)
     _check_fit(spec, dataset.kind)
@@ -123,6 +125,7 @@ def prepare_material(spec: Spec) -> Material:
     if spec.data.per_class is not None:
         train = fewer_per_class(train, spec.data.per_class, spec.train.seed)
     train = _with_noise(spec, train, dataset.classes)
+    _check_clean(spec, train)
     splits = {"test": replace(dataset.test, truth=_truth(dataset.test))}
     if spec.data.validation:
         train, splits["validation"] = hold_out(train, spec.data.validation, spec.train.seed)
@@ -140,6 +143,15 @@ def _check_fit(spec: Spec, kind: str) -> None:
             )
     if kind != "image" and spec.train.augment:
         raise SpecError(f"{spec.name}: {kind}s cannot be augmented; leave train.augment out")
+
+
+def _check_clean(spec: Spec, train: Split) -> None:
+    if spec.train.clean_only and train.truth is None:
+        raise SpecError(
+            f"{spec.name}: train.clean_only leaves wrong labels out, but there is no noise, and "
+            f"{spec.data.kind} has no clean labels beside the given ones. Name a noise.kind, or "
+            "leave train.clean_only out."
+        )
 
 
 def _with_noise(spec: Spec, split: Split, classes: int) -> Split:

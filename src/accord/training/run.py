@@ -6,18 +6,19 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from accord.errors import ChoiceError, NotCapturable, PredictionError, SpecError, TrainingError
+from accord.errors import NotCapturable, PredictionError, SpecError, TrainingError
 from accord.store.places import Folder
+from accord.store.rows import check_numbers
 from accord.training.averaging import Averaged
 from accord.training.batches import Batches
 from accord.training.checkpoints import State
-from accord.training.keeping import Checkpoints, Keeper, Run, write_metrics
+from accord.training.keeping import Checkpoints, Run, SplitKeeper, write_metrics
 from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Moment, Recipe, moments_of, train
 from accord.training.losses import build_loss
@@ -27,9 +28,8 @@ from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member, Spec, load_spec, members_of
 from accord.training.traits import Traits, keep_traits
 
-Progress = Callable[
-    [int, int, float, int, float], None
-]  # network, networks, progress, epochs, loss
+# What is told at each moment: network, networks, progress, epochs, loss.
+Progress: TypeAlias = Callable[[int, int, float, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,15 @@ def train_run(
         progress: called at each moment.
 
     Raises:
+        ChoiceError: there is no such network, or one is named twice.
         SpecError: `out` holds a run of another spec.
         RecordBusy: another process is training the same network.
     """
-    members = _chosen(members_of(spec), networks)
+    members = _chosen(spec, networks)
     _refuse_another(spec, out)
     run = Run(spec, prepare_material(spec), out, choose_device())
     _claim(spec, out, source)  # not before the data are read: what cannot begin leaves nothing
-    keep_traits(out, spec, run.material)
+    keep_traits(out, run.material)
     failed: dict[int, str] = {}
     total, epochs = len(members_of(spec)), spec.train.epochs
     notes: list[str] = []
@@ -153,7 +154,7 @@ class _Start:
         asked: list[tuple[str, str | None]] = [(split, None) for split in run.spec.record.splits]
         asked += [("test", average) for average in run.spec.record.averages]
         self._keepers = [
-            stack.enter_context(Keeper(split, member, run, average=average))
+            stack.enter_context(SplitKeeper(split, member, run, average=average))
             for split, average in asked
         ]
         self._checkpoints = Checkpoints(member, run)
@@ -296,12 +297,9 @@ def _refuse_another(spec: Spec, out: Path) -> None:
         )
 
 
-def _chosen(members: tuple[Member, ...], networks: Sequence[int] | None) -> list[Member]:
+def _chosen(spec: Spec, networks: Sequence[int] | None) -> list[Member]:
+    members = list(members_of(spec))
     if networks is None:
-        return list(members)
-    numbers = [member.number for member in members]
-    strange = [number for number in networks if number not in numbers]
-    if strange:
-        have = ", ".join(map(str, numbers))
-        raise ChoiceError(f"the spec has no network {strange[0]}; there are {have}")
+        return members
+    check_numbers(spec.name, networks, [member.number for member in members])
     return [member for member in members if member.number in networks]

@@ -153,8 +153,6 @@ class Spec(_Part):
             )
         if isinstance(self.train.networks, tuple) and not self.train.networks:
             raise ValueError("train.networks is an empty list")
-        if self.train.clean_only and self.noise.kind == "none" and self.data.kind[-1:] != "n":
-            raise ValueError("train.clean_only leaves wrong labels out, but there is no noise")
         if self.train.batch_ensemble and self.record.averages:
             raise ValueError("record.averages cannot be had of a BatchEnsemble")
         if len({"crop", "shift", "resized-crop"}.intersection(self.train.augment)) > 1:

@@ -1,24 +1,20 @@
 """What all samples of a run have in common: kept with it, so that new ones can be shown to it."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from accord.data.dataset import Kind
+from accord.data.dataset import Kind, NamedColumns
 from accord.data.image_files import ImageFiles
-from accord.data.readers.columns import Columns, read_columns
 from accord.errors import SourceError
 from accord.store.places import Folder
 from accord.training.material import Material, Scale
-from accord.training.spec import DataSpec, Spec
 
 FILE: Final = "samples.json"
 FORM: Final = 1  # of that file; others are refused
-_ENDINGS: Final = {"csv": ".csv", "tsv": ".tsv", "parquet": ".parquet"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class Traits:
     mean: tuple[float, ...] | None = None  # of each channel or column of those; none for texts
     spread: tuple[float, ...] | None = None
     resize: int | None = None  # pixels of an image file's shorter side, before its middle is cut
-    columns: tuple[tuple[str, tuple[str, ...] | None], ...] | None = None  # see `table_columns`
+    columns: NamedColumns | None = None  # of a table, where they have names
     pairs: bool = False  # of texts
 
     @property
@@ -54,8 +50,8 @@ class Traits:
         return np.array(self.mean, np.float32), np.array(self.spread, np.float32)
 
 
-def find_traits(spec: Spec, material: Material) -> Traits:
-    """Measure the samples that a spec trains on."""
+def find_traits(material: Material) -> Traits:
+    """Measure the samples that a run trains on."""
     channels, size = material.shape
     inputs, scale = material.splits["train"].inputs, material.scale
     mean, spread = (None, None) if scale is None else (tuple(one.tolist()) for one in scale)
@@ -68,16 +64,16 @@ def find_traits(spec: Spec, material: Material) -> Traits:
         mean=mean,
         spread=spread,
         resize=inputs.resize if isinstance(inputs, ImageFiles) else None,
-        columns=table_columns(spec.data) if material.dataset.kind == "table" else None,
+        columns=material.dataset.columns,
         pairs=isinstance(inputs, tuple) and isinstance(inputs[0], tuple),
     )
 
 
-def keep_traits(out: Path, spec: Spec, material: Material) -> None:
+def keep_traits(out: Path, material: Material) -> None:
     """Write what the samples have in common beside a run's spec, unless it is there."""
     place = Folder(out)
     if place.get(FILE) is None:
-        document = {"form": FORM, **asdict(find_traits(spec, material))}
+        document = {"form": FORM, **asdict(find_traits(material))}
         place.create(FILE, (json.dumps(document, indent=1) + "\n").encode())
 
 
@@ -100,44 +96,6 @@ def load_traits(out: Path) -> Traits | None:
             f"{out / FILE}: does not say what the samples were like ({error}). "
             "Remove it, and they are measured again, if the training data are there."
         ) from error
-
-
-def table_columns(
-    data: DataSpec,
-) -> tuple[tuple[str, tuple[str, ...] | None], ...] | None:
-    """Return a table's columns as the networks see them; None where they have no names.
-
-    Each comes with the values that have a 0 or 1 of their own, or None for a number.
-    """
-    if data.kind not in _ENDINGS or data.path is None:
-        return None
-    ending, options = _ENDINGS[data.kind], data.options
-    tables = [read_columns(file, ending) for file in _files(Path(data.path), ending, options)]
-    one_hot = tuple(options.get("one_hot", ()))
-    return tuple(
-        (name, _values(tables, name) if name in one_hot else None)
-        for name in _names(tables[0], options, one_hot)
-    )
-
-
-def _files(path: Path, ending: str, options: Mapping[str, Any]) -> list[Path]:
-    path = path.expanduser()
-    train = path / f"train{ending}" if path.is_dir() else path
-    if options.get("held_out") is not None:
-        return [train]
-    return [train, train.parent / options.get("test", f"test{ending}")]
-
-
-def _names(table: Columns, options: Mapping[str, Any], one_hot: tuple[str, ...]) -> list[str]:
-    features = options.get("features")
-    if features is not None:
-        return [*features, *(name for name in one_hot if name not in features)]
-    others = {options.get("label", "label"), options.get("truth"), options.get("ids")}
-    return [name for name in table if name not in others]
-
-
-def _values(tables: list[Columns], name: str) -> tuple[str, ...]:
-    return tuple(sorted({str(value) for table in tables for value in table[name]}))
 
 
 def _frozen(value: Any) -> Any:

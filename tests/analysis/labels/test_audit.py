@@ -147,10 +147,10 @@ def test_epochs_that_tell_lie_between_random_votes_and_votes_by_heart():
     record = memorised_rows()
     found = measure_contradiction(record, record.facts.given)
     assert found.weights.argmax() in range(2, 6)
-    assert found.steps.max() == STEPS
-    assert found.steps[2:6].min() > STEPS / 2
-    assert found.steps[:2].tolist() == [0, 0]
-    assert found.steps[-1] == 0
+    assert found.whole_weights.max() == STEPS
+    assert found.whole_weights[2:6].min() > STEPS / 2
+    assert found.whole_weights[:2].tolist() == [0, 0]
+    assert found.whole_weights[-1] == 0
     assert (np.diff(found.weights[6:11]) < 0).all()
 
 
@@ -170,12 +170,12 @@ def test_only_some_samples_of_a_large_record_are_looked_at(monkeypatch):
 def test_of_many_epochs_that_tell_some_are_kept(monkeypatch):
     record = memorised_rows(epochs=24)
     found = measure_contradiction(record, record.facts.given)
-    all_steps = found.steps
+    all_steps = found.whole_weights
     useful = np.flatnonzero(all_steps)
     monkeypatch.setattr(contradictions, "MOST_EPOCHS", 5)
-    kept = np.flatnonzero(found.steps)
+    kept = np.flatnonzero(found.whole_weights)
     assert kept.tolist() == useful[equally_spaced(len(useful), 5)].tolist()
-    assert found.steps[kept].tolist() == all_steps[kept].tolist()
+    assert found.whole_weights[kept].tolist() == all_steps[kept].tolist()
     assert audit(record).score.auroc > 0.95
 
 
@@ -351,7 +351,7 @@ def test_evidence_is_each_candidates_share_of_the_weighted_votes():
     assert (left_out.max(axis=1) <= evidence.shares[:, 1:].min(axis=1)).all()
     total = contradiction.weights.sum()
     assert evidence.believed == pytest.approx(total / (total + 0.1))
-    assert evidence.votes == 4 * np.count_nonzero(contradiction.steps)
+    assert evidence.votes == 4 * np.count_nonzero(contradiction.whole_weights)
 
 
 def test_suspicion_is_the_chance_of_all_other_classes():
@@ -471,7 +471,7 @@ def test_probabilities_are_weighted_shares_of_votes():
     table = audit_probabilities(record)
     assert (table.shape, table.dtype) == ((600, 5), np.float64)
     np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
-    steps = measure_contradiction(record, record.facts.given).steps
+    steps = measure_contradiction(record, record.facts.given).whole_weights
     said = labels_of(record)[:, :, 7]
     expected = [((said == c) * steps).sum() / (4 * steps.sum()) for c in range(5)]
     np.testing.assert_allclose(table[7], expected)

@@ -8,7 +8,7 @@ import pytest
 from memorised import NAMES, memorised_rows
 
 from accord.analysis.labels.audit import audit
-from accord.analysis.labels.audit_tables import audit_json, audit_notes, audit_text, gain_text
+from accord.analysis.labels.audit_notes import audit_notes
 from accord.analysis.labels.label_studio import labelling_config
 from accord.analysis.labels.review import (
     Decisions,
@@ -486,92 +486,6 @@ def test_the_gain_is_what_people_changed(found, record):
 def test_suspicion_is_about_the_chance_of_a_wrong_label(found, record):
     wrong = record.facts.given != record.truth()
     assert found.suspicion.mean() == pytest.approx(wrong.mean(), abs=0.03)
-
-
-def test_the_gain_is_told(found):
-    planned = expected_gain(found, found.ranking[:1])
-    assert gain_text(planned).startswith(f"1 label to review; {100 * planned.expected:.1f} in 100")
-    assert planned.expected > 0.99
-    assert "in random order" in gain_text(planned)
-    decisions = Decisions(found.ranking[:2], found.proposed[found.ranking[:2]])
-    told = gain_text(measure_gain(found, decisions, found.proposed))
-    assert "2 labels reviewed, 2 changed (2 as proposed): 100.0 in 100 were wrong" in told
-    assert told.endswith("2 decisions are true")
-
-
-def test_json_holds_what_the_contract_asks_for(found, record):
-    told = json.loads(json.dumps(audit_json(record, found), allow_nan=False))
-    assert told["samples"] == 600
-    assert told["noise_rate"] == found.noise_rate
-    assert told["auroc"] == found.score.auroc
-    assert told["ranking"] == found.ranking.tolist()
-    assert told["flagged"] == found.flagged.sum()
-    assert told["confusion"] == found.confusion.tolist()
-    assert told["weights"] == found.weights.tolist()
-    assert (told["notes"], told["unpredicted"], told["never_predicted"]) == ([], [], [])
-    assert "review" not in told
-    decisions = Decisions(found.ranking[:2], found.proposed[found.ranking[:2]])
-    told = audit_json(record, found, measure_gain(found, decisions))
-    assert told["review"]["actual"] == 1.0
-
-
-def test_json_keeps_within_bounds():
-    record = memorised_rows(samples=3000, classes=100, truth=None)
-    record.facts = dataclasses.replace(record.facts, classes=101)  # one that is never given
-    told = json.loads(json.dumps(audit_json(record, audit(record)), allow_nan=False))
-    assert len(told["ranking"]) == 1000
-    assert "confusion" not in told
-    assert "auroc" not in told
-    assert told["noise_rates"][100] is None
-
-
-def test_the_text_names_classes_and_samples(found, record):
-    lines = audit_text(record, found).splitlines()
-    assert lines[0] == "memorised: 4 networks, 12 epochs, 600 samples, 5 classes"
-    flagged = found.flagged.sum()
-    assert lines[2] == f"{flagged} labels are probably wrong: {100 * flagged / 600:.1f} %"
-    assert lines[3].startswith(f"against the true labels: AUROC {found.score.auroc:.4f}")
-    assert lines[5] == "given  proposed  samples"
-    moves = found.confusion - np.diag(np.diag(found.confusion))
-    given, proposed = np.unravel_index(moves.argmax(), (5, 5))
-    assert lines[6].split() == [NAMES[given], NAMES[proposed], str(moves.max())]
-    at = lines.index("id         given  proposed  suspicion")
-    worst = found.ranking[0]
-    labels = [NAMES[found.given[worst]], NAMES[found.proposed[worst]]]
-    assert lines[at + 1].split() == [f"image-{worst}", *labels, f"{found.suspicion[worst]:.3f}"]
-    assert len(lines) == at + 11
-
-
-def test_the_text_of_a_clean_record_is_short():
-    record = memorised_rows(rate=0.0, truth=None)
-    lines = audit_text(record, audit(record)).splitlines()
-    assert lines[2:] == ["0 labels are probably wrong: 0.0 %"]
-
-
-def test_one_is_not_told_as_many(record, found):
-    once = record.select(epochs=[4])
-    assert audit_text(once, audit(once)).startswith("memorised: 4 networks, 1 epoch, 600 samples,")
-    one = dataclasses.replace(found, flagged=np.arange(600) == 3)
-    assert audit_text(record, one).splitlines()[2] == "1 label is probably wrong: 0.2 %"
-    decisions = Decisions(found.ranking[:1], found.proposed[found.ranking[:1]])
-    gain = measure_gain(found, decisions, found.proposed)
-    assert gain_text(gain).endswith("1 decision is true")
-
-
-def test_a_precision_of_nothing_is_not_told(record, found):
-    score = dataclasses.replace(found.score, precision=float("nan"), recall=0.0)
-    none = dataclasses.replace(found, flagged=np.zeros(600, bool), score=score)
-    line = audit_text(record, none).splitlines()[3]
-    assert line == f"against the true labels: AUROC {score.auroc:.4f}; no label is flagged"
-
-
-def test_the_share_in_the_text_is_of_the_labels_flagged(record, found):
-    doubtful = dataclasses.replace(found, suspicion=np.full(600, 0.4))
-    assert doubtful.noise_rate == pytest.approx(0.4)
-    lines = audit_text(record, doubtful).splitlines()
-    assert lines[2].endswith(f": {100 * found.flagged.mean():.1f} %")
-    assert lines[3] == "noise rate, by all suspicions: 40.0 %"
-    assert "by all suspicions" not in audit_text(record, found)
 
 
 def test_a_class_that_could_not_be_judged_is_told(record):

@@ -35,7 +35,10 @@ def test_shares_follow_their_definition(record):
         expected = np.mean([first == second for first, second in pairs], axis=(0, 2))
         np.testing.assert_allclose(shares, expected)
         assert found.sizes[group] == len(range(group, rows.samples, len(found.by_group)))
-    np.testing.assert_array_equal(found.agreement, network_agreement(rows))
+    pairs = itertools.combinations(labels, 2)
+    expected = np.mean([first == second for first, second in pairs], axis=(0, 2))
+    np.testing.assert_allclose(found.agreement, expected)
+    np.testing.assert_array_equal(network_agreement(rows), found.agreement)
 
 
 @quickly

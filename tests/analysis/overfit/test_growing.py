@@ -4,7 +4,7 @@ from overfitting import draw_run, right_chances
 
 from accord.analysis.overfit import growing
 from accord.analysis.overfit.alarm import judge_rows, watch
-from accord.analysis.overfit.growing import Follower
+from accord.analysis.overfit.growing import AlarmFollower
 from accord.api import Recorder
 from accord.errors import RecordMissing
 from accord.store import open_rows
@@ -29,7 +29,7 @@ def grow(path, labels, *, network, epochs):
 
 
 def test_each_epoch_is_told_once_and_the_alarm_once(tmp_path, overfitted):
-    follower = Follower(tmp_path / "record")
+    follower = AlarmFollower(tmp_path / "record")
     told = []
     for until in (3, 3, 10, 31, EPOCHS):
         for network in range(3):
@@ -50,7 +50,7 @@ def test_each_epoch_is_told_once_and_the_alarm_once(tmp_path, overfitted):
 
 def test_a_writer_may_hold_the_record_meanwhile(tmp_path, overfitted):
     grow(tmp_path / "record", overfitted, network=0, epochs=5)
-    follower = Follower(tmp_path / "record")
+    follower = AlarmFollower(tmp_path / "record")
     with recorder(tmp_path / "record", 1) as writer:
         for epoch in range(3):
             writer.record(overfitted[1, epoch])
@@ -58,7 +58,7 @@ def test_a_writer_may_hold_the_record_meanwhile(tmp_path, overfitted):
 
 
 def test_until_there_are_two_networks_with_epochs_it_waits(tmp_path, overfitted):
-    follower = Follower(tmp_path / "record")
+    follower = AlarmFollower(tmp_path / "record")
     with pytest.raises(RecordMissing, match="no such file or folder"):
         follower.look()
     with recorder(tmp_path / "record", 0):
@@ -78,13 +78,13 @@ def test_until_there_are_two_networks_with_epochs_it_waits(tmp_path, overfitted)
 def test_a_network_that_joins_begins_it_anew(tmp_path, overfitted):
     for network in (0, 1):
         grow(tmp_path / "record", overfitted, network=network, epochs=EPOCHS)
-    follower = Follower(tmp_path / "record")
+    follower = AlarmFollower(tmp_path / "record")
     assert len(follower.look()) == EPOCHS
     assert follower.alarmed
     grow(tmp_path / "record", overfitted, network=2, epochs=4)
     assert [one.epoch for one in follower.look()] == [0, 1, 2, 3]
     assert not follower.alarmed
-    chosen = Follower(tmp_path / "record", networks=[0, 1])
+    chosen = AlarmFollower(tmp_path / "record", networks=[0, 1])
     assert len(chosen.look()) == EPOCHS
 
 
@@ -92,7 +92,7 @@ def test_how_sure_and_how_deep_are_choices(tmp_path, overfitted):
     for network in (0, 1):
         grow(tmp_path / "record", overfitted, network=network, epochs=EPOCHS)
     for options in ({"sure": 0.99999}, {"least_fall": 0.9}):
-        follower = Follower(tmp_path / "record", **options)
+        follower = AlarmFollower(tmp_path / "record", **options)
         follower.look()
         assert not follower.alarmed
 
@@ -107,5 +107,5 @@ def test_each_epoch_is_judged_by_the_rows_up_to_it(tmp_path, overfitted, monkeyp
     monkeypatch.setattr(growing, "judge_rows", remember)
     for network in (0, 1):
         grow(tmp_path / "record", overfitted, network=network, epochs=6)
-    Follower(tmp_path / "record").look()
+    AlarmFollower(tmp_path / "record").look()
     assert judged == [(epochs, epochs) for epochs in range(1, 7)]

@@ -39,6 +39,7 @@ def test_a_table_is_read_column_by_column(write):
     assert dataset.train.labels.tolist() == [1, 0, 0, 1]
     assert dataset.train.truth.tolist() == [1, 1, 0, 1]
     assert dataset.train.ids.tolist() == ["a", "b", "c", "d"]
+    assert dataset.columns == (("age", None), ("colour", ("blue", "red")))
 
 
 def test_a_share_is_held_out(write):
@@ -53,6 +54,7 @@ def test_texts_and_pairs_of_texts(write):
     assert dataset.kind == "text"
     assert dataset.train.inputs == ('Good, "very" good\nindeed', "bad")
     assert dataset.class_names == ("neg", "pos")
+    assert dataset.columns is None
     pairs = read_dataset("csv", path, text=["review", "reply"], test="mine.csv")
     assert pairs.train.inputs[1] == ("bad", "no")
     with pytest.raises(ChoiceError, match="one text or a pair; got columns review, reply, label"):

@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +34,6 @@ from accord.experiments.paper.effort import effort_of
 from accord.experiments.paper.protocols import protocols
 from accord.experiments.paper.results import SCALES_KEPT, load_result, row_of, save_result
 from accord.experiments.paper.runs import (
-    check_folder,
     moments_left,
     run_folder,
     run_name,
@@ -43,7 +41,10 @@ from accord.experiments.paper.runs import (
     train_with_ray,
 )
 from accord.store.pack import pack_record
+from accord.training.material import prepare_material
 from accord.training.run import RunResult
+from accord.training.spec import Spec
+from accord.training.traits import keep_traits
 
 SMALL = protocols()["scale"]["stand-in"]["train"] | {
     "networks": 3,
@@ -109,6 +110,32 @@ def test_an_interrupted_target_goes_on_where_it_was(workshop):
     result = run(CELL, workshop)
     assert result.rows == undisturbed.rows
     assert result.seconds > before
+
+
+def spec_recording(every, **train):
+    given = {"name": "some", "data": {"kind": "digits"}, "record": {"every": every}}
+    return Spec.model_validate(given | {"train": {"networks": 2, **train}})
+
+
+def test_a_last_epoch_that_every_other_one_leaves_over_is_a_row_too(tmp_path):
+    spec = spec_recording(2, epochs=5)
+    rows = [np.zeros(3, int)] * 2  # after epochs 2 and 4; that after 5 is missing
+    for network in range(2):
+        with accord.Recorder(tmp_path / "test", network=network, samples=3, classes=2) as recorder:
+            for row in rows:
+                recorder.record(row)
+    assert moments_left(spec, tmp_path) == 2
+    assert moments_left(spec, tmp_path / "nowhere") == 6
+
+
+def test_an_epoch_has_no_more_rows_than_steps_once_its_samples_are_known(tmp_path):
+    spec = spec_recording(0.01, epochs=3, batch=500)
+    assert moments_left(spec, tmp_path) == 2 * 3 * 100
+    material = prepare_material(spec)
+    keep_traits(tmp_path, material)
+    assert 500 < len(material.splits["train"]) < 1500
+    steps = -(-len(material.splits["train"]) // 500)
+    assert moments_left(spec, tmp_path) == 2 * 3 * steps
 
 
 def test_a_result_is_enough_where_its_runs_are_gone(workshop, trainer):
@@ -644,14 +671,3 @@ def test_a_damaged_effort_stops_before_training(workshop, trainer):
     with pytest.raises(SourceError, match=r"effort\.json: does not say who trained"):
         run(CELL, workshop)
     assert trainer.trained == []
-
-
-@pytest.mark.parametrize("url", ["s3://bucket/x", "gs://bucket", "memory://x", "file:///tmp/x"])
-def test_a_url_is_no_folder(url):
-    with pytest.raises(ChoiceError, match=r"a folder on this machine; records alone can lie in an"):
-        check_folder(Path(url))
-
-
-@pytest.mark.parametrize("path", ["runs/paper", "/shared/a:b/c", "C:/paper", "a:"])
-def test_folders_with_odd_names_are_folders(path):
-    check_folder(Path(path))

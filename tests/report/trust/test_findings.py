@@ -59,8 +59,10 @@ def test_all_and_none_are_told_in_words(make_record):
 
 
 def test_samples_that_were_trained_on_are_pointed_out(hard):
-    trained = with_facts(hard, truth=hard.truth, given=hard.truth)
+    trained = with_facts(hard, truth=hard.truth, split="train")
     assert trust_finding(Measured(trained))["trained_on"]
+    held_out = with_facts(hard, truth=hard.truth, given=hard.truth, split="validation")
+    assert not trust_finding(Measured(held_out))["trained_on"]
     assert "trained on these very samples" in section(report_page(trained), "trust")
 
 

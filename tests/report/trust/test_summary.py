@@ -7,7 +7,8 @@ from accord.analysis import SpoiltRows, choose_threshold
 from accord.analysis.trust.bounds import highest_share
 from accord.api import Record
 from accord.errors import ChoiceError, PredictionError
-from accord.report.trust.summary import TRAINED_ON, measure_trust
+from accord.report.tables import TRAINED_ON
+from accord.report.trust.summary import measure_trust
 from accord.store import ArrayRows, make_facts
 
 
@@ -129,6 +130,8 @@ def test_networks_and_forgetting_are_told(hard):
 
 def test_what_should_be_known_is_noted(make_hard, make_record):
     assert measure_trust(make_hard()).notes == ()
-    assert measure_trust(make_hard(given=np.zeros(1000, int))).notes == (TRAINED_ON,)
+    assert measure_trust(make_hard(split="train")).notes == (TRAINED_ON,)
+    held_out = make_hard(given=np.zeros(1000, int), split="validation")
+    assert measure_trust(held_out).notes == ()
     alone = measure_trust(make_record(1, 4, 60, 3), "weighted-agreement")
     assert alone.notes[0].startswith("one network alone")

@@ -163,12 +163,12 @@ def audit_probabilities(rows: Rows) -> NDArray[np.float64]:  # (sample, class)
     """
     given, rows = _checked_given(rows), _in_memory(rows)
     check_table(rows.samples, rows.classes)
-    steps = measure_contradiction(rows, given).steps
-    steps = steps if steps.any() else np.ones(rows.epochs, np.intp)
+    weights = measure_contradiction(rows, given).whole_weights
+    weights = weights if weights.any() else np.ones(rows.epochs, np.intp)
     shares = np.empty((rows.samples, rows.classes))
-    for where, table in weigh_votes(rows, steps):
+    for where, table in weigh_votes(rows, weights):
         shares[where] = table
-    shares /= int(steps.sum()) * rows.networks
+    shares /= int(weights.sum()) * rows.networks
     return shares
 
 

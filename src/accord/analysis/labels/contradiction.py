@@ -52,7 +52,7 @@ class Contradiction:
         return np.asarray(worth * (worth / (worth.max() or 1.0)) ** self.alike)
 
     @property
-    def steps(self) -> NDArray[np.intp]:
+    def whole_weights(self) -> NDArray[np.intp]:
         """The weights as whole numbers (epoch,), in eighths of the largest.
 
         Of more than 32 epochs that are worth something, 32 are kept, equally spaced.
@@ -64,9 +64,9 @@ class Contradiction:
         if len(useful) <= MOST_EPOCHS:
             return rounded
         kept = useful[equally_spaced(len(useful), MOST_EPOCHS)]
-        steps = np.zeros_like(rounded)
-        steps[kept] = rounded[kept]
-        return steps
+        whole = np.zeros_like(rounded)
+        whole[kept] = rounded[kept]
+        return whole
 
 
 def measure_contradiction(rows: Rows, given: NDArray[Any]) -> Contradiction:

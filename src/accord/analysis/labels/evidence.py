@@ -66,37 +66,37 @@ def gather_evidence(rows: Rows, given: NDArray[Any], contradiction: Contradictio
 
     Keeps four rivals a sample at most, however many classes there are, the smaller first.
     """
-    steps, weights = contradiction.steps, contradiction.weights
+    whole, weights = contradiction.whole_weights, contradiction.weights
     candidates = np.empty((rows.samples, 1 + min(MOST_RIVALS, rows.classes - 1)), np.intp)
     votes = np.empty(candidates.shape, np.intp)
     candidates[:, 0] = given
     predicted = np.zeros(rows.classes, bool)
-    for where, table in weigh_votes(rows, steps):
+    for where, table in weigh_votes(rows, whole):
         predicted |= table.any(axis=0)
         votes[where, 0], candidates[where, 1:], votes[where, 1:] = split_votes(
             table, given[where], candidates.shape[1] - 1
         )
     return Evidence(
         candidates=candidates,
-        shares=votes / max(1, int(steps.sum()) * rows.networks),
+        shares=votes / max(1, int(whole.sum()) * rows.networks),
         predicted=predicted,
         believed=float(weights.sum() / (weights.sum() + OWN_VOTE)),
-        votes=int(np.count_nonzero(steps)) * rows.networks,
+        votes=int(np.count_nonzero(whole)) * rows.networks,
     )
 
 
-def weigh_votes(rows: Rows, steps: NDArray[np.intp]) -> Iterator[tuple[slice, Weighted]]:
+def weigh_votes(rows: Rows, weights: NDArray[np.intp]) -> Iterator[tuple[slice, Weighted]]:
     """Weigh the votes of one part of the samples after another, as tables (sample, class).
 
     Epochs that weigh nothing are not read, but for the first if none weighs anything.
     """
-    telling = np.flatnonzero(steps) if steps.any() else np.zeros(1, np.intp)
+    telling = np.flatnonzero(weights) if weights.any() else np.zeros(1, np.intp)
     chosen = rows.select(epochs=telling.tolist())
     for block in chosen.blocks():
         for span in spans(block.stop - block.start, max(1, CELLS_AT_ONCE // rows.classes)):
             where = slice(block.start + span.start, block.start + span.stop)
             votes = block.values[:, :, span]
-            yield where, count_weighted(votes, steps[telling], classes=rows.classes)
+            yield where, count_weighted(votes, weights[telling], classes=rows.classes)
 
 
 def split_votes(

@@ -101,6 +101,15 @@ def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
     )
 
 
+def network_agreement(rows: Rows) -> NDArray[np.float64]:
+    """Return how often two networks predict the same class, over all pairs and samples (epoch,).
+
+    Raises:
+        ChoiceError: there is only one network.
+    """
+    return count_equal_pairs(rows, groups=1).agreement
+
+
 def sum_by_group(
     counts: NDArray[Any],  # (epoch, sample)
     *,

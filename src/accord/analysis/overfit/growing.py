@@ -21,7 +21,7 @@ class Seen:
     best_epoch: int | None  # the epoch before overfit, told with the first alarm alone
 
 
-class Follower:
+class AlarmFollower:
     """Follows one record: each `look` returns the epochs that all networks have finished since.
 
     If a network joins, counting begins anew with the epochs that all of them have.
@@ -54,7 +54,7 @@ class Follower:
         rows = self._open()
         if rows is None:
             return []
-        self.trained_on = rows.facts.given is not None or rows.facts.split == "train"
+        self.trained_on = rows.facts.trained_on
         known = 0 if self._pairs is None else self._pairs.epochs
         if self._pairs is not None and self._pairs.numbers != rows.numbers:
             self._pairs, self.alarmed, known = None, False, 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accord.analysis.curves import curve
-from accord.analysis.overfit.between_networks import network_agreement
+from accord.analysis.overfit.equal_pairs import network_agreement
 from accord.errors import ChoiceError
 from accord.store import Rows
 

@@ -11,19 +11,22 @@ from typing import Any, Final
 
 from accord.data.dataset import Dataset
 from accord.data.prepare import IMAGE_OPTIONS, prepare_images
-from accord.data.readers.animal10n import read_animal10n
-from accord.data.readers.cifar import read_cifar10, read_cifar100
-from accord.data.readers.cifar_n import read_cifar10n, read_cifar100n
-from accord.data.readers.clothing1m import read_clothing1m
+from accord.data.readers import (
+    animal10n,
+    cifar,
+    cifar_n,
+    clothing1m,
+    idx,
+    imagenet,
+    tiny_imagenet,
+    webvision,
+)
 from accord.data.readers.digits import read_digits
-from accord.data.readers.glue import TASKS, read_glue
-from accord.data.readers.idx import read_fashion_mnist, read_mnist
+from accord.data.readers.glue import TASKS, needs_of, read_glue
 from accord.data.readers.image_folder import read_image_folder
-from accord.data.readers.imagenet import read_imagenet
+from accord.data.readers.locate import Spellings
 from accord.data.readers.npz import read_npz
 from accord.data.readers.tables import read_table
-from accord.data.readers.tiny_imagenet import read_tiny_imagenet
-from accord.data.readers.webvision import read_webvision50
 from accord.errors import ChoiceError, suggest
 
 __all__ = ["READERS", "Reader", "find_reader", "read_dataset"]
@@ -41,6 +44,7 @@ class Reader:
     layout: str  # what the path should name, in a few words
     image_files: bool = False  # whether the images stay on disk until they are needed
     needs_path: bool = True
+    needs: tuple[Spellings, ...] = ()  # files without which it cannot be read, where names tell
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -105,24 +109,66 @@ def _check_options(kind: str, reader: Reader, path: object, options: Mapping[str
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
     {
-        "cifar10": Reader(read_cifar10, "the folder cifar-10-batches-bin or -py"),
-        "cifar100": Reader(read_cifar100, "the folder cifar-100-binary or -python"),
-        "cifar10n": Reader(read_cifar10n, "CIFAR-10's folder, with CIFAR-10_human.pt"),
-        "cifar100n": Reader(read_cifar100n, "CIFAR-100's folder, with CIFAR-100_human.pt"),
-        "tinyimagenet": Reader(read_tiny_imagenet, "the folder tiny-imagenet-200", True),
-        "imagenet": Reader(read_imagenet, "the folder of train/<wnid> and val/<wnid>", True),
-        "clothing1m": Reader(read_clothing1m, "the folder of the key lists and images", True),
-        "animal10n": Reader(read_animal10n, "the folder of training and testing", True),
-        "webvision50": Reader(read_webvision50, "the folder of info, google and flickr", True),
+        "cifar10": Reader(
+            cifar.read_cifar10, "the folder cifar-10-batches-bin or -py", needs=cifar.CIFAR10_NEEDS
+        ),
+        "cifar100": Reader(
+            cifar.read_cifar100,
+            "the folder cifar-100-binary or -python",
+            needs=cifar.CIFAR100_NEEDS,
+        ),
+        "cifar10n": Reader(
+            cifar_n.read_cifar10n,
+            "CIFAR-10's folder, with CIFAR-10_human.pt",
+            needs=cifar_n.CIFAR10N_NEEDS,
+        ),
+        "cifar100n": Reader(
+            cifar_n.read_cifar100n,
+            "CIFAR-100's folder, with CIFAR-100_human.pt",
+            needs=cifar_n.CIFAR100N_NEEDS,
+        ),
+        "tinyimagenet": Reader(
+            tiny_imagenet.read_tiny_imagenet,
+            "the folder tiny-imagenet-200",
+            True,
+            needs=tiny_imagenet.NEEDS,
+        ),
+        "imagenet": Reader(
+            imagenet.read_imagenet,
+            "the folder of train/<wnid> and val/<wnid>",
+            True,
+            needs=imagenet.NEEDS,
+        ),
+        "clothing1m": Reader(
+            clothing1m.read_clothing1m,
+            "the folder of the key lists and images",
+            True,
+            needs=clothing1m.NEEDS,
+        ),
+        "animal10n": Reader(
+            animal10n.read_animal10n,
+            "the folder of training and testing",
+            True,
+            needs=animal10n.NEEDS,
+        ),
+        "webvision50": Reader(
+            webvision.read_webvision50,
+            "the folder of info, google and flickr",
+            True,
+            needs=webvision.NEEDS,
+        ),
         **{
             name: Reader(
                 functools.partial(read_glue, name=name),
                 "the folder of train and dev, TSV or Parquet",
+                needs=needs_of(name),
             )
             for name in TASKS
         },
-        "mnist": Reader(read_mnist, "the folder of the idx files"),
-        "fashion-mnist": Reader(read_fashion_mnist, "the folder of the idx files"),
+        "mnist": Reader(idx.read_mnist, "the folder of the idx files", needs=idx.NEEDS),
+        "fashion-mnist": Reader(
+            idx.read_fashion_mnist, "the folder of the idx files", needs=idx.NEEDS
+        ),
         "digits": Reader(read_digits, "none: they come with Accord", needs_path=False),
         "image-folder": Reader(read_image_folder, "a folder of class folders", True),
         "npz": Reader(read_npz, "an .npz file"),

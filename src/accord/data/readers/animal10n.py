@@ -17,6 +17,7 @@ NAMES: Final = (
     *("jaguar", "chimpanzee", "orangutan", "hamster", "guinea pig"),
 )
 _SIZE = 64
+NEEDS: Final = (("training/",), ("testing/",))
 
 
 def read_animal10n(path: Path, *, complete: bool = True) -> Dataset:
@@ -28,7 +29,7 @@ def read_animal10n(path: Path, *, complete: bool = True) -> Dataset:
         path: the folder that holds `training` and `testing`.
         complete: refuse other than 50,000 training and 5,000 test images.
     """
-    folders = [find(path, (name,), what="ANIMAL-10N") for name in ("training", "testing")]
+    folders = [find(path, names, what="ANIMAL-10N") for names in NEEDS]
     train, test = (_read_split(path, folder) for folder in folders)
     if complete:
         check_counts(path, (len(train), len(test)), (50_000, 5_000))

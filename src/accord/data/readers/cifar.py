@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accord.data.cifar_classes import CIFAR10_NAMES, CIFAR100_NAMES, CIFAR100_SUPERCLASSES
 from accord.data.dataset import Dataset, Split
-from accord.data.readers.locate import find_all, missing, need_folder
+from accord.data.readers.locate import Spellings, find_all, missing, need_folder
 from accord.data.readers.published import check_checksums, check_counts
 from accord.data.unpickle import load_pickle
 from accord.errors import ChoiceError, SourceError
@@ -175,3 +175,14 @@ _CIFAR100: Final = (
         _read_python,
     ),
 )
+
+
+def _needs(layouts: tuple[_Layout, ...]) -> tuple[Spellings, ...]:
+    return tuple(
+        (*names, *(f"{one.folder}/{name}" for one, name in zip(layouts, names, strict=True)))
+        for names in zip(*(layout.names for layout in layouts), strict=True)
+    )
+
+
+CIFAR10_NEEDS: Final = _needs(_CIFAR10)
+CIFAR100_NEEDS: Final = _needs(_CIFAR100)

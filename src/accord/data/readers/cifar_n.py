@@ -2,15 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.data.dataset import Dataset, Labels
 from accord.data.noise.files import read_columns
-from accord.data.readers.cifar import read_cifar10, read_cifar100
-from accord.data.readers.locate import missing
+from accord.data.readers.cifar import (
+    CIFAR10_NEEDS,
+    CIFAR100_NEEDS,
+    read_cifar10,
+    read_cifar100,
+)
+from accord.data.readers.locate import Spellings, missing
 from accord.errors import ChoiceError, SourceError
 
 _CIFAR10N = {
@@ -21,6 +26,8 @@ _CIFAR10N = {
     "random3": "random_label3",
 }
 _CIFAR100N = {"noisy": "noisy_label", "noisy_coarse": "noisy_coarse_label"}
+_HUMAN10: Final = ("CIFAR-10_human.pt", "CIFAR-10_human.npz", "cifar10n_labels.npz")
+_HUMAN100: Final = ("CIFAR-100_human.pt", "CIFAR-100_human.npz", "cifar100n_labels.npz")
 
 
 def read_cifar10n(
@@ -37,8 +44,7 @@ def read_cifar10n(
     """
     base = read_cifar10(path, complete=complete)
     column = _choose(labels, _CIFAR10N)
-    names = ("CIFAR-10_human.pt", "CIFAR-10_human.npz", "cifar10n_labels.npz")
-    file = _find_labels(path, labels_file, names)
+    file = _find_labels(path, labels_file, _HUMAN10)
     return _with_labels(base, "cifar10n", file, column, "clean_label")
 
 
@@ -57,8 +63,7 @@ def read_cifar100n(
     column = _choose(labels, _CIFAR100N)
     coarse = column == "noisy_coarse_label"
     base = read_cifar100(path, labels="coarse" if coarse else "fine", complete=complete)
-    names = ("CIFAR-100_human.pt", "CIFAR-100_human.npz", "cifar100n_labels.npz")
-    file = _find_labels(path, labels_file, names)
+    file = _find_labels(path, labels_file, _HUMAN100)
     clean = "clean_coarse_label" if coarse else "clean_label"
     return _with_labels(base, "cifar100n", file, column, clean)
 
@@ -78,8 +83,11 @@ def _find_labels(path: Path, labels_file: str | None, names: tuple[str, ...]) ->
         for name in names:
             if (folder / name).is_file():
                 return folder / name
-    tried = [*names, *(f"../{name}" for name in names)]
-    raise missing(path, tried, what="the file of human labels (option labels_file)")
+    raise missing(path, _beside(names), what="the file of human labels (option labels_file)")
+
+
+def _beside(names: tuple[str, ...]) -> Spellings:
+    return (*names, *(f"../{name}" for name in names))
 
 
 def _with_labels(base: Dataset, name: str, file: Path, column: str, clean: str) -> Dataset:
@@ -106,3 +114,7 @@ def _as_labels(file: Path, values: NDArray[Any], samples: int) -> Labels:
             f"got {values.dtype} of shape {values.shape}."
         )
     return values.astype(np.int64)
+
+
+CIFAR10N_NEEDS: Final = (*CIFAR10_NEEDS, _beside(_HUMAN10))
+CIFAR100N_NEEDS: Final = (*CIFAR100_NEEDS, _beside(_HUMAN100))

@@ -7,7 +7,7 @@ import numpy as np
 
 from accord.data.dataset import Dataset, Split
 from accord.data.image_files import ImageFiles
-from accord.data.readers.locate import find, read_lines
+from accord.data.readers.locate import find, in_any, read_lines
 from accord.data.readers.published import check_counts
 from accord.errors import ChoiceError, SourceError
 
@@ -15,6 +15,8 @@ NAMES: Final = (
     *("T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker"),
     *("Jacket", "Downcoat", "Suit", "Shawl", "Dress", "Vest", "Underwear"),
 )
+_KEYS, _LABELS, _CLEAN = "noisy_train_key_list.txt", "noisy_label_kv.txt", "clean_label_kv.txt"
+NEEDS: Final = in_any(("", "annotations/"), (_KEYS, _LABELS, "clean_test_key_list.txt", _CLEAN))
 _TESTS: Final = {"clean_test": 10_526, "clean_val": 14_313}
 _TRAIN = 1_000_000
 
@@ -29,13 +31,9 @@ def read_clothing1m(path: Path, *, test: str = "clean_test", complete: bool = Tr
     """
     if test not in _TESTS:
         raise ChoiceError(f"test on 'clean_test' or 'clean_val'; got {test!r}.")
-    lists = find(
-        path,
-        ("noisy_train_key_list.txt", "annotations/noisy_train_key_list.txt"),
-        what="Clothing1M's key lists",
-    ).parent
-    train_split = _read_split(path, lists, "noisy_train_key_list.txt", "noisy_label_kv.txt")
-    test_split = _read_split(path, lists, f"{test}_key_list.txt", "clean_label_kv.txt")
+    lists = find(path, NEEDS[0], what="Clothing1M's key lists").parent
+    train_split = _read_split(path, lists, _KEYS, _LABELS)
+    test_split = _read_split(path, lists, f"{test}_key_list.txt", _CLEAN)
     if complete:
         check_counts(path, (len(train_split), len(test_split)), (_TRAIN, _TESTS[test]))
     return Dataset("clothing1m", "image", NAMES, train=train_split, test=test_split)

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from accord.data.dataset import Dataset, Split, TextPairs, Texts
 from accord.data.readers.columns import Column, Columns, read_parquet, read_unquoted
-from accord.data.readers.locate import missing, need_folder
+from accord.data.readers.locate import Spellings, missing, need_folder
 from accord.data.readers.published import check_counts
 from accord.data.subsets import hold_out
 from accord.errors import SourceError
+
+_ENDINGS: Final = (".tsv", ".parquet", "-*.parquet")
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,34 @@ def read_glue(
     return Dataset(task.name, "text", task.class_names, *splits, notes=tuple(notes))
 
 
+def needs_of(name: str) -> tuple[Spellings, ...]:
+    """Return where the files of a task may be; a `*` stands for the parts of one.
+
+    >>> needs_of("qnli")[1][:4]
+    ('dev.tsv', 'dev.parquet', 'dev-*.parquet', 'validation.tsv')
+    """
+    task = TASKS[name]
+    return tuple(_spellings(task, names) for names in (("train",), *task.tests))
+
+
+def _spellings(task: _Task, names: Sequence[str]) -> Spellings:
+    return tuple(
+        f"{folder}{name}{ending}"
+        for folder in ("", *(f"{one}/" for one in task.folders))
+        for name in names
+        for ending in _ENDINGS
+    )
+
+
 def _find(task: _Task, path: Path, names: Sequence[str]) -> list[Path]:
-    tried = []
     for folder in (path, *(path / folder for folder in task.folders)):
         for name in names:
             if (folder / name).is_file():
                 return [folder / name]
-            patterns = (f"{name}.tsv", f"{name}.parquet", f"{name}-*.parquet")
-            for pattern in patterns:
-                tried.append((folder / pattern).relative_to(path).as_posix())
-                if found := sorted(folder.glob(pattern)):
+            for ending in _ENDINGS:
+                if found := sorted(folder.glob(f"{name}{ending}")):
                     return found
-    raise missing(path, tried, what=f"{' or '.join(names)} of {task.name}")
+    raise missing(path, _spellings(task, names), what=f"{' or '.join(names)} of {task.name}")
 
 
 def _read_split(task: _Task, files: list[Path], notes: list[str]) -> Split:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data.dataset import Dataset, Split
-from accord.data.readers.locate import missing, need_folder
+from accord.data.readers.locate import Spellings, missing, need_folder
 from accord.data.readers.published import check_checksums, check_counts
 from accord.errors import SourceError
 
@@ -74,15 +74,18 @@ def _read(
     return Dataset(name, "image", names, train, _as_split(files[2], test_images, test_labels))
 
 
-def _find(path: Path, name: str) -> Path:
+def _spellings(name: str) -> Spellings:
     # The dotted spelling is how some tools unpack the archives.
-    spellings = (name, name.replace("-idx", ".idx"))
-    tried = [
+    return tuple(
         f"{folder}{spelling}{ending}"
         for folder in ("", "raw/")
-        for spelling in spellings
+        for spelling in (name, name.replace("-idx", ".idx"))
         for ending in ("", ".gz")
-    ]
+    )
+
+
+def _find(path: Path, name: str) -> Path:
+    tried = _spellings(name)
     for candidate in tried:
         if (path / candidate).is_file():
             return path / candidate
@@ -118,3 +121,6 @@ def _as_split(file: Path, images: NDArray[Any], labels: NDArray[Any]) -> Split:
             f"got shapes {images.shape} and {labels.shape}."
         )
     return Split(images[:, None], labels.astype(np.int64))
+
+
+NEEDS: Final = tuple(_spellings(name) for name in _FILES)

@@ -1,6 +1,7 @@
 """ImageNet, or some of its classes, in folders."""
 
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from accord.data.readers.published import check_counts
 from accord.data.readers.wnids import names_of
 from accord.errors import SourceError
 
+NEEDS: Final = (("train/",), ("val/",))
 _VAL_PER_CLASS = 50
 
 
@@ -26,8 +28,8 @@ def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool =
             ImageNet-50 and ImageNet-100; by default every folder of `train`.
         complete: refuse other than 50 test images for each class.
     """
-    train_folder = find(path, ("train",), what="training images")
-    val_folder = find(path, ("val",), what="test images")
+    train_folder = find(path, NEEDS[0], what="training images")
+    val_folder = find(path, NEEDS[1], what="test images")
     words = _read_list(path, class_list) if class_list else _wnids_in(train_folder)
     wnids = sorted(words)
     train, test = (_read_split(path, folder, wnids) for folder in (train_folder, val_folder))

@@ -2,8 +2,21 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from accord.errors import SourceError
+
+Spellings: TypeAlias = tuple[str, ...]  # where one file may be; a name that ends in / is a folder
+
+
+def in_any(folders: Iterable[str], names: Iterable[str]) -> tuple[Spellings, ...]:
+    """Return where each of some files may be, the first folder first.
+
+    >>> in_any(("", "annotations/"), ("train.txt", "test.txt"))
+    (('train.txt', 'annotations/train.txt'), ('test.txt', 'annotations/test.txt'))
+    """
+    places = tuple(folders)
+    return tuple(tuple(f"{place}{name}" for place in places) for name in names)
 
 
 def need_folder(path: Path, *, what: str) -> Path:

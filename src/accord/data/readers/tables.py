@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.data.dataset import Dataset, Features, Inputs, Labels, Split
+from accord.data.dataset import Dataset, Features, Inputs, Kind, Labels, NamedColumns, Split
 from accord.data.readers.columns import Column, Columns, read_columns
 from accord.data.readers.locate import missing
 from accord.data.subsets import hold_out
@@ -51,13 +51,11 @@ def read_table(
     tables = [_Table(file, read_columns(file, ending)) for file in files]
     roles = _Roles(label, _listed(text), features, tuple(one_hot), truth, ids)
     names = _class_names(tables, roles)
-    inputs = _texts(tables, roles) if roles.text else _numbers(tables, roles)
-    splits = [
-        _as_split(table, roles, names, each) for table, each in zip(tables, inputs, strict=True)
-    ]
+    columns = None if roles.text else _columns(tables, roles)
+    splits = [_as_split(table, roles, names, columns) for table in tables]
     train, held = splits if held_out is None else hold_out(splits[0], held_out, seed)
-    kind = "text" if roles.text else "table"
-    return Dataset(files[0].stem, kind, names, train=train, test=held)  # type: ignore[arg-type]
+    kind: Kind = "table" if columns is not None else "text"
+    return Dataset(files[0].stem, kind, names, train=train, test=held, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -145,42 +143,46 @@ def _as_labels(table: _Table, column: str, names: tuple[str, ...]) -> Labels:
     return np.array([numbers[value] for value in values], np.int64)
 
 
-def _as_split(table: _Table, roles: _Roles, names: tuple[str, ...], inputs: Inputs) -> Split:
+def _as_split(
+    table: _Table, roles: _Roles, names: tuple[str, ...], columns: NamedColumns | None
+) -> Split:
     # A test file need not repeat the truth: its labels are clean.
     has_truth = roles.truth is not None and roles.truth in table.columns
     return Split(
-        inputs,
+        _texts(table, roles) if columns is None else _numbers(table, columns),
         _as_labels(table, roles.label, names),
         truth=_as_labels(table, roles.truth, names) if has_truth and roles.truth else None,
         ids=None if roles.ids is None else np.array(table.column(roles.ids)),
     )
 
 
-def _texts(tables: list[_Table], roles: _Roles) -> list[Inputs]:
-    inputs: list[Inputs] = []
-    for table in tables:
-        columns = [[str(value) for value in table.column(name)] for name in roles.text]
-        inputs.append(tuple(columns[0]) if len(columns) == 1 else tuple(zip(*columns, strict=True)))
-    return inputs
+def _texts(table: _Table, roles: _Roles) -> Inputs:
+    columns = [[str(value) for value in table.column(name)] for name in roles.text]
+    return tuple(columns[0]) if len(columns) == 1 else tuple(zip(*columns, strict=True))
 
 
-def _numbers(tables: list[_Table], roles: _Roles) -> list[Features]:
+def _columns(tables: list[_Table], roles: _Roles) -> NamedColumns:
     names = roles.features_of(tables[0])
-    parts = [
-        _one_hot(tables, name)
-        if name in roles.one_hot
-        else [_as_numbers(table, name)[:, None] for table in tables]
-        for name in names
-    ]
-    if not parts:
+    if not names:
         raise SourceError(f"{tables[0].path}: there are no columns but the labels.")
-    return [np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)]
+    return tuple((name, _values(tables, name) if name in roles.one_hot else None) for name in names)
 
 
-def _one_hot(tables: list[_Table], name: str) -> list[Features]:
-    columns = [np.array([str(value) for value in table.column(name)]) for table in tables]
-    values = np.unique(np.concatenate(columns))
-    return [(column[:, None] == values).astype(np.float32) for column in columns]
+def _values(tables: list[_Table], name: str) -> tuple[str, ...]:
+    return tuple(sorted({str(value) for table in tables for value in table.column(name)}))
+
+
+def _numbers(table: _Table, columns: NamedColumns) -> Features:
+    parts = [
+        _as_numbers(table, name)[:, None] if values is None else _one_hot(table, name, values)
+        for name, values in columns
+    ]
+    return np.concatenate(parts, axis=1)
+
+
+def _one_hot(table: _Table, name: str, values: tuple[str, ...]) -> Features:
+    cells = np.array([str(value) for value in table.column(name)])
+    return np.asarray(cells[:, None] == np.array(values), np.float32)
 
 
 def _as_numbers(table: _Table, name: str) -> NDArray[np.float32]:

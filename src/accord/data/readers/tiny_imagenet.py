@@ -1,17 +1,20 @@
 """TinyImageNet, as it unpacks."""
 
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from accord.data.dataset import Dataset, Split
 from accord.data.image_files import ImageFiles
-from accord.data.readers.locate import find, read_lines
+from accord.data.readers.locate import find, in_any, read_lines
 from accord.data.readers.published import check_counts
 from accord.data.readers.wnids import names_of
 from accord.errors import SourceError
 
 _SIZE = 64
+_WNIDS, _WORDS, _VAL = "wnids.txt", "words.txt", "val/val_annotations.txt"
+NEEDS: Final = in_any(("", "tiny-imagenet-200/"), (_WNIDS, _WORDS, "train/", _VAL, "val/images/"))
 
 
 def read_tiny_imagenet(path: Path, *, complete: bool = True) -> Dataset:
@@ -23,7 +26,7 @@ def read_tiny_imagenet(path: Path, *, complete: bool = True) -> Dataset:
         path: the folder.
         complete: refuse other than 200 classes, 100,000 training and 10,000 test images.
     """
-    wnids_file = find(path, ("wnids.txt", "tiny-imagenet-200/wnids.txt"), what="TinyImageNet")
+    wnids_file = find(path, NEEDS[0], what="TinyImageNet")
     folder = wnids_file.parent
     wnids = sorted(read_lines(wnids_file))
     numbers = {wnid: number for number, wnid in enumerate(wnids)}
@@ -31,7 +34,7 @@ def read_tiny_imagenet(path: Path, *, complete: bool = True) -> Dataset:
     test = _read_val(folder, numbers)
     if complete:
         check_counts(folder, (len(train), len(test)), (100_000, 10_000))
-    words = dict(_words(line) for line in read_lines(folder / "words.txt"))
+    words = dict(_words(line) for line in read_lines(folder / _WORDS))
     return Dataset("tinyimagenet", "image", names_of(wnids, words), train, test)
 
 
@@ -46,12 +49,12 @@ def _read_train(folder: Path, numbers: dict[str, int]) -> Split:
 
 
 def _read_val(folder: Path, numbers: dict[str, int]) -> Split:
-    file = find(folder, ("val/val_annotations.txt",), what="the labels of val")
+    file = find(folder, (_VAL,), what="the labels of val")
     names, labels = [], []
     for line in read_lines(file):
         name, wnid, *_box = line.split("\t")
         if wnid not in numbers:
-            raise SourceError(f"{file}: {name} is of class {wnid}, which wnids.txt does not list.")
+            raise SourceError(f"{file}: {name} is of class {wnid}, which {_WNIDS} does not list.")
         names.append(f"val/images/{name}")
         labels.append(numbers[wnid])
     return _as_split(folder, names, labels)

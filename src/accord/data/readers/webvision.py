@@ -14,6 +14,18 @@ from accord.errors import ChoiceError, SourceError
 
 _SOURCES: Final = ("google", "flickr")
 _VAL: Final = ("val_images_256", "val_images", "val_images_resized")
+_VAL_LIST: Final = "val_filelist.txt"
+
+
+def _train_list(source: str) -> str:
+    return f"train_filelist_{source}.txt"
+
+
+NEEDS: Final = (
+    *((f"info/{_train_list(source)}",) for source in _SOURCES),
+    (f"info/{_VAL_LIST}",),
+    tuple(f"{folder}/" for folder in _VAL),
+)
 
 
 def read_webvision50(
@@ -34,7 +46,7 @@ def read_webvision50(
     val_folder = find(path, _VAL, what="test images").name
     test = [
         (f"{val_folder}/{name}", label)
-        for name, label in _read_entries(find(info, ("val_filelist.txt",), what="a list"), classes)
+        for name, label in _read_entries(find(info, (_VAL_LIST,), what="a list"), classes)
     ]
     splits = [_as_split(path, entries) for entries in (train, test)]
     return Dataset(
@@ -45,7 +57,7 @@ def read_webvision50(
 def _read_list(info: Path, source: str, classes: int) -> list[tuple[str, int]]:
     if source not in _SOURCES:
         raise ChoiceError(f"the sources are 'google' and 'flickr'; got {source!r}.")
-    file = find(info, (f"train_filelist_{source}.txt",), what=f"the list of images from {source}")
+    file = find(info, (_train_list(source),), what=f"the list of images from {source}")
     return _read_entries(file, classes)
 
 

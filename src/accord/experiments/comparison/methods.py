@@ -18,7 +18,6 @@ from accord.rules import all_rules, find_rule
 from accord.training.settings import recipe_for
 from accord.training.spec import Spec, members_of
 
-OWN_TRAINING: Final = ("snapshot", "elr", "batch-ensemble", "hyper-ensemble")
 NOT_OF_MEMBERS: Final = ("swa", "ema", "rog", "npc")  # not to be had of a BatchEnsemble
 
 

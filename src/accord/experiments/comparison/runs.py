@@ -14,7 +14,7 @@ from torch import nn
 from accord.api import Record, open_record
 from accord.errors import PredictionError, TrainingError
 from accord.store.places import Folder
-from accord.training.checkpoints import checkpoints_in, load_checkpoint
+from accord.training.checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
 from accord.training.material import Material, prepare_material
 from accord.training.run import Progress, RunResult, build_network, train_run
 from accord.training.settings import choose_device
@@ -146,7 +146,7 @@ class TrainedRun:
                 f"network {member.number} is of kind {member.network!r}, which learns nothing: "
                 "it has no features to look at."
             )
-        folder = self.out / "checkpoints" / f"network-{member.number:03d}"
+        folder = checkpoint_folder(self.out, member.number)
         weights = load_checkpoint(checkpoints_in(folder)[self.spec.train.epochs - 1])
         network.load_state_dict(weights)
         return network.to(self.device)

@@ -1,6 +1,5 @@
 """The runs of targets: one folder each, shared by all targets that train the same."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,13 @@ from accord.experiments.paper.protocols import (
     check_data,
     place_spec,
 )
+from accord.training.loop import moments_of
 from accord.training.plan import recorded_moments
 from accord.training.run import Progress, RunResult
+from accord.training.settings import recipe_for
 from accord.training.spec import RecordSpec, Spec, members_of
 from accord.training.spec_text import dump_spec
+from accord.training.traits import load_traits
 
 
 def train_with_ray(address: str, *, gpus: float | None = None) -> Trainer:
@@ -64,24 +66,6 @@ class Workshop:
         return Stopwatch(folder, self.machine or machine_name(), self.progress)
 
 
-def check_folder(out: Path) -> None:
-    """Refuse a URL: runs and results lie in a folder.
-
-    Raises:
-        ChoiceError: the path begins like a URL.
-
-    >>> check_folder(Path("s3://bucket/paper"))
-    Traceback (most recent call last):
-    accord.errors.ChoiceError: s3:/bucket/paper: runs and results need a folder on this machine; \
-records alone can lie in an object store. Give a folder with --out.
-    """
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", out.as_posix()):  # more than a drive's letter
-        raise ChoiceError(
-            f"{out.as_posix()}: runs and results need a folder on this machine; records alone can "
-            "lie in an object store. Give a folder with --out."
-        )
-
-
 def run_folder(out: Path, spec: Spec) -> Path:
     """Return where a run lies: by what it asks, wherever its data are."""
     return out / "runs" / run_name(spec)
@@ -105,7 +89,9 @@ def moments_left(spec: Spec, folder: Path) -> int:
     """Return how many moments of a run are not recorded yet, over all its networks."""
     record = find_record(folder)
     networks = sum(member.members for member in members_of(spec))
-    moments = round(spec.train.epochs / spec.record.every)
+    traits = load_traits(folder)  # none of a run that has not begun
+    recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
+    moments = moments_of(recipe, None if traits is None else traits.samples)
     there = {} if record is None else recorded_moments(record)
     return max(0, networks * moments - sum(there.values()))
 

@@ -1,5 +1,6 @@
 """Predict from a very large record on a cluster, one task for each range of samples."""
 
+import inspect
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -13,14 +14,6 @@ from accord.rules import Prediction, Rule, all_rules, find_rule
 from accord.store import Rows, layout, open_rows
 from accord.store.reader import PackedRows
 
-BY_SAMPLE: Final = (
-    "max-agreement",
-    "majority",
-    "soft-agreement",
-    "probability-average",
-    "consensus",
-    "single",
-)  # rules that look at one sample at a time
 ONE_CPU: Final = Share(cpus=1.0, gpus=0.0)
 RETRIES: Final = 3
 
@@ -86,12 +79,17 @@ def _given(path: str | os.PathLike[str], rule: Rule, rows: Rows, cut: slice) -> 
     return {
         "path": text if "://" in text else str(Path(text).expanduser().absolute()),
         "rule": rule.name,
-        "options": dict(vars(rule)),
+        "options": _options(rule),
         "networks": list(rows.numbers),
         "epochs": rows.epochs,  # the record may have grown when a worker opens it
         "start": cut.start,
         "stop": cut.stop,
     }
+
+
+def _options(rule: Rule) -> dict[str, Any]:
+    taken = inspect.signature(type(rule)).parameters
+    return {name: value for name, value in vars(rule).items() if name in taken}
 
 
 def _chunk(rows: Rows, rule: Rule) -> int:
@@ -102,8 +100,9 @@ def _chunk(rows: Rows, rule: Rule) -> int:
 
 
 def _check_rule(rule: Rule) -> None:
-    if rule.name not in BY_SAMPLE or type(rule) is not type(all_rules()[rule.name]):
+    known = {name: type(one) for name, one in all_rules().items() if one.by_sample}
+    if known.get(rule.name) is not type(rule):
         raise ChoiceError(
             f"{rule.name} cannot be used on a range of samples: it may look at all of them "
-            f"together. Predict on one machine with Record.predict, or use {', '.join(BY_SAMPLE)}."
+            f"together. Predict on one machine with Record.predict, or use {', '.join(known)}."
         )

@@ -17,7 +17,7 @@ class News(NamedTuple):
     loss: float
 
 
-class Follower:
+class RunFollower:
     """Tells what networks record, from the commits that appear in their record."""
 
     def __init__(self, record: Path, networks: Sequence[int]) -> None:

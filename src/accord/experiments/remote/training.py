@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from accord.errors import ChoiceError, ClusterError, NodeUnfit, NotARecord
 from accord.experiments.remote.cluster import Cluster, Plain, Task
-from accord.experiments.remote.following import Follower
+from accord.experiments.remote.following import RunFollower
 from accord.experiments.remote.shares import Node, Share, share_out
 from accord.experiments.remote.work import SPEC, Job, digest_of, log_of, train_one
 from accord.store.places import Folder
@@ -87,7 +87,7 @@ def train_remotely(
             say(_plan_text(len(chosen), share, nodes))
         Folder(out).create(SPEC, source.encode())
         jobs = [_job(spec, out, source, number) for number in chosen]
-        follower = Follower(record, chosen)
+        follower = RunFollower(record, chosen)
         look = partial(_look, follower, progress, networks=len(there), epochs=spec.train.epochs)
         failed, notes = _run(cluster, jobs, share, retries=retries, look=look)
     with contextlib.suppress(NotARecord):  # no worker came far enough to begin one
@@ -95,7 +95,9 @@ def train_remotely(
     return RunResult(out, failed, notes)
 
 
-def _look(follower: Follower, progress: "Progress | None", *, networks: int, epochs: int) -> None:
+def _look(
+    follower: RunFollower, progress: "Progress | None", *, networks: int, epochs: int
+) -> None:
     if progress is not None:
         for news in follower.news():
             progress(news.network, networks, news.progress, epochs, news.loss)

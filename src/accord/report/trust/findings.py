@@ -29,7 +29,7 @@ def trust_finding(measured: Measured) -> dict[str, Any] | None:
             {"risk": f"{100 * risk:g} %", "answered": _answered(coverage_at(curve, risk))}
             for risk in RISKS
         ],
-        "trained_on": measured.record.given is not None,
+        "trained_on": measured.record.rows.facts.trained_on,
     }
 
 

@@ -19,15 +19,12 @@ from accord.analysis.bad_members import chance_error
 from accord.analysis.trust.bounds import highest_share
 from accord.api import Record
 from accord.errors import ChoiceError, PredictionError
+from accord.report.tables import TRAINED_ON
 from accord.rules import ABSTAINED, Prediction
 
 DEFAULT: Final = "max-agreement"
 RISK: Final = 0.05
 CONFIDENCE: Final = 0.95
-TRAINED_ON: Final = (
-    "the networks were trained on these samples, as their given labels are recorded: on others, "
-    "the same score means something else"
-)
 
 
 @dataclass(frozen=True)
@@ -187,5 +184,5 @@ def _labelled(prediction: Prediction) -> NDArray[np.bool_]:
 
 
 def _notes(record: Record, prediction: Prediction) -> tuple[str, ...]:
-    trained_on = [] if record.given is None else [TRAINED_ON]
+    trained_on = [TRAINED_ON] if record.rows.facts.trained_on else []
     return (*trained_on, *([prediction.note] if prediction.note else []))

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 
 from accord.analysis.labels.audit import UNDECIDED, Audit
-from accord.analysis.labels.audit_notes import audit_notes as audit_notes
-from accord.analysis.labels.audit_notes import class_name
+from accord.analysis.labels.audit_notes import audit_notes, class_name
 from accord.analysis.labels.ranking_score import RankingScore
 from accord.analysis.labels.review import Gain
+from accord.report.tables import counted
 from accord.store import Facts, Rows
 
 MOST_RANKED: Final = 1000  # samples in the JSON
@@ -52,9 +52,9 @@ def audit_text(rows: Rows, audit: Audit) -> str:
     """Describe an audit: the noise, the likeliest corrections, the most suspicious samples."""
     flagged = int(audit.flagged.sum())
     sizes = (
-        _count(rows.networks, "network"),
-        _count(rows.epochs, "epoch"),
-        _count(rows.samples, "sample"),
+        counted(rows.networks, "network"),
+        counted(rows.epochs, "epoch"),
+        counted(rows.samples, "sample"),
         f"{rows.classes} classes",  # one class has nothing to audit
     )
     lines = [f"{rows.name}: {', '.join(sizes)}", "", _wrong(flagged, 100 * flagged / rows.samples)]
@@ -67,13 +67,9 @@ def audit_text(rows: Rows, audit: Audit) -> str:
     return "\n".join(lines)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def _wrong(flagged: int, percent: float) -> str:
     are = "is" if flagged == 1 else "are"
-    return f"{_count(flagged, 'label')} {are} probably wrong: {percent:.1f} %"
+    return f"{counted(flagged, 'label')} {are} probably wrong: {percent:.1f} %"
 
 
 def _score_text(score: RankingScore) -> str:
@@ -85,7 +81,7 @@ def _score_text(score: RankingScore) -> str:
 
 def gain_text(gain: Gain) -> str:
     """Say what a review should find, or what it found."""
-    labels = _count(gain.reviewed, "label")
+    labels = counted(gain.reviewed, "label")
     expected = f"{100 * gain.expected:.1f} in 100 should be wrong"
     chance = f"in random order {100 * gain.by_chance:.1f}"
     if gain.changed is None or gain.actual is None:
@@ -96,7 +92,7 @@ def gain_text(gain: Gain) -> str:
     )
     if gain.right is None:
         return found
-    return f"{found}; {_count(gain.right, 'decision')} {'is' if gain.right == 1 else 'are'} true"
+    return f"{found}; {counted(gain.right, 'decision')} {'is' if gain.right == 1 else 'are'} true"
 
 
 def _corrections(audit: Audit, facts: Facts) -> list[str]:
