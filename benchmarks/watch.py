@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import accord
-from accord.analysis.overfit.alarm import Verdict, best_epoch, judge_record, judge_rows
-from accord.analysis.overfit.equal_pairs import EqualPairs, count_equal_pairs
+from accord.analysis.overfit.alarm import best_epoch
 from accord.rules.majority import Majority
+from accord.rules.overfit.equal_pairs import EqualPairs, count_equal_pairs
+from accord.rules.overfit.verdict import Verdict, judge_record, judge_rows
 from accord.store import Rows
 
 DRAWS = 20

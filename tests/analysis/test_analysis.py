@@ -62,7 +62,7 @@ def test_scores_are_an_independent_count(record):
 def test_only_rules_that_the_record_allows_are_scored_unless_named():
     rows = ArrayRows(np.zeros((1, 1, 2), np.uint8), Facts(2, 2, truth=np.array([0, 1])))
     rules = [one.rule for one in analysis.score(rows)]
-    over_all_epochs = ["dawid-skene", "max-agreement", "weighted-agreement"]
+    over_all_epochs = ["before-overfit", "dawid-skene", "max-agreement", "weighted-agreement"]
     assert rules == ["single", "consensus", "majority", *over_all_epochs, "oracle-best-epoch"]
     with pytest.raises(ProbabilitiesMissing, match="soft-agreement needs probabilities"):
         analysis.score(rows, ["soft-agreement"])
@@ -304,9 +304,8 @@ def test_a_rule_that_a_record_is_too_large_for_is_left_out_with_the_reason():
     scored = {one.rule for one in analysis.score(rows)}
     assert "max-agreement" in scored
     assert "dawid-skene" not in scored
-    assert left_out(rows) == {
-        "dawid-skene": "its 6000 × 6000 confusion matrices would be too large"
-    }
+    reason = "its 6000 × 6000 confusion matrices would be too large"
+    assert left_out(rows) == {"before-overfit": reason, "dawid-skene": reason}
 
 
 def test_a_rule_that_is_asked_for_is_not_left_out():

@@ -66,7 +66,7 @@ def test_every_rule_is_there_with_its_accuracies(page, record):
 
 def test_the_recommended_rule_is_marked_and_it_alone(page):
     rows = re.findall(r'<tr( class="chosen")? data-rule="([^"]+)"', page)
-    assert [rule for chosen, rule in rows if chosen] == ["weighted-agreement"]
+    assert [rule for chosen, rule in rows if chosen] == ["before-overfit"]
     assert page.count('class="badge"') == 1
     assert page.count(">recommended<") == 1
 

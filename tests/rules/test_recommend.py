@@ -17,6 +17,13 @@ from accord.rules.recommend import (
 )
 from accord.store import ArrayRows, Facts
 
+
+@pytest.fixture(autouse=True)
+def no_fall_is_early(monkeypatch):
+    """Let the later questions be asked: an early fall of agreement would settle them."""
+    monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: None)
+
+
 FALLEN = (0.9,) * 3 + (0.7,) * 6  # accuracies, and so the agreement between networks
 RISEN = FALLEN[::-1]
 
@@ -50,6 +57,21 @@ def test_after_a_fall_the_rule_is_recommended_on_whose_predictions_two_halves_ag
     assert dict(chosen.agreement) == pytest.approx(expected)
     assert chosen.rule == "weighted-agreement"  # the errors follow no system
     assert f"{100 * expected[chosen.rule]:.1f} %" in chosen.reason
+
+
+@pytest.mark.parametrize(("before", "early"), [(6, True), (7, False), (None, False)])
+def test_epochs_after_an_early_fall_are_left_out(monkeypatch, before, early):
+    monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: before)
+    chosen = recommend(draw_rows(networks=5, accuracies=FALLEN[:8]))  # of 8 epochs
+    assert (chosen.rule == "before-overfit") is early
+    if early:
+        assert chosen.reason.endswith("agreed best in the first 6 of 8 epochs")
+
+
+def test_a_fall_is_not_looked_for_where_annotators_take_too_much_room(monkeypatch):
+    monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: 1)
+    monkeypatch.setattr(module, "fit_in_memory", lambda rows: False)
+    assert recommend(draw_rows(networks=5, accuracies=FALLEN)).rule != "before-overfit"
 
 
 def test_without_a_fall_annotators_are_recommended():

@@ -56,7 +56,7 @@ def test_the_oracle_takes_the_first_of_equally_good_epochs():
 def test_an_unknown_rule_gets_the_nearest_offered():
     with pytest.raises(ChoiceError, match=r"'max-agrement'\. Did you mean 'max-agreement'"):
         find_rule("max-agrement")
-    with pytest.raises(ChoiceError, match=r"There are: consensus, .*max-agreement.*single"):
+    with pytest.raises(ChoiceError, match=r"There are: before-overfit, .*max-agreement.*single"):
         find_rule("zzz")
 
 

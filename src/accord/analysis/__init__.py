@@ -20,7 +20,6 @@ from accord.analysis.histograms import (
 )
 from accord.analysis.labels.audit import Audit, audit
 from accord.analysis.overfit.alarm import Watch, watch
-from accord.analysis.overfit.equal_pairs import network_agreement
 from accord.analysis.persistence import Persistence, persistence
 from accord.analysis.scores import Score, score
 from accord.analysis.spoiling import SpoiltRows, accuracy_with_bad_networks
@@ -42,6 +41,7 @@ from accord.analysis.trust.selective import (
 )
 from accord.analysis.trust.temperature import Temperature, fit_temperature
 from accord.analysis.trust.verified import Sampling, choose_to_verify, verified_accuracy
+from accord.rules.overfit.equal_pairs import network_agreement
 
 __all__ = [
     "Accuracy",

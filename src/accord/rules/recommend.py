@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from accord.errors import PredictionError
 from accord.kernels.falls import LEAST_FALL, find_fall
 from accord.rules import find_rule
+from accord.rules.before_overfit import BeforeOverfit, epochs_before_overfit
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.epoch_weights import measure_likeness
 from accord.rules.expectation import fit_in_memory
@@ -23,11 +24,12 @@ RECOMMENDED: Final = "recommended"  # stands for the rule that is
 Halves = Callable[[Rule], NDArray[np.bool_]]  # where two halves agree by a rule, (sample,)
 SIMPLE: Final[tuple[Rule, ...]] = (MaxAgreement(), WeightedAgreement())
 
-# This and MUST_LEAVE were chosen on development records. On those with asymmetric or
+# DIRECTED and MUST_LEAVE were chosen on development records. On those with asymmetric or
 # instance-dependent noise the share of directed mistakes was 0.32 or more, but for one with 100
 # classes; where six of ten classes were mixed up, 0.24; with symmetric noise or none, 0.12 or
 # less, but for one with 0.27.
 DIRECTED: Final = 0.3
+EARLY: Final = 0.75  # of the epochs: a fall of agreement by then spoils the rest of them
 # Of the disagreement between halves that simpler rules leave, Dawid–Skene must leave no more: it
 # estimates thousands of numbers where they estimate one for each epoch or none, and halves also
 # agree where both are wrong in the same way.
@@ -58,6 +60,10 @@ class Recommendation:
 def recommend(rows: Rows) -> Recommendation:
     """Recommend a rule from the votes alone.
 
+    If the agreement between networks fell for good in the first three quarters of the training,
+    overfit has spoilt a quarter of the epochs or more, and the rule that leaves them out is
+    recommended: before overfit.
+
     Dawid–Skene is recommended if the mistakes that it sees at the last epoch go one way: many
     cats called dogs, few dogs called cats. That is what labels do that are wrong by system.
 
@@ -81,6 +87,10 @@ def recommend(rows: Rows) -> Recommendation:
     if rows.networks == 1:
         return Recommendation(MaxAgreement.name, "there is one network")
     some = _evenly_spaced(rows)
+    before = epochs_before_overfit(some) if fit_in_memory(rows) else None
+    if before is not None and before <= EARLY * rows.epochs:
+        reason = f"networks overfit, and agreed best in the first {before} of {rows.epochs} epochs"
+        return Recommendation(BeforeOverfit.name, reason)
     return choose(
         networks=rows.networks,
         classes=rows.classes,

@@ -5,12 +5,14 @@ from overfitting import draw_run, right_chances
 import accord
 from accord.analysis import network_agreement
 from accord.analysis.overfit import alarm
-from accord.analysis.overfit.alarm import judge, judge_record, judge_rows, watch
-from accord.analysis.overfit.equal_pairs import count_equal_pairs
-from accord.analysis.overfit.good_epochs import good_epochs
+from accord.analysis.overfit.alarm import watch
 from accord.errors import ChoiceError
 from accord.kernels.falls import smooth, sure_beyond_wobble
 from accord.rules.majority import Majority
+from accord.rules.overfit import verdict
+from accord.rules.overfit.equal_pairs import count_equal_pairs
+from accord.rules.overfit.good_epochs import good_epochs
+from accord.rules.overfit.verdict import judge, judge_record, judge_rows
 from accord.store import ArrayRows, Facts
 
 
@@ -70,7 +72,7 @@ def test_epochs_after_the_deepest_fall_have_no_say_in_it(monkeypatch):
         judged.append((rows.epochs, pairs.epochs))
         return judge_rows(rows, pairs, **options)
 
-    monkeypatch.setattr(alarm, "judge_rows", remember)
+    monkeypatch.setattr(verdict, "judge_rows", remember)
     watch(settled())
     (whole, _), (of_rows, of_pairs) = judged
     assert whole == 50
@@ -82,9 +84,9 @@ def test_an_alarm_that_was_raised_while_the_record_grew_stays(monkeypatch):
 
     def alarm_at(rows, pairs, **options):
         raised = pairs.epochs in (20, 25)
-        return alarm.Verdict(raised, f"after {rows.epochs}", before=pairs.epochs - 6)
+        return verdict.Verdict(raised, f"after {rows.epochs}", before=pairs.epochs - 6)
 
-    monkeypatch.setattr(alarm, "judge_rows", alarm_at)
+    monkeypatch.setattr(verdict, "judge_rows", alarm_at)
     rows = settled()
     found = judge_record(rows, count_equal_pairs(rows))
     assert found.alarm
@@ -103,9 +105,9 @@ def test_where_no_epoch_raised_an_alarm_the_whole_record_is_told(monkeypatch, ro
     def calm(rows, pairs, **options):
         assert rows.epochs == pairs.epochs
         judged.append(pairs.epochs)
-        return alarm.Verdict(False, f"after {pairs.epochs}")
+        return verdict.Verdict(False, f"after {pairs.epochs}")
 
-    monkeypatch.setattr(alarm, "judge_rows", calm)
+    monkeypatch.setattr(verdict, "judge_rows", calm)
     assert judge_record(rows, count_equal_pairs(rows)).reason == "after 50"
     assert set(judged) == set(range(1, 51))
     assert judged.count(50) == 1
@@ -147,7 +149,7 @@ def test_the_seed_draws_the_curves(monkeypatch, rows):
         seeds.append(seed)
         return 1.0
 
-    monkeypatch.setattr(alarm, "sure_beyond_wobble", remember)
+    monkeypatch.setattr(verdict, "sure_beyond_wobble", remember)
     watch(rows, seed=5)
     assert seeds == [5]
 
@@ -206,7 +208,7 @@ def test_the_majority_must_be_as_sure_as_agreement_must(monkeypatch, option):
         seeds.append(seed)
         return sure_beyond_wobble(curve, fall, seed=seed)
 
-    monkeypatch.setattr(alarm, "sure_beyond_wobble", remember)
+    monkeypatch.setattr(verdict, "sure_beyond_wobble", remember)
     found = watch(wobbling(), **option)
     assert found.alarm == ("seed" in option)
     assert set(seeds) == {option.get("seed", 0)}
@@ -227,7 +229,7 @@ def test_a_majority_that_left_on_few_samples_alone_settles_nothing():
 
 def test_the_majority_has_no_say_where_agreement_did_not_fall(monkeypatch):
     """Networks that learn slowly and alike leave what all epochs say, and yet they learn."""
-    monkeypatch.setattr(alarm, "good_epochs", None)
+    monkeypatch.setattr(verdict, "good_epochs", None)
     truth = np.arange(1000) % 4
     labels = np.tile(truth, (4, 40, 1))
     for epoch in range(40):

@@ -3,10 +3,11 @@ import pytest
 from overfitting import draw_run, right_chances
 
 from accord.analysis.overfit import growing
-from accord.analysis.overfit.alarm import judge_rows, watch
+from accord.analysis.overfit.alarm import watch
 from accord.analysis.overfit.growing import AlarmFollower
 from accord.api import Recorder
 from accord.errors import RecordMissing
+from accord.rules.overfit.verdict import judge_rows
 from accord.store import open_rows
 
 SAMPLES, CLASSES, EPOCHS = 600, 5, 40

@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from accord.analysis.overfit.alarm import SURE, Verdict, best_epoch, judge_rows
-from accord.analysis.overfit.equal_pairs import EqualPairs, count_equal_pairs
+from accord.analysis.overfit.alarm import best_epoch
 from accord.errors import NotARecord, UnequalNetworks
 from accord.kernels.falls import LEAST_FALL
+from accord.rules.overfit.equal_pairs import EqualPairs, count_equal_pairs
+from accord.rules.overfit.verdict import SURE, Verdict, judge_rows
 from accord.store import Rows, open_rows
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from accord.analysis.curves import curve
-from accord.analysis.overfit.equal_pairs import network_agreement
 from accord.errors import ChoiceError
+from accord.rules.overfit.equal_pairs import network_agreement
 from accord.store import Rows
 
 

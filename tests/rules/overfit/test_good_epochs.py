@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
-from accord.analysis.overfit import good_epochs as module
-from accord.analysis.overfit.good_epochs import good_epochs
 from accord.errors import PredictionError
 from accord.rules import find_rule
 from accord.rules.majority import Majority
+from accord.rules.overfit import good_epochs as module
+from accord.rules.overfit.good_epochs import good_epochs
 from accord.store import rows as rows_module
 
 

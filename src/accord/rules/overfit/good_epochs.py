@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis.overfit.equal_pairs import GROUPS, group_sizes, sum_by_group
 from accord.errors import PredictionError
 from accord.rules import Prediction
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.majority import Majority
+from accord.rules.overfit.equal_pairs import GROUPS, group_sizes, sum_by_group
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import Rows
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.analysis import network_agreement
-from accord.analysis.overfit.equal_pairs import count_equal_pairs, group_sizes, sum_by_group
 from accord.errors import ChoiceError
+from accord.rules.overfit.equal_pairs import count_equal_pairs, group_sizes, sum_by_group
 from accord.store import ArrayRows, Facts
 from accord.store import rows as rows_module
 from accord.testing import small_records

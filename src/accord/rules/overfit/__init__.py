@@ -1,0 +1,1 @@
+"""How the agreement between networks is judged: whether it has fallen for good, and where."""
