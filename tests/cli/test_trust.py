@@ -123,9 +123,12 @@ def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
     assert found["low"] < found["value"] < found["high"]
     assert found["low"] <= right <= found["high"]
     assert "by the verified samples, " in accord("trust", blind, "--verified", queue)[1]
-    status, _, said = accord("trust", blind, "--verify", "100", "--out", queue)
-    assert status == 1
-    assert "there are decisions in it" in said
+    decided = queue.read_bytes()
+    for options in (["--verify", "100"], ["--verified", queue], []):
+        status, _, said = accord("trust", blind, *options, "--out", queue)
+        assert status == 1
+        assert "there are decisions in it" in said
+    assert queue.read_bytes() == decided
 
 
 @pytest.mark.parametrize(

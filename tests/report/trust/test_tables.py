@@ -134,8 +134,10 @@ def test_without_truth_it_says_how_to_learn_more(make_hard):
     assert not {"accuracy", "calibration_error", "area", "thresholds"} & set(told)
     assert set(told["bins"][0]) == {"from", "samples", "score"}
     assert told["forgotten"]["rescued"] is None
-    small = make_hard(samples=40, truth=False)
-    assert "--verify 40 " in trust_text(small, measure_trust(small))
+    small = make_hard(samples=100, truth=False)
+    assert "--verify 50 " in trust_text(small, measure_trust(small))
+    tiny = make_hard(samples=99, truth=False)
+    assert "--verify" not in trust_text(tiny, measure_trust(tiny))
 
 
 def test_verified_samples_take_the_place_of_the_advice(make_hard):

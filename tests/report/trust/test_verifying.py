@@ -45,7 +45,9 @@ def decide(path, truth, change=None):
 def test_the_file_holds_the_draw_and_not_what_was_predicted(queue):
     path, sampling, _ = queue
     rows = rows_of(path)
-    assert list(rows[0]) == ["sample", "id", "stratum", "stratum_samples", "decided"]
+    assert list(rows[0]) == ["sample", "id", "stratum", "stratum_samples", "drawn", "decided"]
+    drawn = np.bincount(sampling.strata)
+    assert [int(row["drawn"]) for row in rows] == drawn[sampling.strata].tolist()
     assert [int(row["sample"]) for row in rows] == sampling.samples.tolist()
     assert rows[0]["id"] == f"i{sampling.samples[0]}"
     assert [int(row["stratum"]) for row in rows] == sampling.strata.tolist()
@@ -124,6 +126,7 @@ def only(rows, **changed):
             "it has no stratum. Decide in the file that",
         ),
         (lambda rows: only(rows, stratum="x"), "must be whole numbers"),
+        (lambda rows: rows[1:], "18 samples of stratum 0 were drawn, and not all are there"),
         (lambda rows: only(rows, sample=""), "must be whole numbers"),
         (lambda rows: only(rows, stratum="1"), "strata must be 0, 1 … with one size each"),
         (lambda rows: [rows[0] | {"stratum_samples": "9"}, *rows[1:]], "Were rows changed"),

@@ -16,10 +16,12 @@ from accord.api import Record
 from accord.errors import ChoiceError
 from accord.report.tables import counted
 from accord.report.trust.summary import Trust
+from accord.report.trust.verifying import check_no_decisions
 from accord.rules import ABSTAINED
 from accord.store.places import Folder
 
 TENTHS: Final = 10  # coverages that are told
+FEWEST: Final = 100  # samples from which on verifying some tells of the rest
 WIDTH: Final = 30  # of a bar for the fullest bin
 
 
@@ -86,6 +88,7 @@ def write_samples(record: Record, found: Trust, path: str | os.PathLike[str]) ->
     target = Path(path)
     if target.suffix != ".csv":
         raise ChoiceError(f"{target}: samples are written as .csv; got {target.suffix!r}")
+    check_no_decisions(target)
     columns: dict[str, Any] = {"sample": np.arange(record.samples)}
     if record.ids is not None:
         columns["id"] = record.ids
@@ -187,10 +190,12 @@ def _verified_text(one: Estimate) -> str:
 
 
 def _how_to_learn_more(record: Record) -> list[str]:
+    if record.samples < FEWEST:
+        return ["How many are right needs true labels, and none were recorded."]
     path = shlex.quote(record.path)
     return [
         "How many are right needs true labels, and none were recorded. A few verified ones do:",
-        f"  accord trust {path} --verify {min(300, record.samples)} --out queue.csv",
+        f"  accord trust {path} --verify {min(300, record.samples // 2)} --out queue.csv",
         f"  accord trust {path} --verified queue.csv",
     ]
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from accord.store.places import Folder
 PathLike = str | os.PathLike[str]
 DECIDED, STRATUM, SIZE = "decided", "stratum", "stratum_samples"
 LEAST: Final = 2  # verified samples in a stratum
+DRAWN: Final = "drawn"  # how many of a stratum were chosen, so that none is lost unnoticed
 
 
 @dataclass(frozen=True)
@@ -49,23 +51,33 @@ def write_verification(sampling: Sampling, path: PathLike, *, facts: Facts) -> N
     target = Path(path)
     if target.suffix != ".csv":
         raise ChoiceError(f"{target}: a queue is written as .csv; got {target.suffix!r}")
-    if target.exists() and any((row.get(DECIDED) or "").strip() for row in _read(target)):
-        raise RecordExists(
-            f"{target}: there are decisions in it, which would be lost. Name another file, or "
-            f"read them: --verified {target}"
-        )
+    check_no_decisions(target)
     samples = sampling.samples
     columns: dict[str, list[Any]] = {"sample": samples.tolist()}
     if facts.ids is not None:
         columns["id"] = facts.ids[samples].tolist()
     columns[STRATUM] = sampling.strata.tolist()
     columns[SIZE] = sampling.sizes[sampling.strata].tolist()
+    columns[DRAWN] = np.bincount(sampling.strata)[sampling.strata].tolist()
     columns[DECIDED] = [""] * len(samples)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
     Folder(target.absolute().parent).put(target.name, text.getvalue().encode())
+
+
+def check_no_decisions(path: Path) -> None:
+    """Refuse to write over a file in which somebody has decided.
+
+    Raises:
+        RecordExists: there are decisions in it.
+    """
+    if path.exists() and any((row.get(DECIDED) or "").strip() for row in _read(path)):
+        raise RecordExists(
+            f"{path}: there are decisions in it, which would be lost. Name another file, or "
+            f"read them: --verified {shlex.quote(str(path))}"
+        )
 
 
 def read_verification(path: PathLike, *, facts: Facts) -> Verified:
@@ -106,7 +118,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _check_decided(path: Path, rows: list[dict[str, Any]]) -> None:
-    missing = [name for name in ("sample", STRATUM, SIZE) if name not in rows[0]]
+    missing = [name for name in ("sample", STRATUM, SIZE, DRAWN) if name not in rows[0]]
     if missing:
         raise SourceError(
             f"{path}: it has no {', '.join(missing)}. Decide in the file that "
@@ -124,6 +136,7 @@ def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]
     """Return the stratum of each sample, and how many samples that stratum has."""
     try:
         found = {int(row["sample"]): (int(row[STRATUM]), int(row[SIZE])) for row in rows}
+        wanted = {int(row[STRATUM]): int(row[DRAWN]) for row in rows}
     except (TypeError, ValueError) as error:
         raise SourceError(f"{path}: samples and strata must be whole numbers: {error}") from error
     drawn = Counter(found.values())
@@ -132,5 +145,11 @@ def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]
         raise SourceError(
             f"{path}: strata must be 0, 1 … with one size each and {LEAST} samples or more. "
             "Were rows changed or removed?"
+        )
+    fewer = [stratum for (stratum, _), count in drawn.items() if count != wanted[stratum]]
+    if fewer:
+        raise SourceError(
+            f"{path}: {wanted[min(fewer)]} samples of stratum {min(fewer)} were drawn, and not all "
+            "are there. Those that are left would not be a fair draw: put the others back"
         )
     return found
