@@ -242,3 +242,11 @@ def test_runs_are_kept_on_this_machine(accord, arguments, tmp_path, monkeypatch)
     assert status == 2
     assert "--out takes a folder of this machine; got the URL s3://bucket/run." in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_with_a_space_is_quoted_where_a_command_is_told(accord, tmp_path):
+    np.savez(tmp_path / "logs.npz", labels=np.zeros((1, 2, 3), np.uint8))
+    place = tmp_path / "my record"
+    status, _, said = accord("import", tmp_path / "logs.npz", place, "--classes", "2")
+    assert status == 0
+    assert said.endswith(f"Next: accord score '{place}'\n")

@@ -1,5 +1,6 @@
 """The command that fits a rule on one record, to predict others with."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,6 @@ def fit(
     typer.echo(
         f"{out}: {fitted.name}, learnt from {counted(opened.networks, 'network')}, "
         f"{counted(opened.epochs, 'epoch')}, {counted(opened.samples, 'sample')}. "
-        f"Next: accord predict RECORD --fitted {out}",
+        f"Next: accord predict RECORD --fitted {shlex.quote(str(out))}",
         err=True,
     )

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shlex
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -108,7 +109,8 @@ def infer(
     from accord.inference import infer as infer_samples
 
     chosen = _rule(rule, fitted)
-    again = f"accord infer {run} {data} --record {record}, with the same options"
+    again = shlex.join(["accord", "infer", str(run), str(data), "--record", str(record)])
+    again += ", with the same options"
     with nullcontext() if record is None else resumable(again), Bar("asking") as bar:
         found = infer_samples(
             run, data, rule=chosen, exit=exit, record=record, format=format, progress=bar.samples
@@ -148,7 +150,7 @@ def _tell(found: "Inferred", out: Path | None, record: Path | None) -> None:
     where = f"{out}: " if out else ""
     typer.echo(where + "; ".join(one for one in told if one), err=True)
     if record is not None:
-        typer.echo(f"{record}: every vote. Next: accord show {record}", err=True)
+        typer.echo(f"{record}: every vote. Next: accord show {shlex.quote(str(record))}", err=True)
 
 
 def summary(found: "Inferred", *, exit: str, labels: bool) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Commands that make something: demo, import, pack, bench."""
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -102,7 +103,7 @@ def import_(
 
     with Bar("importing") as bar:
         import_record(source, record, format=format, classes=classes, progress=bar.samples)
-    typer.echo(f"{record}: written. Next: accord score {record}", err=True)
+    typer.echo(f"{record}: written. Next: accord score {shlex.quote(str(record))}", err=True)
 
 
 def pack(

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -147,9 +148,9 @@ def _train(
     spec = load_spec(path)
     folder = out or default_out(spec)
     chosen = {"source": path.read_text("utf-8"), "networks": networks}
-    again = f" --out {out}" if out else ""
+    again = f" --out {shlex.quote(str(out))}" if out else ""
     again += "" if ray is None else " --ray" if ray == HERE else f" --ray {ray}"
-    with resumable(f"accord train {path}{again}"):
+    with resumable(f"accord train {shlex.quote(str(path))}{again}"):
         if ray is None:
             result = _train_here(spec, folder, **chosen)
         else:
@@ -179,6 +180,7 @@ def _tell(result: "RunResult", folder: Path, split: str) -> None:
         typer.echo(f"accord: {note}", err=True)
     for number, why in result.failed.items():
         typer.echo(f"accord: network {number} was stopped: {why}", err=True)
-    typer.echo(f"{folder}: trained. Next: accord score {folder}/{split}", err=True)
+    record = shlex.quote(str(folder / split))
+    typer.echo(f"{folder}: trained. Next: accord score {record}", err=True)
     if result.failed:
         raise typer.Exit(1)
