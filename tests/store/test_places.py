@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from pathlib import Path
 
@@ -35,11 +36,23 @@ class TestMemory(PlaceContract):
         return Bucket(f"memory://{uuid.uuid4()}")
 
 
+def one_by_one(app):
+    """Answer requests one by one: S3 lets one of many creators win, moto's threads may let two."""
+    lock = threading.Lock()
+
+    def answer(environ, start_response):
+        with lock:
+            return app(environ, start_response)
+
+    return answer
+
+
 @pytest.fixture(scope="session")
 def s3():
     """A real S3 interface on this machine: moto's server."""
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
+    server._server.app = one_by_one(server._server.app)
     host, port = server.get_host_and_port()
     settings = {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
