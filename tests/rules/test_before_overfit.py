@@ -3,9 +3,11 @@
 import numpy as np
 from overfitting import draw_run, right_chances
 
-from accord.rules import find_rule
+from accord.rules import Definition, find_rule
+from accord.rules import before_overfit as module
 from accord.rules.before_overfit import BeforeOverfit, epochs_before_overfit
 from accord.rules.dawid_skene import DawidSkene
+from accord.rules.overfit.verdict import Verdict
 from accord.rules.recommend import recommend
 from accord.store import ArrayRows, Facts
 
@@ -71,3 +73,19 @@ def test_one_network_has_nobody_to_agree_with():
 def test_too_many_classes_leave_it_out_as_they_do_dawid_skene():
     rows = ArrayRows(np.zeros((2, 6, 3), np.uint16), Facts(3, 60_000))
     assert RULE.left_out(rows) == DawidSkene().left_out(rows) != ""
+
+
+def test_a_fall_that_raises_no_alarm_cuts_nothing_off(monkeypatch):
+    calm = Verdict(False, "it wobbles", fall=0.2, before=5)
+    monkeypatch.setattr(module, "judge_record", lambda rows, pairs: calm)
+    assert epochs_before_overfit(memorised()) is None
+
+
+def test_its_definition_cuts_too(monkeypatch):
+    monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: 3)
+    generator = np.random.default_rng(1)
+    labels = generator.integers(0, 3, (3, 8, 20))
+    whole = Definition(labels, np.zeros((3, 8, 20, 3)), labels[0, 0], 3)
+    cut = Definition(labels[:, :3], np.zeros((3, 3, 20, 3)), labels[0, 0], 3)
+    found = BeforeOverfit.by_definition(whole)
+    assert found == DawidSkene.by_definition(cut) != DawidSkene.by_definition(whole)
