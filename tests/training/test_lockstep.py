@@ -15,6 +15,7 @@ from accord.training.checkpoints import State
 from accord.training.lockstep import Entrant, compute_loss, why_not
 from accord.training.loop import Recipe
 from accord.training.losses import CrossEntropy
+from accord.training.networks.batch_ensemble import to_batch_ensemble
 from accord.training.seeds import draw_epoch
 
 CPU = torch.device("cpu")
@@ -60,8 +61,9 @@ def test_what_cannot_go_in_lockstep_is_told_why(gpu, samples):
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # its compiler
 
 
-def choose(*, steps=100, state=None):
+def choose(*, steps=100, state=None, members=0):
     network = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU(), nn.Linear(1, 1)))
+    network = to_batch_ensemble(network, members=members, seed=0) if members else network
     some = [Entrant(network, CrossEntropy(), Recipe(epochs=10), 0, state) for _ in range(3)]
     return lockstep._choose_compute(some, steps)
 
@@ -72,6 +74,12 @@ def test_a_run_is_compiled_if_it_is_long_enough_to_pay(monkeypatch):
     assert choose(steps=100) is not compute_loss
     begun = State(epochs=1, weights={}, optimizer={}, loss={})
     assert choose(steps=100, state=begun) is compute_loss
+
+
+def test_each_member_of_a_batch_ensemble_counts_when_compiling_is_to_pay(monkeypatch):
+    monkeypatch.delenv("ACCORD_COMPILE", raising=False)
+    assert choose(steps=24, members=4) is compute_loss  # 4 members × 3 × 10 × 24 < 1500 × 2
+    assert choose(steps=25, members=4) is not compute_loss
 
 
 def test_the_environment_says_whether_to_compile(monkeypatch):

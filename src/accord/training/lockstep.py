@@ -37,7 +37,7 @@ from accord.training.schedules import rate_at
 from accord.training.seeds import Draws, OwnRandomness, derive_seed
 
 WARM_UP: Final = 3  # steps before a capture, in which libraries choose their algorithms
-WORTH_COMPILING: Final = 1500  # steps of all networks, for each layer, from which on it pays
+WORTH_COMPILING: Final = 1500  # steps of all networks or members, a layer, from which on it pays
 COMPILE: Final = "ACCORD_COMPILE"  # the environment variable: auto, always or never
 
 _logger = logging.getLogger(__name__)
@@ -123,7 +123,9 @@ def _choose_compute(entrants: Sequence[Entrant], steps: int) -> Compute:
     asked = os.environ.get(COMPILE, "auto")
     if asked not in ("auto", "always", "never"):
         raise ChoiceError(f"{COMPILE} must be auto, always or never; got {asked!r}")
-    pays = sum(left) * steps >= WORTH_COMPILING * _count_layers(entrants[0].network)
+    network = entrants[0].network
+    passes = sum(left) * steps * getattr(network, "members", 1)
+    pays = passes >= WORTH_COMPILING * _count_layers(network)
     return _Compiled() if asked == "always" or (asked == "auto" and pays) else compute_loss
 
 
