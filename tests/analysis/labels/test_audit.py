@@ -617,6 +617,45 @@ def test_two_classes_are_counted_though_most_epochs_are_by_heart(rate):
     assert note.startswith("the votes hardly tell: of 100 labels,")
 
 
+def weak_rows(by_heart=0):
+    """Networks that are lured by wrong classes, often the same, until they know all by heart."""
+    generator = np.random.default_rng(0)
+    truth = generator.integers(0, 10, 1500)
+    given = np.where(generator.random(1500) < 0.2, generator.integers(0, 10, 1500), truth)
+    lured = (truth + generator.integers(1, 10, 1500)) % 10
+    easy = generator.random((4, 20, 1500)) < generator.random(1500) ** 0.7
+    votes = np.where(easy, truth, lured)
+    begun = generator.random((4, 20, 1500)) < np.linspace(0.1, 2, 20)[:, np.newaxis]
+    votes = np.where(begun, votes, generator.integers(0, 10, (4, 20, 1500)))
+    votes[:, 20 - by_heart :] = given
+    return ArrayRows(votes.astype(np.uint8), Facts(1500, 10, "train", truth, given))
+
+
+def test_networks_that_learn_little_make_the_noise_rate_look_too_high_and_a_note_says_so():
+    record = weak_rows()
+    found = audit(record)
+    last = record.read_labels(range(4), [19], slice(None))
+    assert found.learnt == pytest.approx((last == found.given).mean())
+    assert found.noise_rate > 0.35  # where 18 % are wrong
+    (note,) = audit_notes(found, record.facts)
+    assert note.startswith("networks learn little here: at the last epoch they say ")
+    assert f"{100 * found.learnt:.0f} in 100" in note
+    assert f"{100 * found.noise_rate:.1f} % may be far too high" in note
+    notes = audit_notes(audit(weak_rows(by_heart=1)), record.facts)
+    assert not any("learn little" in note for note in notes)
+
+
+def test_networks_that_do_not_learn_wrong_labels_are_not_weak():
+    generator = np.random.default_rng(0)
+    truth = generator.integers(0, 10, 3000)
+    given = np.where(generator.random(3000) < 0.4, generator.integers(0, 10, 3000), truth)
+    votes = np.where(generator.random((4, 20, 3000)) < 0.9, truth, (truth + 1) % 10)
+    record = ArrayRows(votes.astype(np.uint8), Facts(3000, 10, "train", truth, given))
+    found = audit(record)
+    assert found.learnt < 0.7
+    assert not any("learn little" in note for note in audit_notes(found, record.facts))
+
+
 def test_the_noise_rate_is_the_mean_suspicion_where_too_many_labels_are_undecided():
     doubtful, clear = audit(soon_by_heart_rows(0.4)), audit(memorised_rows())
     assert doubtful.undecided == np.minimum(doubtful.suspicion, 1 - doubtful.suspicion).mean()

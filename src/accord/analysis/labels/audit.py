@@ -36,6 +36,7 @@ class Audit:
     agreement_proposed: NDArray[np.float64]  # (sample,): the proposed label's
     classes: int  # of the record
     weights: NDArray[np.float64]  # (epoch,): what its votes were worth, adding up to 1
+    learnt: float  # of the votes at the last epoch that say the given label
     beyond_chance: float  # of pairs of networks that say the same against a label, where most do
     first_epoch: float  # the true epoch at which the networks' votes begin, as recorded
     begins_late: bool  # whether labels may have been known by heart before
@@ -142,6 +143,7 @@ def audit(rows: Rows) -> Audit:
         agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
         classes=rows.classes,
         weights=_adding_up(contradiction.weights),
+        learnt=1 - float(contradiction.share[-1]),
         beyond_chance=float(contradiction.beyond[contradiction.weights.argmax()]),
         first_epoch=first_epoch,
         begins_late=_begins_late(contradiction, first_epoch),
