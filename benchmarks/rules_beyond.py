@@ -2,8 +2,8 @@
 
 python benchmarks/rules_beyond.py [RECORD …]
 
-`agreement^8` weighs each epoch by the networks' mean pairwise agreement to the eighth power;
-`plain` is Dawid and Skene's method as they state it, after 20 rounds, skipped from 50 classes on.
+`agreement^8` weighs each epoch by the networks' mean pairwise agreement at that epoch, to the eighth
+power, as it is counted; `plain` is Dawid and Skene's method as they state it, after 20 rounds, skipped from 50 classes on.
 `gain` is the recommended rule's over max agreement, in points, with its standard error: that of a
 paired difference on as many samples.
 """
@@ -23,7 +23,14 @@ from accord.rules.recommend import recommend
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import Rows
 
-RULES = ("majority", "max-agreement", "weighted-agreement", "dawid-skene", "oracle-best-epoch")
+RULES = (
+    "majority",
+    "max-agreement",
+    "weighted-agreement",
+    "dawid-skene",
+    "before-overfit",
+    "oracle-best-epoch",
+)
 Predict = Callable[[Rows], NDArray[np.intp]]
 
 

@@ -1,33 +1,17 @@
 """Epochs after the networks' agreement fell have no say; where it has not fallen, all have."""
 
 import numpy as np
-from overfitting import draw_run, right_chances
+from overfitting import draw_run, memorised, right_chances
 
 from accord.rules import Definition, find_rule
 from accord.rules import before_overfit as module
-from accord.rules.before_overfit import BeforeOverfit, epochs_before_overfit
+from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.overfit.verdict import Verdict
+from accord.rules.overfit.epochs_before import epochs_before_overfit
 from accord.rules.recommend import recommend
 from accord.store import ArrayRows, Facts
 
 RULE = BeforeOverfit()
-
-
-def memorised(*, networks=4, classes=10, seed=0):
-    """Networks that know most samples early and memorise wrong labels for most of the training."""
-    generator = np.random.default_rng(seed)
-    truth = generator.integers(0, classes, 600)
-    given = np.where(generator.random(600) < 0.4, generator.integers(0, classes, 600), truth)
-    labels = np.empty((networks, 40, 600), np.uint8)
-    for network in range(networks):
-        when = 6 + 10 * generator.random(600)  # each learns each label by heart at its own time
-        for epoch in range(40):
-            known = generator.random(600) < min(0.9, 0.5 + 0.1 * epoch)
-            guess = np.where(known, truth, generator.integers(0, classes, 600))
-            forced = np.where(generator.random(600) < 0.9, given, guess)
-            labels[network, epoch] = np.where(epoch > when, forced, guess)
-    return ArrayRows(labels, Facts(600, classes, truth=truth))
 
 
 def accuracy(rule, rows):
@@ -58,7 +42,6 @@ def test_it_is_recommended_where_agreement_fell_early():
 
 def test_where_agreement_has_not_fallen_all_epochs_have_a_say():
     rows = draw_run(right_chances())
-    assert epochs_before_overfit(rows) is None
     predicted, expected = RULE(rows), DawidSkene()(rows)
     np.testing.assert_array_equal(predicted.labels, expected.labels)
     assert predicted.note == expected.note
@@ -66,19 +49,12 @@ def test_where_agreement_has_not_fallen_all_epochs_have_a_say():
 
 def test_one_network_has_nobody_to_agree_with():
     rows = memorised().select(networks=[2])
-    assert epochs_before_overfit(rows) is None
     assert "one network" in RULE(rows).note
 
 
 def test_too_many_classes_leave_it_out_as_they_do_dawid_skene():
     rows = ArrayRows(np.zeros((2, 6, 3), np.uint16), Facts(3, 60_000))
     assert RULE.left_out(rows) == DawidSkene().left_out(rows) != ""
-
-
-def test_a_fall_that_raises_no_alarm_cuts_nothing_off(monkeypatch):
-    calm = Verdict(False, "it wobbles", fall=0.2, before=5)
-    monkeypatch.setattr(module, "judge_record", lambda rows, pairs: calm)
-    assert epochs_before_overfit(memorised()) is None
 
 
 def test_its_definition_cuts_too(monkeypatch):

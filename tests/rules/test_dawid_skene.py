@@ -10,7 +10,13 @@ from accord.kernels import count_votes
 from accord.rules import annotators, expectation
 from accord.rules.annotators import Annotators, Tally, small_parts
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.epoch_weights import Likeness, equal_weights, measure_likeness
+from accord.rules.epoch_weights import (
+    Likeness,
+    equal_weights,
+    measure_likeness,
+    reliability,
+    weigh,
+)
 from accord.rules.expectation import (
     fit_annotators,
     full_votes,
@@ -20,7 +26,7 @@ from accord.rules.expectation import (
 )
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.rule import Definition
-from accord.rules.weighted_agreement import WeightedAgreement
+from accord.rules.weighted_votes import predict_regressed
 from accord.store import ArrayRows, Block, Facts
 from accord.store import rows as rows_module
 
@@ -124,7 +130,8 @@ def test_epochs_that_share_matrices_follow_the_definition_too(seed):
 
 def test_epochs_are_weighed_anew_by_how_often_they_are_right():
     rows = draw_rows(**TURNED)
-    begun = WeightedAgreement().fit(rows).weights
+    likeness = measure_likeness(rows)
+    begun = weigh(likeness.within, reliability(likeness.across))
     arrived = DawidSkene().fit(rows).annotators.weights
     assert (arrived / arrived.sum())[:3].sum() > begun[:3].sum() + 0.05
 
@@ -135,9 +142,9 @@ def collapsing(monkeypatch):
     return draw_rows(accuracies=(0.5,) * 5, samples=250)
 
 
-def test_a_collapse_is_named_and_weighted_agreement_stands_in(monkeypatch):
+def test_a_collapse_is_named_and_the_vote_it_began_with_stands_in(monkeypatch):
     rows = collapsing(monkeypatch)
-    predicted, weighted = DawidSkene()(rows), WeightedAgreement()(rows)
+    predicted, weighted = DawidSkene()(rows), predict_regressed(rows)
     np.testing.assert_array_equal(predicted.labels, weighted.labels)
     np.testing.assert_array_equal(predicted.scores, weighted.scores)
     assert "collapsed" in predicted.note

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from overfitting import memorised
 from voting import accuracy, draw_rows
 
 import accord
 from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.kernels import blocks
-from accord.rules import weighted_agreement
+from accord.rules import weighted_agreement, weighted_votes
 from accord.rules.epoch_weights import (
     Likeness,
     equal_weights,
@@ -13,12 +14,15 @@ from accord.rules.epoch_weights import (
     measure_likeness,
     reliability,
     weigh,
+    weigh_by_power,
 )
 from accord.rules.max_agreement import MaxAgreement
-from accord.rules.weighted_agreement import WeightedAgreement, weighted_votes
+from accord.rules.rule import Definition
+from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayRows, Facts
 
 FADING = (0.9, 0.9, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3)
+RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
 
 
 def test_good_epochs_outvote_many_that_repeat_a_bad_one():
@@ -48,11 +52,47 @@ def test_an_epoch_at_which_all_networks_say_one_class_weighs_next_to_nothing():
     assert weights[0] == 0
 
 
-def test_epochs_that_repeat_each_other_share_their_weight():
-    once = draw_rows(accuracies=(0.7,) * 5)
-    labels = once.read_labels(range(4), [0, 1, 2, 3, 4, 4, 4, 4], slice(None))
-    weights = WeightedAgreement().fit(ArrayRows(labels, once.facts)).weights
-    assert weights[4:].max() < 0.6 * weights[:4].min()
+def test_weights_are_the_eighth_power_of_reliability():
+    rows = draw_rows(accuracies=RISING)
+    expected = reliability(measure_likeness(rows).across) ** 8
+    weights = WeightedAgreement().fit(rows).weights
+    np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-6)
+    np.testing.assert_allclose(
+        weigh_by_power(np.array([0.5, 1.0])), [1 / 257, 256 / 257], atol=1e-6
+    )
+
+
+def test_epochs_that_tell_nothing_weigh_the_same():
+    np.testing.assert_array_equal(weigh_by_power(np.zeros(3)), equal_weights(3))
+
+
+def test_epochs_after_an_early_overfit_weigh_nothing(monkeypatch):
+    rows = draw_rows(accuracies=FADING)
+    monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfit", lambda rows: 4)
+    weights = WeightedAgreement().fit(rows).weights
+    alone = weigh_by_power(reliability(measure_likeness(rows.select(epochs=range(4))).across))
+    np.testing.assert_array_equal(weights, [*alone, *[0] * 5])
+    labels = rows.read_labels(range(4), range(9), slice(None))
+    definition = Definition(labels, np.zeros(0), rows.truth(), rows.classes)
+    np.testing.assert_array_equal(
+        WeightedAgreement()(rows).labels, WeightedAgreement.by_definition(definition)
+    )
+
+
+def test_networks_that_memorise_early_are_predicted_from_what_came_before():
+    rows = memorised()
+    assert accuracy(WeightedAgreement(), rows) > accuracy(MaxAgreement(), rows) + 0.05
+
+
+def test_two_classes_weigh_the_same_unless_networks_overfit_early(monkeypatch):
+    rows = draw_rows(accuracies=RISING, classes=2)
+    predicted = WeightedAgreement()(rows)
+    np.testing.assert_array_equal(predicted.labels, MaxAgreement()(rows).labels)
+    assert "two classes" in predicted.note
+    np.testing.assert_array_equal(WeightedAgreement().fit(rows).weights, equal_weights(9))
+    monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfit", lambda rows: 5)
+    assert not WeightedAgreement().fit(rows).weights[5:].any()
+    assert WeightedAgreement()(rows).note == ""
 
 
 def test_likeness_of_labels_drawn_apart_is_none():
@@ -194,14 +234,14 @@ def test_many_samples_are_counted_in_narrow_parts(monkeypatch):
     rows = draw_rows(accuracies=FADING, samples=100)
     whole = WeightedAgreement()(rows)
     asked = []
-    counted = weighted_votes
+    counted = weighted_votes.weighted_votes
 
     def watched(labels, weights, *, classes):
         asked.append(labels.shape[2])
         return counted(labels, weights, classes=classes)
 
-    monkeypatch.setattr(weighted_agreement, "weighted_votes", watched)
-    monkeypatch.setattr(weighted_agreement, "width_for", lambda voters, columns: 30)
+    monkeypatch.setattr(weighted_votes, "weighted_votes", watched)
+    monkeypatch.setattr(weighted_votes, "width_for", lambda voters, columns: 30)
     parts = WeightedAgreement()(rows)
     assert asked == [30, 30, 30, 10]
     np.testing.assert_array_equal(parts.labels, whole.labels)

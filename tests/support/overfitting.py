@@ -24,3 +24,19 @@ def draw_run(chances, *, networks=5, samples=600, classes=5, truth=None, seed=0)
     right = luck + shake < np.asarray(chances)[:, None]
     labels = np.where(right, truth, strange).astype(np.uint8)
     return ArrayRows(labels, Facts(samples, classes, truth=truth), name="run")
+
+
+def memorised(*, networks=4, classes=10, seed=0):
+    """Networks that know most samples early and memorise wrong labels for most of the training."""
+    generator = np.random.default_rng(seed)
+    truth = generator.integers(0, classes, 600)
+    given = np.where(generator.random(600) < 0.4, generator.integers(0, classes, 600), truth)
+    labels = np.empty((networks, 40, 600), np.uint8)
+    for network in range(networks):
+        when = 6 + 10 * generator.random(600)  # each learns each label by heart at its own time
+        for epoch in range(40):
+            known = generator.random(600) < min(0.9, 0.5 + 0.1 * epoch)
+            guess = np.where(known, truth, generator.integers(0, classes, 600))
+            forced = np.where(generator.random(600) < 0.9, given, guess)
+            labels[network, epoch] = np.where(epoch > when, forced, guess)
+    return ArrayRows(labels, Facts(600, classes, truth=truth))

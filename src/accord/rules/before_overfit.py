@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.overfit.equal_pairs import count_equal_pairs
-from accord.rules.overfit.verdict import judge_record
+from accord.rules.overfit.epochs_before import epochs_before_overfit
 from accord.rules.rule import Definition, Prediction, Rule
 from accord.store import ArrayRows, Facts, Rows
 
@@ -43,11 +42,3 @@ class BeforeOverfit(Rule):
             record, labels=record.labels[:, kept], probabilities=record.probabilities[:, kept]
         )
         return DawidSkene.by_definition(cut)
-
-
-def epochs_before_overfit(rows: Rows) -> int | None:
-    """Return how many epochs lie before the fall of agreement; None where it has not fallen."""
-    if rows.networks == 1:
-        return None
-    verdict = judge_record(rows, count_equal_pairs(rows))
-    return verdict.before if verdict.alarm and verdict.before else None

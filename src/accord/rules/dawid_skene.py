@@ -8,7 +8,12 @@ import numpy as np
 from accord.errors import PredictionError, SourceError
 from accord.kernels.exact import LOGARITHM_BITS, WEIGHT_BITS, on_grid
 from accord.rules.annotators import Annotators, Tally, to_posterior
-from accord.rules.epoch_weights import measure_likeness, reliability, weigh
+from accord.rules.epoch_weights import (
+    likeness_by_definition,
+    measure_likeness,
+    reliability,
+    weigh,
+)
 from accord.rules.expectation import (
     MOST_ROUNDS,
     Fit,
@@ -29,7 +34,7 @@ from accord.rules.fitted import (
 )
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.rule import Definition, Prediction
-from accord.rules.weighted_agreement import WeightedAgreement, likeness_by_definition
+from accord.rules.weighted_votes import predict_weighted, vote_by_definition
 from accord.store import Rows
 
 
@@ -38,12 +43,12 @@ class DawidSkene(FittedRule):
 
     Each network at each epoch has a confusion matrix: how often it says each label for
     each true class. Matrices, weights of the epochs and true classes are found together by
-    expectation-maximisation from the votes alone, beginning with weighted agreement. Where
+    expectation-maximisation from the votes alone, beginning with a weighted vote. Where
     a confusion is systematic, as when mislabelled cats are called dogs, votes for the
     wrong class become evidence for the right one.
 
-    If the classes change places on the way (the search collapses), the prediction is
-    weighted agreement's and its note says so; with one network, max agreement's.
+    If the classes change places on the way (the search collapses), the prediction is the
+    weighted vote that it began with, and its note says so; with one network, max agreement's.
 
     Args:
         annotators: what is known of them, if it was found before; see `fit` and `load`.
@@ -67,8 +72,7 @@ class DawidSkene(FittedRule):
             return Prediction(agreed.labels, agreed.scores, note)
         start, fit = _fit(rows)
         if fit.collapsed:
-            note = f"{_collapse(fit)} These are the labels of weighted agreement."
-            return Prediction(start.labels, start.scores, note)
+            return start.noting(f"{_collapse(fit)} These are the labels that it began with.")
         predicted = _predict(rows, fit.annotators)
         return Prediction(predicted.labels, predicted.scores, _unsettled(fit))
 
@@ -126,7 +130,7 @@ class DawidSkene(FittedRule):
 def _fit(rows: Rows) -> tuple[Prediction, Fit]:
     likeness = measure_likeness(rows)
     weights = weigh(likeness.within, reliability(likeness.across))
-    start = WeightedAgreement(weights)(rows)
+    start = predict_weighted(rows, weights)
     return start, fit_annotators(rows, start.labels, likeness=likeness, weights=weights)
 
 
@@ -169,7 +173,7 @@ def _by_definition(record: Definition) -> list[int]:
     groups = group_epochs(epochs, samples=samples, classes=classes)
     likeness = likeness_by_definition(record)
     weights = weigh(likeness.within, reliability(likeness.across))
-    start = np.array(WeightedAgreement.by_definition(record))
+    start = np.array(vote_by_definition(record, weights))
     posterior, found = np.eye(classes)[start], start
     for rounds in range(MOST_ROUNDS):
         tally = Tally.empty(networks=networks, classes=classes, groups=groups)

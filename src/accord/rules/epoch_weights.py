@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from accord.kernels.exact import WEIGHT_BITS, on_grid
 from accord.kernels.matching import count_matching_pairs
+from accord.rules.rule import Definition
 from accord.store import Rows
 
 Weights = NDArray[np.float64]  # (epoch,), adding up to 1
@@ -18,6 +19,7 @@ RIDGE = 0.3
 APART = 4  # epochs count as far apart from a quarter of the training on
 LEAST_EPOCHS = 3  # from which on three epochs' reliabilities can be told from their products
 ROUNDS = 300  # of the fixed point for reliabilities; it settles within about fifty
+POWER = 8  # of the reliability; 4 and 16 do much the same
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,20 @@ def from_counts(
     )
 
 
+def likeness_by_definition(record: Definition) -> Likeness:
+    """Compare the epochs of a small record label by label."""
+    networks, epochs, samples = record.labels.shape
+    voters = [(network, epoch) for network in range(networks) for epoch in range(epochs)]
+    pairs = np.zeros((networks, epochs, networks, epochs), np.intp)
+    said = np.zeros((networks, epochs, record.classes), np.intp)
+    for one in voters:
+        for other in voters:
+            pairs[one + other] = sum(record.labels[one] == record.labels[other])
+        for label in record.labels[one]:
+            said[(*one, label)] += 1
+    return from_counts(pairs, said, samples=samples)
+
+
 def reliability(across: Covariance) -> NDArray[np.float64]:
     """Estimate how well each epoch's votes go with the truth, up to one common factor.
 
@@ -107,6 +123,19 @@ def weigh(within: Covariance, reliabilities: NDArray[np.float64]) -> Weights:
         return equal_weights(epochs)
     weights = np.linalg.solve(within + RIDGE * mean_variance * np.eye(epochs), reliabilities)
     weights = np.maximum(weights, 0)
+    return on_grid(weights / weights.sum(), WEIGHT_BITS)
+
+
+def weigh_by_power(reliabilities: NDArray[np.float64]) -> Weights:
+    """Weigh epochs by their reliability, to a power at which poor epochs have next to no say.
+
+    What early networks get wrong, they get wrong alike: poor epochs, however many, do not make up
+    for it between them, as voters would whose mistakes are their own.
+    """
+    largest = reliabilities.max(initial=0)
+    if largest <= 0:
+        return equal_weights(len(reliabilities))
+    weights = (reliabilities / largest) ** POWER
     return on_grid(weights / weights.sum(), WEIGHT_BITS)
 
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from accord.errors import PredictionError
 from accord.kernels.falls import LEAST_FALL, find_fall
 from accord.rules import find_rule
-from accord.rules.before_overfit import BeforeOverfit, epochs_before_overfit
+from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.epoch_weights import measure_likeness
 from accord.rules.expectation import fit_in_memory
 from accord.rules.max_agreement import MaxAgreement
+from accord.rules.overfit.epochs_before import epochs_before_early_overfit
 from accord.rules.rule import Prediction, Rule
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayRows, Facts, Rows
@@ -29,7 +30,6 @@ SIMPLE: Final[tuple[Rule, ...]] = (MaxAgreement(), WeightedAgreement())
 # classes; where six of ten classes were mixed up, 0.24; with symmetric noise or none, 0.12 or
 # less, but for one with 0.27.
 DIRECTED: Final = 0.3
-EARLY: Final = 0.75  # of the epochs: a fall of agreement by then spoils the rest of them
 # Of the disagreement between halves that simpler rules leave, Dawid–Skene must leave no more: it
 # estimates thousands of numbers where they estimate one for each epoch or none, and halves also
 # agree where both are wrong in the same way.
@@ -42,6 +42,7 @@ MOST_CLASSES: Final = 1_000  # for which confusion matrices are tried
 SAMPLES_PER_CLASS: Final = 10  # that confusion matrices need
 
 NOT_FALLEN: Final = "the agreement between networks has not fallen"
+TELLS: Final = "the networks' agreement tells which epochs are good"
 MORE: Final = f"more than by {MaxAgreement.name}"
 NOT_SHOWN: Final = "with two classes the votes show no other rule to be better"
 
@@ -71,24 +72,23 @@ def recommend(rows: Rows) -> Recommendation:
     then no scatter of late votes for counting to wash out, and counting early epochs may only
     dilute late ones; Dawid–Skene finds out from the votes which epochs to trust.
 
-    Otherwise each rule predicts from every other network, and again from those in between.
-    What two disjoint halves both predict is not a whim of either: of max agreement and
-    weighted agreement, the one whose halves agree on more samples is recommended, the former
-    if equal, and Dawid–Skene if its halves disagree on clearly fewer than both.
+    Otherwise it is weighted agreement, unless Dawid–Skene stands out: each rule predicts from
+    every other network, and again from those in between. What two disjoint halves both predict
+    is not a whim of either. Dawid–Skene is recommended if its halves disagree on clearly fewer
+    samples than those of max agreement and of weighted agreement.
 
     Two classes are another matter: any two wrong votes are then the same, so that a mistake
     that networks share looks just like the truth. Max agreement is recommended, unless mistakes
     go one way or Dawid–Skene's halves agree on more samples by three standard errors.
 
     At most 10,000 samples are looked at, evenly spaced. Two or three networks make no halves
-    to compare: weighted agreement then, or max agreement if there are two classes. With one
-    network, max agreement.
+    to compare, and Dawid–Skene cannot stand out. With one network, max agreement.
     """
     if rows.networks == 1:
         return Recommendation(MaxAgreement.name, "there is one network")
     some = _evenly_spaced(rows)
-    before = epochs_before_overfit(some) if fit_in_memory(rows) else None
-    if before is not None and before <= EARLY * rows.epochs:
+    before = epochs_before_early_overfit(some) if fit_in_memory(rows) else None
+    if before is not None:
         reason = f"networks overfit, and agreed best in the first {before} of {rows.epochs} epochs"
         return Recommendation(BeforeOverfit.name, reason)
     return choose(
@@ -207,13 +207,14 @@ def _among_many_classes(
 ) -> Recommendation:
     if directed is not None and fall < LEAST_FALL:
         return Recommendation(DawidSkene.name, NOT_FALLEN, directed, fall)
-    if networks < LEAST_NETWORKS:
-        reason = f"{networks} networks make no two halves to compare"
-        return Recommendation(WeightedAgreement.name, reason, directed, fall)
-    rules = [*SIMPLE, *([DawidSkene()] if directed is not None else [])]
-    shares = {rule.name: float(halves(rule).mean()) for rule in rules}
-    best = _best(shares)
-    return Recommendation(best, _told(shares[best]), directed, fall, shares)
+    weighted = Recommendation(WeightedAgreement.name, TELLS, directed, fall)
+    if directed is None or networks < LEAST_NETWORKS:
+        return weighted
+    shares = {rule.name: float(halves(rule).mean()) for rule in (*SIMPLE, DawidSkene())}
+    if not _stands_out(shares):
+        return replace(weighted, agreement=shares)
+    reason = f"{_told(shares[DawidSkene.name])}, clearly {MORE}"
+    return Recommendation(DawidSkene.name, reason, directed, fall, shares)
 
 
 def _fall(rows: Rows) -> float:
@@ -222,11 +223,9 @@ def _fall(rows: Rows) -> float:
     return 0.0 if fall is None else float(fall.size(agreement))
 
 
-def _best(shares: Mapping[str, float]) -> str:
-    simple = max((rule.name for rule in SIMPLE), key=lambda name: shares[name])
-    left = MUST_LEAVE * (1 - shares[simple])
-    better = 1 - shares.get(DawidSkene.name, 0) <= left and left > 0
-    return DawidSkene.name if better else simple
+def _stands_out(shares: Mapping[str, float]) -> bool:
+    left = MUST_LEAVE * (1 - max(shares[rule.name] for rule in SIMPLE))
+    return left > 0 and 1 - shares[DawidSkene.name] <= left
 
 
 def _halves_agree(rule: Rule, rows: Rows) -> NDArray[np.bool_]:  # (sample,)

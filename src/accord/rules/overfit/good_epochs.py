@@ -10,7 +10,7 @@ from accord.rules import Prediction
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.majority import Majority
 from accord.rules.overfit.equal_pairs import GROUPS, group_sizes, sum_by_group
-from accord.rules.weighted_agreement import WeightedAgreement
+from accord.rules.weighted_votes import predict_regressed
 from accord.store import Rows
 
 
@@ -21,7 +21,6 @@ class GoodEpochs:
     shares: NDArray[np.float64]  # (epoch,)
     by_group: NDArray[np.float64]  # (group, epoch): the same on every n-th sample
     sizes: NDArray[np.intp]  # (group,) -> samples
-    rule: str
 
     @property
     def best(self) -> int:
@@ -34,20 +33,20 @@ def good_epochs(rows: Rows) -> GoodEpochs:
 
     What Dawid–Skene makes of many epochs is more often right than the majority of any one, so that
     the majority closest to it is close to the best one. Give it the epochs before overfit:
-    later ones would have a say too. Where its matrices would be too large, weighted agreement
-    takes its place.
+    later ones would have a say too. Where its matrices would be too large, the weighted vote
+    that it would begin with takes its place.
     """
-    judge, rule = _judge(rows)
+    judge = _judge(rows)
     sizes = group_sizes(rows.samples, groups=min(GROUPS, rows.samples))
     same = np.zeros((len(sizes), rows.epochs), np.intp)
     for block in Majority().after_each_epoch(rows):
         equal = block.values == judge.labels[block.where]
         same += sum_by_group(equal, start=block.start, groups=len(sizes))
-    return GoodEpochs(same.sum(axis=0) / rows.samples, same / sizes[:, None], sizes, rule)
+    return GoodEpochs(same.sum(axis=0) / rows.samples, same / sizes[:, None], sizes)
 
 
-def _judge(rows: Rows) -> tuple[Prediction, str]:
+def _judge(rows: Rows) -> Prediction:
     try:
-        return DawidSkene()(rows), DawidSkene.name
+        return DawidSkene()(rows)
     except PredictionError:
-        return WeightedAgreement()(rows), WeightedAgreement.name
+        return predict_regressed(rows)
