@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -158,3 +159,12 @@ def test_mistakes_are_named(accord, run, data, arguments, status, words):
     found, out, said = accord("infer", *(given.get(one, one) for one in arguments))
     assert (found, out) == (status, "")
     assert words in said
+
+
+def test_a_file_that_needs_a_missing_package_is_refused_before_networks_are_asked(
+    accord, data, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    status, _, said = accord("infer", "nowhere", data, "--out", "labels.parquet")
+    assert status == 1
+    assert "accord[parquet]" in said  # and not that the run is missing

@@ -1,6 +1,7 @@
 """Write predictions to a file that other tools read."""
 
 import csv
+import importlib.util
 import io
 import os
 from collections.abc import Callable
@@ -26,12 +27,26 @@ def save_prediction(
     know them, the sample's id and the class's name.
     """
     target = Path(path)
-    if target.suffix not in _ENCODERS:
-        have = ", ".join(_ENCODERS)
-        raise ChoiceError(f"{target}: predictions are written as {have}; got {target.suffix!r}")
+    check_ending(target)
     buffer = io.BytesIO()
     _ENCODERS[target.suffix](buffer, _columns(prediction, facts))
     Folder(target.absolute().parent).put(target.name, buffer.getvalue())
+
+
+def check_ending(path: Path) -> None:
+    """Find out before much work whether predictions can be written to such a file.
+
+    Raises:
+        ChoiceError: the ending is none of those that can be written.
+        ExtraMissing: a package for it is missing.
+    """
+    if path.suffix not in _ENCODERS:
+        have = ", ".join(_ENCODERS)
+        raise ChoiceError(f"{path}: predictions are written as {have}; got {path.suffix!r}")
+    if path.suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise ExtraMissing(
+            ".parquet files need pyarrow: pip install 'accord[parquet]'; .csv needs nothing"
+        )
 
 
 def _columns(prediction: Prediction, facts: Facts | None) -> Columns:
@@ -60,13 +75,9 @@ def _write_csv(file: BinaryIO, columns: Columns) -> None:
 
 
 def _write_parquet(file: BinaryIO, columns: Columns) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ExtraMissing(
-            ".parquet files need pyarrow: pip install 'accord[parquet]'; .csv needs nothing"
-        ) from error
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     pq.write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), file)
 
 

@@ -27,7 +27,6 @@ EXAMPLE = (
     "Exit status: 0 predicted; 1 the run, a checkpoint or the data are at fault; "
     "2 an argument is wrong."
 )
-ENDINGS = (".npy", ".csv", ".parquet")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -101,11 +100,12 @@ def infer(
     samples that RUN was trained on. Where DATA have labels, the accuracy is told. With --record,
     stopped and started again, it goes on where it was.
     """
-    if out is not None and out.suffix not in ENDINGS:
-        raise ChoiceError(f"{out}: predictions are written as {', '.join(ENDINGS)}")
+    from accord.api.saving import check_ending, save_prediction
+
+    if out is not None:
+        check_ending(out)
     if importlib.util.find_spec("torch") is None:
         raise ExtraMissing("asking networks needs torch: pip install 'accord[train]'")
-    from accord.api.saving import save_prediction
     from accord.inference import infer as infer_samples
 
     chosen = _rule(rule, fitted)

@@ -137,7 +137,7 @@ def decode_image(path: Path, *, size: int, resize: int) -> NDArray[np.uint8]:
     except (OSError, SyntaxError, ValueError, struct.error, pillow.DecompressionBombError) as error:
         raise SourceError(
             f"{path}: cannot be read as an image: {error}. "
-            "To leave such files out: skip_unreadable=True"
+            "Take it away, or train without such files: skip_unreadable=True"
         ) from error
     left, top = (round((side - size) / 2) for side in image.size)
     crop = image.crop((left, top, left + size, top + size))

@@ -1,6 +1,5 @@
 """Ask a run's networks and count their votes, no more of them than an exit needs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,12 +18,11 @@ from accord.kernels.exact import WEIGHT_BITS
 from accord.rules import Prediction, Rule
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.weighted_agreement import WeightedAgreement
+from accord.store.progress import CountProgress
 from accord.training.spec import Member
 
 CELLS_AT_ONCE: Final = 2**24  # of votes, (sample, class): 128 MiB
 BYTES_AT_ONCE: Final = 2**30  # of samples
-
-Progress = Callable[[int, int], None]  # how much is done, of how much
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def ask_and_count(
     *,
     rule: Rule,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: CountProgress | None = None,
 ) -> tuple[Prediction, NDArray[np.int64]]:
     """Predict, and tell how many votes each sample took.
 
@@ -121,7 +119,7 @@ class _Count:
         voters: list[Voter],
         exit: Exit,  # noqa: A002
         samples: Samples,
-        progress: Progress | None,
+        progress: CountProgress | None,
     ) -> None:
         self._run, self._voters, self._exit, self._samples = run, voters, exit, samples
         self._asker = Asker(run)

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ from accord.rules import Prediction, Rule, find_rule
 from accord.rules.recommend import RECOMMENDED, resolve_rule
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import make_facts, open_rows
+from accord.store.progress import CountProgress
 
 Location = str | os.PathLike[str]
-Progress = Callable[[int, int], None]  # how much is done, of how much
 
 
 def infer(
@@ -36,7 +35,7 @@ def infer(
     record: Location | None = None,
     format: str | None = None,  # noqa: A002
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: CountProgress | None = None,
 ) -> Inferred:
     """Predict new samples with every saved checkpoint of a run, combined by a rule.
 
@@ -110,7 +109,7 @@ def _by_record(
     samples: Samples,
     rule: Rule | None,
     record: Location | None,
-    progress: Progress | None,
+    progress: CountProgress | None,
 ) -> tuple[Prediction, NDArray[np.int64], str]:
     with tempfile.TemporaryDirectory(prefix="accord-") as folder:
         path = Path(folder) / "votes" if record is None else record
