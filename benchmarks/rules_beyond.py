@@ -2,10 +2,10 @@
 
 python benchmarks/rules_beyond.py [RECORD …]
 
-`agreement^8` weighs each epoch by the networks' mean pairwise agreement at that epoch, to the eighth
-power, as it is counted; `plain` is Dawid and Skene's method as they state it, after 20 rounds, skipped from 50 classes on.
-`gain` is the recommended rule's over max agreement, in points, with its standard error: that of a
-paired difference on as many samples.
+`agreement^8` weighs each epoch by the networks' mean pairwise agreement at that epoch, as it is
+counted, to the eighth power; `plain` is Dawid and Skene's method as they state it, after 20 rounds,
+skipped from 50 classes on. `gain` is the recommended rule's over max agreement, in points, with its
+standard error: that of a paired difference on as many samples.
 """
 
 import sys

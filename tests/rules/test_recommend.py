@@ -8,6 +8,7 @@ from accord.errors import ChoiceError, PredictionError
 from accord.rules import expectation, find_rule
 from accord.rules import recommend as module
 from accord.rules.dawid_skene import DawidSkene
+from accord.rules.overfit.epochs_before import EarlyOverfit
 from accord.rules.recommend import (
     choose,
     directed_share,
@@ -21,7 +22,7 @@ from accord.store import ArrayRows, Facts
 @pytest.fixture(autouse=True)
 def no_fall_is_early(monkeypatch):
     """Let the later questions be asked: an early fall of agreement would settle them."""
-    monkeypatch.setattr(module, "epochs_before_early_overfit", lambda rows: None)
+    monkeypatch.setattr(module, "find_early_overfit", lambda rows: None)
 
 
 FALLEN = (0.9,) * 3 + (0.7,) * 6  # accuracies, and so the agreement between networks
@@ -32,44 +33,56 @@ def agree_on(share, samples=1000):
     return np.arange(samples) < share * samples
 
 
-def choose_by(*, networks=4, classes=4, directed=0.0, fall=0.5, agreed=None):
+def choose_by(
+    *, networks=4, classes=4, changing=False, directed=0.0, fall=0.5, repeats=0.5, agreed=None
+):
     """Choose by what was measured; where nothing is said, all halves agree on every sample."""
 
     def halves(rule):
         return agree_on(1) if agreed is None else agreed[rule.name]
 
     return choose(
-        networks=networks, classes=classes, directed=directed, fall=lambda: fall, halves=halves
+        networks=networks,
+        classes=classes,
+        changing=changing,
+        directed=directed,
+        fall=lambda: fall,
+        repeats=lambda: repeats,
+        halves=halves,
     )
 
 
-def agreement_of_halves(rule, rows):
-    first = find_rule(rule)(rows.select(networks=[0, 2, 4])).labels
-    second = find_rule(rule)(rows.select(networks=[1, 3])).labels
-    return (first == second).mean()
-
-
-def test_after_a_fall_weighted_agreement_is_recommended_if_annotators_do_not_stand_out():
+def test_after_a_fall_weighted_agreement_is_recommended():
     rows = draw_rows(networks=5, accuracies=(0.9, 0.5, 0.5) + (0.4,) * 6, classes=4)
     chosen = recommend(rows)
-    rules = ("max-agreement", "weighted-agreement", "dawid-skene")
-    expected = {rule: agreement_of_halves(rule, rows) for rule in rules}
-    assert dict(chosen.agreement) == pytest.approx(expected)
     assert chosen.rule == "weighted-agreement"  # the errors follow no system
+    assert chosen.agreement == {}
     assert chosen.reason == "the networks' agreement tells which epochs are good"
 
 
 def test_epochs_after_an_early_fall_are_left_out(monkeypatch):
-    monkeypatch.setattr(module, "epochs_before_early_overfit", lambda rows: 6)
+    spoilt = EarlyOverfit(before=6, spoils=True)
+    monkeypatch.setattr(module, "find_early_overfit", lambda rows: spoilt)
     chosen = recommend(draw_rows(networks=5, accuracies=FALLEN[:8]))
     assert chosen.rule == "before-overfit"
     assert chosen.reason.endswith("agreed best in the first 6 of 8 epochs")
 
 
 def test_a_fall_is_not_looked_for_where_annotators_take_too_much_room(monkeypatch):
-    monkeypatch.setattr(module, "epochs_before_early_overfit", lambda rows: 1)
+    spoilt = EarlyOverfit(before=1, spoils=True)
+    monkeypatch.setattr(module, "find_early_overfit", lambda rows: spoilt)
     monkeypatch.setattr(module, "fit_in_memory", lambda rows: False)
     assert recommend(draw_rows(networks=5, accuracies=FALLEN)).rule != "before-overfit"
+
+
+def test_votes_that_are_poor_and_go_on_changing_are_all_counted(monkeypatch):
+    changing = EarlyOverfit(before=6, spoils=False)
+    monkeypatch.setattr(module, "find_early_overfit", lambda rows: changing)
+    chosen = recommend(draw_rows(networks=5, accuracies=FALLEN))
+    assert chosen.rule == "max-agreement"
+    assert chosen.reason.startswith("networks overfit, but agree little and go on changing")
+    assert choose_by(changing=True, directed=0.5).rule == "dawid-skene"
+    assert choose_by(changing=True, fall=0.0).rule == "max-agreement"
 
 
 def test_without_a_fall_annotators_are_recommended():
@@ -100,31 +113,20 @@ def test_the_fall_is_that_of_the_agreement_between_networks_beyond_chance():
     assert recommend(rows.select(epochs=range(6))).fall == 0  # the peak is too recent
 
 
-@pytest.mark.parametrize(
-    ("plain", "weighted", "annotators", "rule"),
-    [
-        (0.90, 0.90, 0.90, "weighted-agreement"),
-        (0.91, 0.90, 0.92, "weighted-agreement"),  # 8 of 9 samples in dispute are left
-        (0.90, 0.91, 0.92, "weighted-agreement"),
-        (0.90, 0.91, 0.93, "dawid-skene"),  # 7 of 9
-        (0.93, 0.90, 0.95, "dawid-skene"),  # 5 of 7
-        (0.93, 0.90, 0.94, "weighted-agreement"),  # 6 of 7
-        (1.00, 1.00, 1.00, "weighted-agreement"),
-    ],
-)
-def test_annotators_must_leave_clearly_less_in_dispute(plain, weighted, annotators, rule):
-    agreed = {
-        "max-agreement": plain,
-        "weighted-agreement": weighted,
-        "dawid-skene": annotators,
-    }
-    chosen = choose_by(agreed={name: agree_on(share) for name, share in agreed.items()})
+@pytest.mark.parametrize(("alike", "rule"), [(0.9, "dawid-skene"), (0.89, "weighted-agreement")])
+def test_networks_that_repeat_themselves_call_for_annotators(alike, rule):
+    chosen = choose_by(repeats=alike)
     assert chosen.rule == rule
-    assert dict(chosen.agreement) == agreed
-    clearly = (
-        f"agree on {100 * annotators:.1f} % of the samples, clearly more than by max-agreement"
-    )
-    assert chosen.reason.endswith(clearly) is (rule == "dawid-skene")
+    assert chosen.reason.startswith("networks came to repeat themselves") is (alike == 0.9)
+    assert choose_by(repeats=alike, directed=None).rule == "weighted-agreement"
+
+
+def test_repetition_is_measured_in_the_last_half_of_the_training():
+    changing = draw_rows(networks=5, accuracies=(0.9,) * 4 + (0.8,) * 4)
+    labels = changing.read_labels(range(5), [0, 1, 2, 3, 4, 4, 4, 4, 4, 4], slice(None))
+    rows = ArrayRows(labels, changing.facts)
+    assert recommend(rows.select(epochs=range(9))).rule == "dawid-skene"
+    assert recommend(changing).rule == "weighted-agreement"
 
 
 def test_mistakes_that_go_one_way_call_for_annotators():
@@ -150,11 +152,11 @@ def test_what_does_not_matter_is_not_measured():
     def fail(*_):
         raise AssertionError
 
-    unmeasured = {"fall": fail, "halves": fail}
+    unmeasured = {"changing": False, "fall": fail, "repeats": fail, "halves": fail}
     assert choose(networks=4, classes=4, directed=0.5, **unmeasured).rule == "dawid-skene"
     assert choose(networks=3, classes=2, directed=0.0, **unmeasured).rule == "max-agreement"
-    few = choose(networks=3, classes=4, directed=0.0, fall=lambda: 0.5, halves=fail)
-    assert few.rule == "weighted-agreement"
+    risen = choose(networks=4, classes=4, directed=0.0, **(unmeasured | {"fall": lambda: 0.0}))
+    assert risen.rule == "dawid-skene"
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,17 @@ from voting import accuracy, draw_rows
 
 import accord
 from accord.errors import ChoiceError, RecordMismatch, SourceError
-from accord.kernels import blocks
+from accord.kernels import blocks, margins
 from accord.rules import weighted_agreement, weighted_votes
 from accord.rules.epoch_weights import (
     Likeness,
+    best_agreement,
     equal_weights,
+    find_disputed,
     independent_epochs,
     measure_likeness,
     reliability,
+    repetition,
     weigh,
     weigh_by_power,
 )
@@ -20,6 +23,7 @@ from accord.rules.max_agreement import MaxAgreement
 from accord.rules.rule import Definition
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayRows, Facts
+from accord.store import rows as rows_module
 
 FADING = (0.9, 0.9, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3)
 RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
@@ -33,8 +37,8 @@ def test_good_epochs_outvote_many_that_repeat_a_bad_one():
 
 
 def test_good_epochs_weigh_more():
-    weights = WeightedAgreement().fit(draw_rows(accuracies=FADING)).weights
-    assert weights[:3].min() > 2 * weights[3:].max()
+    weights = WeightedAgreement().fit(draw_rows(accuracies=(0.9,) * 8 + (0.5,) * 8)).weights
+    assert weights[:8].min() > 2 * weights[8:].max()
     assert weights.sum() == pytest.approx(1, abs=1e-5)
 
 
@@ -52,25 +56,29 @@ def test_an_epoch_at_which_all_networks_say_one_class_weighs_next_to_nothing():
     assert weights[0] == 0
 
 
-def test_weights_are_the_eighth_power_of_reliability():
+def test_weights_are_the_fourth_power_of_reliability_on_samples_in_dispute():
     rows = draw_rows(accuracies=RISING)
-    expected = reliability(measure_likeness(rows).across) ** 8
+    labels = rows.read_labels(range(4), range(9), slice(None))
+    found = margins(labels, classes=4)
+    half = labels[:, :, found < np.median(found)]
+    alone = ArrayRows(half, Facts(half.shape[2], 4))
+    expected = reliability(measure_likeness(alone).across) ** 4
     weights = WeightedAgreement().fit(rows).weights
     np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-6)
-    np.testing.assert_allclose(
-        weigh_by_power(np.array([0.5, 1.0])), [1 / 257, 256 / 257], atol=1e-6
-    )
+    np.testing.assert_allclose(weigh_by_power(np.array([0.5, 1.0])), [1 / 17, 16 / 17], atol=1e-6)
 
 
 def test_epochs_that_tell_nothing_weigh_the_same():
     np.testing.assert_array_equal(weigh_by_power(np.zeros(3)), equal_weights(3))
+    np.testing.assert_array_equal(weigh_by_power(np.full(3, 1e-60)), equal_weights(3))
 
 
 def test_epochs_after_an_early_overfit_weigh_nothing(monkeypatch):
     rows = draw_rows(accuracies=FADING)
     monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfit", lambda rows: 4)
     weights = WeightedAgreement().fit(rows).weights
-    alone = weigh_by_power(reliability(measure_likeness(rows.select(epochs=range(4))).across))
+    kept = rows.select(epochs=range(4))
+    alone = weigh_by_power(reliability(measure_likeness(kept, find_disputed(kept)).across))
     np.testing.assert_array_equal(weights, [*alone, *[0] * 5])
     labels = rows.read_labels(range(4), range(9), slice(None))
     definition = Definition(labels, np.zeros(0), rows.truth(), rows.classes)
@@ -93,6 +101,47 @@ def test_two_classes_weigh_the_same_unless_networks_overfit_early(monkeypatch):
     monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfit", lambda rows: 5)
     assert not WeightedAgreement().fit(rows).weights[5:].any()
     assert WeightedAgreement()(rows).note == ""
+
+
+def test_samples_are_in_dispute_below_the_median_margin():
+    unanimous, close, split = [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]
+    votes = np.array([unanimous, close, split, unanimous, unanimous]).T.reshape(2, 2, 5)
+    rows = ArrayRows(votes, Facts(5, 2))
+    assert find_disputed(rows).tolist() == [False, True, True, False, False]
+    assert find_disputed(rows.select(samples=slice(0, 3))).tolist() == [False, False, True]
+    assert find_disputed(rows.select(samples=slice(3, 5))).tolist() == [True, True]
+
+
+def test_likeness_can_be_measured_among_some_samples(monkeypatch):
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(rows_module, "LEAST_BLOCK", 7)
+    rows = draw_rows(accuracies=RISING, samples=100)
+    among = np.arange(100) % 3 == 0
+    labels = rows.read_labels(range(4), range(9), slice(None))[:, :, among]
+    expected = measure_likeness(ArrayRows(labels, Facts(labels.shape[2], 4)))
+    found = measure_likeness(rows, among)
+    for name in ("within", "across", "said"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_repetition_is_one_for_the_same_votes_and_none_for_votes_drawn_apart():
+    guessed = draw_rows(accuracies=(0.25,) * 4, samples=20_000)
+    assert repetition(guessed) == pytest.approx(0, abs=0.01)
+    labels = guessed.read_labels(range(4), [0, 0, 0], slice(None))
+    assert repetition(ArrayRows(labels, guessed.facts)) == pytest.approx(1)
+    half = guessed.read_labels(range(4), [0, 0, 1, 1], slice(None))
+    assert repetition(ArrayRows(half, guessed.facts)) == pytest.approx(1 / 3, abs=0.01)
+    assert repetition(guessed.select(epochs=[0])) == 1
+    rare = np.random.default_rng(0).random((2, 3, 20_000)) < 0.1
+    assert repetition(ArrayRows(rare.astype(np.uint8), Facts(20_000, 2))) < 0.02
+    assert repetition(ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 2))) == 1
+
+
+def test_best_agreement_is_that_of_two_networks_at_the_epoch_where_they_agree_most():
+    rows = draw_rows(accuracies=(0.25, 0.8, 0.5), samples=20_000)
+    # Right votes beyond chance, (0.8 - 0.25) / 0.75, of two networks at once.
+    assert best_agreement(rows) == pytest.approx((0.55 / 0.75) ** 2, abs=0.02)
+    assert best_agreement(ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 2))) == 1
 
 
 def test_likeness_of_labels_drawn_apart_is_none():

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels.exact import WEIGHT_BITS, on_grid
+from accord.kernels.margin import margins
 from accord.kernels.matching import count_matching_pairs
 from accord.rules.rule import Definition
 from accord.store import Rows
@@ -19,7 +20,7 @@ RIDGE = 0.3
 APART = 4  # epochs count as far apart from a quarter of the training on
 LEAST_EPOCHS = 3  # from which on three epochs' reliabilities can be told from their products
 ROUNDS = 300  # of the fixed point for reliabilities; it settles within about fifty
-POWER = 8  # of the reliability; 4 and 16 do much the same
+POWER = 4  # of the reliability where votes are in dispute; 2 and 8 do much the same
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,23 @@ class Likeness:
     said: NDArray[np.float64]  # (epoch, class), the share of an epoch's votes for a class
 
 
-def measure_likeness(rows: Rows) -> Likeness:
+def measure_likeness(rows: Rows, among: NDArray[np.bool_] | None = None) -> Likeness:
     """Compare all epochs with each other, within networks and across them.
 
     Reads the rows once. All sums are of whole numbers: the order of the networks is
     without effect.
+
+    Args:
+        rows: the votes.
+        among: which samples to look at (sample,); all by default.
     """
-    networks, epochs, samples = rows.networks, rows.epochs, rows.samples
+    networks, epochs = rows.networks, rows.epochs
+    among = np.ones(rows.samples, bool) if among is None else among
+    samples = int(np.count_nonzero(among))
     pairs = np.zeros((networks * epochs,) * 2, np.intp)
     said = np.zeros((networks * epochs, rows.classes), np.intp)
     for block in rows.blocks():
-        labels = block.values.reshape(networks * epochs, -1)
+        labels = block.values[:, :, among[block.where]].reshape(networks * epochs, -1)
         pairs += count_matching_pairs(labels)
         said += np.stack([np.bincount(row, minlength=rows.classes) for row in labels])
     return from_counts(
@@ -88,6 +95,26 @@ def likeness_by_definition(record: Definition) -> Likeness:
     return from_counts(pairs, said, samples=samples)
 
 
+def repetition(rows: Rows) -> float:
+    """Return how alike a network's votes are at two epochs, beyond chance: 1 if the same.
+
+    That is the mean correlation over all pairs of epochs; 1 if there is only one.
+    """
+    within = measure_likeness(rows).within
+    spread = np.sqrt(np.diag(within))
+    scale = np.outer(spread, spread)
+    alike = np.divide(within, scale, out=np.ones_like(within), where=scale > 0)
+    pairs = alike[np.triu_indices(rows.epochs, 1)]
+    return float(pairs.mean()) if len(pairs) else 1.0
+
+
+def best_agreement(rows: Rows) -> float:
+    """Return how alike two networks vote at the epoch where they do most, beyond chance."""
+    likeness = measure_likeness(rows)
+    own, shared = np.diag(likeness.within), np.diag(likeness.across)
+    return float(np.divide(shared, own, out=np.ones_like(own), where=own > 0).max())
+
+
 def reliability(across: Covariance) -> NDArray[np.float64]:
     """Estimate how well each epoch's votes go with the truth, up to one common factor.
 
@@ -108,6 +135,19 @@ def reliability(across: Covariance) -> NDArray[np.float64]:
         fitted = np.divide(products @ found, squares, out=np.zeros(epochs), where=squares > 0)
         found = np.sqrt(found * np.maximum(fitted, 0))
     return found
+
+
+def find_disputed(rows: Rows) -> NDArray[np.bool_]:  # (sample,)
+    """Tell on which samples the votes are most divided: those below the median margin.
+
+    Where a prediction is decided, the others have no say. If no sample is below the median, as
+    when all votes agree, all count.
+    """
+    found = np.empty(rows.samples)
+    for block in rows.blocks():
+        found[block.where] = margins(block.values, classes=rows.classes)
+    below = found < np.median(found)
+    return below if below.any() else ~below
 
 
 def weigh(within: Covariance, reliabilities: NDArray[np.float64]) -> Weights:

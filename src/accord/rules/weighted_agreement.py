@@ -1,15 +1,17 @@
 """Weighted agreement: max agreement with epochs that weigh what they are worth."""
 
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accord.errors import SourceError
 from accord.rules.epoch_weights import (
     Likeness,
     Weights,
     equal_weights,
+    find_disputed,
     likeness_by_definition,
     measure_likeness,
     reliability,
@@ -34,11 +36,12 @@ TWO_CLASSES = "with two classes agreement tells nothing of an epoch: all weigh t
 class WeightedAgreement(FittedRule):
     """Predict the class with the largest sum of weights of the epochs that voted for it.
 
-    An epoch weighs the more, the more its votes agree with what other networks say far from
-    it in training: that agreement to the eighth power. Where networks overfit early, epochs
-    from the lowest stretch of their agreement on weigh nothing. No label is used. One network
-    alone has equal weights, and so have two classes where nothing was overfitted early, as any
-    two wrong votes are then the same: max agreement.
+    An epoch weighs the more, the more its votes agree with what other networks say far from it
+    in training, on the half of the samples where votes are most divided: that agreement to the
+    fourth power. Where networks overfit early, epochs from the lowest stretch of their
+    agreement on weigh nothing. No label is used. One network alone has equal weights, and so
+    have two classes where nothing was overfitted early, as any two wrong votes are then the
+    same: max agreement.
 
     Args:
         weights: of the epochs, if they were found before; see `fit` and `load`.
@@ -103,7 +106,8 @@ def _weigh(rows: Rows) -> tuple[Weights, str]:
     if before is None and rows.classes <= 2:
         return equal_weights(rows.epochs), TWO_CLASSES
     kept = rows if before is None else rows.select(epochs=range(before))
-    return _spread(measure_likeness(kept), epochs=rows.epochs), ""
+    likeness = measure_likeness(kept, find_disputed(kept))
+    return _spread(likeness, epochs=rows.epochs), ""
 
 
 def _spread(likeness: Likeness, *, epochs: int) -> Weights:
@@ -118,5 +122,13 @@ def _weights_by_definition(record: Definition) -> Weights:
     before = epochs_before_early_overfit(rows)
     if networks == 1 or (before is None and record.classes <= 2):
         return equal_weights(epochs)
-    kept = replace(record, labels=record.labels[:, :before])
-    return _spread(likeness_by_definition(kept), epochs=epochs)
+    kept = record.labels[:, :before]
+    divided = [_margin(kept[:, :, sample]) for sample in range(samples)]
+    below = [sample for sample in range(samples) if divided[sample] < np.median(divided)]
+    disputed = replace(record, labels=kept[:, :, below or range(samples)])
+    return _spread(likeness_by_definition(disputed), epochs=epochs)
+
+
+def _margin(votes: NDArray[Any]) -> int:  # (network, epoch)
+    first, second = sorted([*np.bincount(votes.ravel()), 0])[:-3:-1]
+    return int(first - second)

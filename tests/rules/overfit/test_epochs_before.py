@@ -1,9 +1,16 @@
+import numpy as np
 import pytest
 from overfitting import draw_run, memorised, right_chances
 
 from accord.rules.overfit import epochs_before as module
-from accord.rules.overfit.epochs_before import epochs_before_early_overfit, epochs_before_overfit
+from accord.rules.overfit.epochs_before import (
+    EarlyOverfit,
+    epochs_before_early_overfit,
+    epochs_before_overfit,
+    find_early_overfit,
+)
 from accord.rules.overfit.verdict import Verdict
+from accord.store import ArrayRows, Facts
 
 
 def test_epochs_are_counted_until_agreement_has_fallen():
@@ -30,4 +37,33 @@ def test_a_fall_that_raises_no_alarm_does_not_count(monkeypatch):
 @pytest.mark.parametrize(("before", "early"), [(30, 30), (31, None), (None, None)])
 def test_a_fall_is_early_that_leaves_a_quarter_of_the_epochs(monkeypatch, before, early):
     monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: before)
+    monkeypatch.setattr(module, "repetition", lambda rows: 1)
     assert epochs_before_early_overfit(memorised()) == early  # of 40 epochs
+
+
+@pytest.mark.parametrize(
+    ("alike", "agreed", "spoils"),
+    [(0.65, 0.1, True), (0.64, 0.6, True), (0.64, 0.59, False)],
+)
+def test_epochs_are_spoilt_that_repeat_each_other_or_follow_on_good_ones(
+    monkeypatch, alike, agreed, spoils
+):
+    def measure(rows):
+        assert rows.epochs == 30  # of 40: those after the fall
+        return alike
+
+    monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: 10)
+    monkeypatch.setattr(module, "repetition", measure)
+    monkeypatch.setattr(module, "best_agreement", lambda rows: agreed)
+    assert find_early_overfit(memorised()) == EarlyOverfit(before=10, spoils=spoils)
+    assert epochs_before_early_overfit(memorised()) == (10 if spoils else None)
+
+
+def test_networks_that_go_on_changing_even_out_and_spoil_nothing():
+    generator = np.random.default_rng(0)
+    truth = np.arange(1000) % 10
+    right = generator.random((4, 40, 1000)) < np.where(np.arange(40) < 10, 0.6, 0.3)[:, np.newaxis]
+    labels = np.where(right, truth, generator.integers(0, 10, (4, 40, 1000)))
+    rows = ArrayRows(labels.astype(np.uint8), Facts(1000, 10))
+    assert epochs_before_overfit(rows) is not None
+    assert epochs_before_early_overfit(rows) is None
