@@ -9,8 +9,8 @@ from accord.store import Facts
 
 TOGETHER: Final = 0.05  # of labels contradicted together at one epoch: more than chance and errors
 MOST_NAMED: Final = 10  # classes in a note
-# Of 52 small records, those whose networks were right on 55 to 64 % of unseen samples fell below
-# both, and their rates were 10 to 35 points too high; no other did.
+# Of 52 small records, the five whose networks were right on 55 to 64 % of unseen samples lie beyond
+# both, with rates that are 10 to 35 points too high; no other does.
 LEARNT: Final = 0.9  # of the given labels, at the last epoch: fewer, if networks learn little
 UNSURE: Final = 0.075  # of labels judged wrongly, by their own suspicions
 
