@@ -125,23 +125,25 @@ def test_likeness_can_be_measured_among_some_samples(monkeypatch):
 
 
 def test_repetition_is_one_for_the_same_votes_and_none_for_votes_drawn_apart():
+    def repeated(labels, facts):
+        return repetition(measure_likeness(ArrayRows(labels, facts)).within)
+
     guessed = draw_rows(accuracies=(0.25,) * 4, samples=20_000)
-    assert repetition(guessed) == pytest.approx(0, abs=0.01)
-    labels = guessed.read_labels(range(4), [0, 0, 0], slice(None))
-    assert repetition(ArrayRows(labels, guessed.facts)) == pytest.approx(1)
-    half = guessed.read_labels(range(4), [0, 0, 1, 1], slice(None))
-    assert repetition(ArrayRows(half, guessed.facts)) == pytest.approx(1 / 3, abs=0.01)
-    assert repetition(guessed.select(epochs=[0])) == 1
+    for epochs, expected in (([0, 1, 2, 3], 0), ([0, 0, 0], 1), ([0, 0, 1, 1], 1 / 3), ([0], 1)):
+        labels = guessed.read_labels(range(4), epochs, slice(None))
+        assert repeated(labels, guessed.facts) == pytest.approx(expected, abs=0.01)
     rare = np.random.default_rng(0).random((2, 3, 20_000)) < 0.1
-    assert repetition(ArrayRows(rare.astype(np.uint8), Facts(20_000, 2))) < 0.02
-    assert repetition(ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 2))) == 1
+    assert repeated(rare.astype(np.uint8), Facts(20_000, 2)) < 0.02
+    assert repeated(np.zeros((2, 3, 4), np.uint8), Facts(4, 2)) == 1
 
 
 def test_best_agreement_is_that_of_two_networks_at_the_epoch_where_they_agree_most():
     rows = draw_rows(accuracies=(0.25, 0.8, 0.5), samples=20_000)
     # Right votes beyond chance, (0.8 - 0.25) / 0.75, of two networks at once.
-    assert best_agreement(rows) == pytest.approx((0.55 / 0.75) ** 2, abs=0.02)
-    assert best_agreement(ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 2))) == 1
+    found = best_agreement(measure_likeness(rows))
+    assert found == pytest.approx((0.55 / 0.75) ** 2, abs=0.02)
+    alike = ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 2))
+    assert best_agreement(measure_likeness(alike)) == 1
 
 
 def test_likeness_of_labels_drawn_apart_is_none():

@@ -95,22 +95,20 @@ def likeness_by_definition(record: Definition) -> Likeness:
     return from_counts(pairs, said, samples=samples)
 
 
-def repetition(rows: Rows) -> float:
+def repetition(within: Covariance) -> float:
     """Return how alike a network's votes are at two epochs, beyond chance: 1 if the same.
 
     That is the mean correlation over all pairs of epochs; 1 if there is only one.
     """
-    within = measure_likeness(rows).within
     spread = np.sqrt(np.diag(within))
     scale = np.outer(spread, spread)
     alike = np.divide(within, scale, out=np.ones_like(within), where=scale > 0)
-    pairs = alike[np.triu_indices(rows.epochs, 1)]
+    pairs = alike[np.triu_indices(len(within), 1)]
     return float(pairs.mean()) if len(pairs) else 1.0
 
 
-def best_agreement(rows: Rows) -> float:
+def best_agreement(likeness: Likeness) -> float:
     """Return how alike two networks vote at the epoch where they do most, beyond chance."""
-    likeness = measure_likeness(rows)
     own, shared = np.diag(likeness.within), np.diag(likeness.across)
     return float(np.divide(shared, own, out=np.ones_like(own), where=own > 0).max())
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from accord.kernels.falls import LEAST_FALL, find_fall
 from accord.rules import find_rule
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.epoch_weights import measure_likeness, repetition
+from accord.rules.epoch_weights import Likeness, measure_likeness, repetition
 from accord.rules.expectation import fit_in_memory
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.overfit.epochs_before import find_early_overfit
@@ -92,13 +93,15 @@ def recommend(rows: Rows) -> Recommendation:
     if early is not None and early.spoils:
         best = f"agreed best in the first {early.before} of {rows.epochs} epochs"
         return Recommendation(BeforeOverfit.name, f"networks overfit, and {best}")
+    likeness = cache(lambda: measure_likeness(some))
+    late = slice(rows.epochs // 2, None)
     return choose(
         networks=rows.networks,
         classes=rows.classes,
         changing=early is not None,
         directed=_directed(some) if _are_ample(some) and fit_in_memory(rows) else None,
-        fall=lambda: _fall(some),
-        repeats=lambda: repetition(some.select(epochs=range(rows.epochs // 2, rows.epochs))),
+        fall=lambda: _fall(likeness()),
+        repeats=lambda: repetition(likeness().within[late, late]),
         halves=lambda rule: _halves_agree(rule, some),
     )
 
@@ -221,8 +224,8 @@ def _among_many_classes(
     return Recommendation(WeightedAgreement.name, TELLS, directed, fall)
 
 
-def _fall(rows: Rows) -> float:
-    agreement = np.diag(measure_likeness(rows).across)  # (epoch,), beyond chance
+def _fall(likeness: Likeness) -> float:
+    agreement = np.diag(likeness.across)  # (epoch,), beyond chance
     fall = find_fall(agreement)
     return 0.0 if fall is None else float(fall.size(agreement))
 

@@ -37,7 +37,7 @@ def test_a_fall_that_raises_no_alarm_does_not_count(monkeypatch):
 @pytest.mark.parametrize(("before", "early"), [(30, 30), (31, None), (None, None)])
 def test_a_fall_is_early_that_leaves_a_quarter_of_the_epochs(monkeypatch, before, early):
     monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: before)
-    monkeypatch.setattr(module, "repetition", lambda rows: 1)
+    monkeypatch.setattr(module, "repetition", lambda within: 1)
     assert epochs_before_early_overfit(memorised()) == early  # of 40 epochs
 
 
@@ -48,13 +48,13 @@ def test_a_fall_is_early_that_leaves_a_quarter_of_the_epochs(monkeypatch, before
 def test_epochs_are_spoilt_that_repeat_each_other_or_follow_on_good_ones(
     monkeypatch, alike, agreed, spoils
 ):
-    def measure(rows):
-        assert rows.epochs == 30  # of 40: those after the fall
+    def measure(within):
+        assert within.shape == (30, 30)  # of 40 epochs: those after the fall
         return alike
 
     monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: 10)
     monkeypatch.setattr(module, "repetition", measure)
-    monkeypatch.setattr(module, "best_agreement", lambda rows: agreed)
+    monkeypatch.setattr(module, "best_agreement", lambda likeness: agreed)
     assert find_early_overfit(memorised()) == EarlyOverfit(before=10, spoils=spoils)
     assert epochs_before_early_overfit(memorised()) == (10 if spoils else None)
 

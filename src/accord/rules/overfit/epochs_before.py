@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from accord.rules.epoch_weights import best_agreement, repetition
+from accord.rules.epoch_weights import best_agreement, measure_likeness, repetition
 from accord.rules.overfit.equal_pairs import count_equal_pairs
 from accord.rules.overfit.verdict import judge_record
 from accord.store import Rows
@@ -42,8 +42,9 @@ def find_early_overfit(rows: Rows) -> EarlyOverfit | None:
     before = epochs_before_overfit(rows)
     if before is None or before > EARLY * rows.epochs:
         return None
-    repeated = repetition(rows.select(epochs=range(before, rows.epochs)))
-    return EarlyOverfit(before, repeated >= REPEATS or best_agreement(rows) >= AGREES)
+    likeness = measure_likeness(rows)
+    repeated = repetition(likeness.within[before:, before:])
+    return EarlyOverfit(before, repeated >= REPEATS or best_agreement(likeness) >= AGREES)
 
 
 def epochs_before_early_overfit(rows: Rows) -> int | None:
