@@ -44,6 +44,31 @@ def test_an_abstention_counts_as_wrong_but_not_among_the_labelled():
     assert np.isnan(nothing.selective_accuracy)
 
 
+def test_a_rule_that_labels_nothing_has_no_accuracy_among_the_labelled():
+    rows = ArrayRows(np.array([[[0]], [[1]]], np.uint16), Facts(1, 2, truth=np.array([0])))
+    found = {one.rule: one for one in analysis.score(rows, ["consensus", "majority"])}
+    assert (found["consensus"].coverage, found["consensus"].selective_accuracy) == (0.0, None)
+    assert (found["majority"].coverage, found["majority"].selective_accuracy) == (1.0, None)
+
+
+def test_labels_may_be_lists():
+    assert analysis.measure([0, 1, 1], [0, 0, 1], classes=2).accuracy == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "truth", "words"),
+    [
+        ([0], [0, 1], r"one label and one true class per sample.*got shapes \(1,\) and \(2,\)"),
+        ([], [], "for at least one sample"),
+        ([0, 1], [0, -1], r"true classes must lie in 0\.\.1 for 2 classes; got -1\.\.0.*Leave out"),
+        ([0, 1], [0, 2], r"0\.\.1 for 2 classes; got 0\.\.2"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(predicted, truth, words):
+    with pytest.raises(PredictionError, match=words):
+        analysis.measure(np.array(predicted, int), np.array(truth, int), classes=2)
+
+
 @quickly
 @given(small_records())
 def test_scores_are_an_independent_count(record):

@@ -190,3 +190,17 @@ def test_annotators_that_are_none_are_refused(tmp_path, damage):
     np.savez(path, **(kept | changed))
     with pytest.raises(SourceError, match=words):
         load_rule(path)
+
+
+@pytest.mark.parametrize("text", ["no archive", "sample,label\n0,1\n"])
+def test_nobody_is_told_to_load_what_is_no_rule_unsafely(tmp_path, text):
+    path = tmp_path / "rule.npz"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=r"not a readable \.npz file: .* `accord fit`") as caught:
+        load_rule(path)
+    assert "pickle" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(SourceError, match=r"not a readable \.npz file: No such file or directory"):
+        load_rule(tmp_path / "rule.npz")

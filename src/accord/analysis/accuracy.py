@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.errors import PredictionError
 from accord.rules import ABSTAINED
 
 
@@ -23,9 +24,15 @@ class Accuracy:
 def measure(predicted: NDArray[Any], truth: NDArray[Any], *, classes: int) -> Accuracy:
     """Compare one label per sample with the truth.
 
+    Raises:
+        PredictionError: there is not one label and one true class for every sample, no sample,
+            or a true class is out of range.
+
     >>> measure(np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1]), classes=2).accuracy
     0.5
     """
+    predicted, truth = np.asarray(predicted), np.asarray(truth)
+    _check(predicted, truth, classes)
     right = predicted == truth
     covered = predicted != ABSTAINED
     hits = np.bincount(truth[right], minlength=classes)
@@ -51,3 +58,16 @@ def from_hits(
         coverage=covered / samples,
         selective_accuracy=right / covered if covered else float("nan"),
     )
+
+
+def _check(predicted: NDArray[Any], truth: NDArray[Any], classes: int) -> None:
+    if truth.ndim != 1 or not len(truth) or predicted.shape != truth.shape:
+        raise PredictionError(
+            "one label and one true class per sample are wanted, for at least one sample; got "
+            f"shapes {predicted.shape} and {truth.shape}"
+        )
+    if truth.min() < 0 or truth.max() >= classes:
+        raise PredictionError(
+            f"true classes must lie in 0..{classes - 1} for {classes} classes; got "
+            f"{truth.min()}..{truth.max()}. Leave out samples whose class is not known"
+        )

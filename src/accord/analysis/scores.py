@@ -21,7 +21,7 @@ class Score:
     balanced_accuracy: float
     oracle: bool = False
     coverage: float = 1.0
-    selective_accuracy: float | None = None
+    selective_accuracy: float | None = None  # only if some samples, not all, got a label
     per_network: tuple[float, ...] | None = None  # of the rule that reads one network
     epoch: int | None = None  # of the rule that chooses one
     note: str = ""  # what the rule has to say of its prediction
@@ -100,12 +100,13 @@ def _score_single(rule: Single, rows: Rows, truth: Any) -> Score:
 
 
 def _as_score(rule: Rule, measured: Accuracy, *, epoch: int | None = None) -> Score:
+    abstained = 0 < measured.coverage < 1  # where nothing got a label, it would be nan
     return Score(
         rule=rule.name,
         accuracy=measured.accuracy,
         balanced_accuracy=measured.balanced_accuracy,
         oracle=rule.oracle,
         coverage=measured.coverage,
-        selective_accuracy=measured.selective_accuracy if measured.coverage < 1 else None,
+        selective_accuracy=measured.selective_accuracy if abstained else None,
         epoch=epoch,
     )

@@ -108,8 +108,10 @@ def read_arrays(path: str | os.PathLike[str]) -> Arrays:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as opened:
             found = {name: opened[name] for name in opened.files}
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        # What NumPy says of other files is how to unpickle them, which is not safe.
+        why = error.strerror if isinstance(error, OSError) else "it is damaged, or another file"
         raise SourceError(
-            f"{path}: not a readable .npz file ({error}). "
+            f"{path}: not a readable .npz file: {why}. "
             "It is written by `accord fit`, or a fitted rule's save()."
         ) from error
     if RULE not in found:

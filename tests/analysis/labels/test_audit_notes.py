@@ -113,3 +113,69 @@ def test_many_classes_are_not_all_named(found):
         dataclasses.replace(found, unpredicted=many, never_predicted=many), Facts(600, 12)
     )
     assert "predicts 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more: the 600 labels" in note
+
+
+SPARED = "given so is flagged: either they do not know the class"
+
+
+def test_guesses_are_not_taken_for_right_labels():
+    record = memorised_rows(samples=2000)
+    guesses = np.random.default_rng(0).integers(0, 5, (4, 12, 2000)).astype(np.uint16)
+    found = audit(ArrayRows(guesses, record.facts))
+    assert not found.flagged.any()
+    (note,) = audit_notes(found, record.facts)
+    assert note.startswith("networks mostly contradict 0, 1, 2, 3, 4, and none of the 2000 labels")
+    assert SPARED in note
+
+
+def rare_class():
+    """Votes of networks that know a class of one in a hundred, most labels of which are wrong."""
+    generator = np.random.default_rng(0)
+    truth = np.arange(2000) < 20
+    given = np.where(generator.random(2000) < 0.05, ~truth, truth)
+    by_heart = generator.random((4, 12, 2000)) < np.linspace(0, 0.6, 12)[:, np.newaxis]
+    guessed = generator.random((4, 12, 2000)) < 0.2
+    votes = np.where(by_heart, given, np.where(guessed, generator.random(2000) < 0.5, truth))
+    return ArrayRows(votes.astype(np.uint16), Facts(2000, 2, given=given.astype(int)))
+
+
+def test_labels_of_a_rare_class_that_nobody_believes_are_told():
+    rows = rare_class()
+    found = audit(rows)
+    assert not found.flagged.any()
+    (note,) = audit_notes(found, rows.facts)
+    assert note.startswith("networks mostly contradict 1, and none of the 122 labels")
+    assert SPARED in note
+
+
+@pytest.mark.parametrize(("samples", "told"), [(5, False), (6, True)])
+def test_a_hundredth_of_the_labels_is_enough_to_tell(found, samples, told):
+    contradicted = np.arange(600) < samples
+    notes = notes_of(
+        found,
+        given=np.where(contradicted, 4, 0),
+        agreement_given=np.where(contradicted, 0.4, 0.9),
+        flagged=~contradicted,
+    )
+    assert any(SPARED in note for note in notes) is told
+
+
+@pytest.mark.parametrize("change", ["agreed", "flagged", "unpredicted"])
+def test_classes_that_are_judged_otherwise_are_not_told_again(found, change):
+    contradicted = np.arange(600) < 60
+    notes = notes_of(
+        found,
+        given=np.where(contradicted, 4, 0),
+        agreement_given=np.where(contradicted, 0.5 if change == "agreed" else 0.4, 0.9),
+        flagged=~contradicted | ((change == "flagged") & (np.arange(600) == 0)),
+        unpredicted=(4,) if change == "unpredicted" else (),
+        never_predicted=(4,) if change == "unpredicted" else (),
+    )
+    assert not any(SPARED in note for note in notes)
+
+
+def test_a_single_label_that_could_not_be_judged_is_spoken_of_as_one(found):
+    given = np.where(np.arange(600) == 0, 4, 0)
+    for never, words in ((4,), "and is ranked last"), ((), "the one label given so is ranked by"):
+        notes = notes_of(found, given=given, unpredicted=(4,), never_predicted=never)
+        assert any(words in note for note in notes)

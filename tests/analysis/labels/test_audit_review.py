@@ -354,6 +354,46 @@ def test_names_that_are_their_own_numbers_mislead_nobody(found, record, tmp_path
     assert row["given"] == row["given_name"] == str(found.given[found.ranking[0]])
 
 
+PADDED = (" <=50K", " >50K")
+
+
+@pytest.mark.parametrize("decided", [" >50K", ">50K", " >50K ", "1"])
+def test_blanks_around_a_name_are_no_matter(tmp_path, decided):
+    path = tmp_path / "decided.csv"
+    path.write_text(f"sample,decided\n5,{decided}\n")
+    decisions = read_decisions(path, facts=Facts(9, 2, class_names=PADDED))
+    assert decisions.labels.tolist() == [1]
+
+
+def test_blanks_alone_decide_nothing(record, tmp_path):
+    path = tmp_path / "decided.csv"
+    path.write_text("sample,decided\n5,  \n6,bee\n")
+    assert read_decisions(path, facts=record.facts).samples.tolist() == [6]
+
+
+def test_names_that_differ_in_blanks_alone_are_told_apart(tmp_path):
+    path = tmp_path / "decided.csv"
+    path.write_text("sample,decided\n5,cat\n6, cat\n7,2\n")
+    decisions = read_decisions(path, facts=Facts(9, 3, class_names=(" cat", "cat", "dog")))
+    assert decisions.labels.tolist() == [1, 0, 2]
+
+
+def test_blanks_do_not_hide_that_names_are_other_classes_numbers(tmp_path):
+    facts = Facts(9, 2, class_names=(" 1", " 0"))
+    path = decide(tmp_path / "decided.csv", "sample,decided 5,1 6,0")
+    assert read_decisions(path, facts=facts).labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("names", [("cat", "cat", "dog"), (" cat", "cat ", "dog")])
+def test_a_name_of_two_classes_decides_nothing(tmp_path, names):
+    facts = Facts(9, 3, class_names=names)
+    path = decide(tmp_path / "decided.csv", "sample,decided 5,cat")
+    with pytest.raises(SourceError, match=r"line 2: 'cat' names the classes 0 and 1.*number"):
+        read_decisions(path, facts=facts)
+    path = decide(tmp_path / "decided.csv", "sample,decided 5,1 6,dog")
+    assert read_decisions(path, facts=facts).labels.tolist() == [1, 2]
+
+
 def test_the_same_decision_twice_is_one(record, tmp_path):
     path = decide(tmp_path / "decided.csv", "sample,decided 5,bee 5,1")
     assert len(read_decisions(path, facts=record.facts)) == 1
@@ -381,6 +421,7 @@ def test_the_same_decision_twice_is_one(record, tmp_path):
         ("sample,decided", SourceError, r"no decision in it"),
         ("name,decided a,bee", SourceError, r"line 2 names no sample"),
         ("sample,label 3,bee", SourceError, r"a column 'decided'.*it has sample, label"),
+        ("sample;decided 3;bee", SourceError, r"it has sample;decided.*commas between"),
         ("", SourceError, r"a column 'decided'"),
     ],
 )

@@ -48,3 +48,10 @@ def test_what_does_not_fit_together_is_refused(scores, right):
 def test_what_is_no_number_is_refused(scores, right):
     with pytest.raises(PredictionError, match="must be finite"):
         fit_isotonic(np.array(scores), np.array(right))
+
+
+def test_a_score_that_is_no_number_is_not_taken_for_a_high_one():
+    fitted = fit_isotonic(np.array([0.4, 0.6]), np.array([0.25, 0.75]))
+    with pytest.raises(PredictionError, match="a score is nan"):
+        fitted(np.array([0.5, np.nan]))
+    np.testing.assert_array_equal(fitted(np.array([-np.inf, np.inf])), [0.25, 0.75])

@@ -25,6 +25,14 @@ def test_risk_and_coverage_follow_their_definition(drawn):
     assert found.area == pytest.approx(np.mean(own))
 
 
+def test_infinite_scores_are_equal_too():
+    found = risk_coverage(
+        np.array([np.inf, np.inf, 0, -np.inf, -np.inf]), np.array([1, 0, 1, 1, 1])
+    )
+    assert found.thresholds.tolist() == [np.inf, 0, -np.inf]
+    assert found.coverage.tolist() == [0.4, 0.6, 1.0]
+
+
 def draw(samples, seed):
     generator = np.random.default_rng(seed)
     scores = generator.random(samples)

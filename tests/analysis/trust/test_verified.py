@@ -155,3 +155,8 @@ def test_another_number_of_answers_is_refused():
     found = choose_to_verify(np.linspace(0, 1, 50), 10)
     with pytest.raises(PredictionError, match=r"10 samples were to be verified; got shape \(3,\)"):
         verified_accuracy(np.ones(3), found)
+
+
+def test_too_few_samples_for_the_strata_are_told():
+    with pytest.raises(ChoiceError, match=r"3 samples are too few for 5 strata.*verify all"):
+        choose_to_verify(np.linspace(0, 1, 3), 3)

@@ -9,6 +9,7 @@ from accord.store import Facts
 
 TOGETHER: Final = 0.05  # of labels contradicted together at one epoch: more than chance and errors
 MOST_NAMED: Final = 10  # classes in a note
+SPARED: Final = 0.01  # of all labels: fewer, given classes that networks contradict, change no rate
 # Of 52 small records, the five whose networks were right on 55 to 64 % of unseen samples lie beyond
 # both, with rates that are 10 to 35 points too high; no other does.
 LEARNT: Final = 0.9  # of the given labels, at the last epoch: fewer, if networks learn little
@@ -21,7 +22,11 @@ def audit_notes(audit: Audit, facts: Facts) -> list[str]:
         _never_predicted(audit, facts),
         _unpredicted(audit, facts),
         _begins_late(audit),
-        _one_epoch(audit) or _few_flagged(audit) or _weak(audit) or _undecided(audit),
+        _one_epoch(audit)
+        or _few_flagged(audit)
+        or _weak(audit)
+        or _undecided(audit)
+        or _spared(audit, facts),
     ]
     return [note for note in notes if note is not None]
 
@@ -34,27 +39,29 @@ def class_name(label: int, facts: Facts) -> str:
 def _never_predicted(audit: Audit, facts: Facts) -> str | None:
     if not audit.never_predicted:
         return None
-    names, labels = _labels_of(audit.never_predicted, audit, facts)
-    return f"no network ever predicts {names}: {labels} could not be judged and are ranked last"
+    names, labels, are = _labels_of(audit.never_predicted, audit, facts)
+    return f"no network ever predicts {names}: {labels} could not be judged and {are} ranked last"
 
 
 def _unpredicted(audit: Audit, facts: Facts) -> str | None:
     late = tuple(label for label in audit.unpredicted if label not in audit.never_predicted)
     if not late:
         return None
-    names, labels = _labels_of(late, audit, facts)
+    names, labels, are = _labels_of(late, audit, facts)
     return (
-        f"at the epochs that count, no network predicts {names}: {labels} are ranked by the votes "
-        "of other epochs, and none is flagged"
+        f"at the epochs that count, no network predicts {names}: {labels} {are} ranked by the "
+        "votes of other epochs, and none is flagged"
     )
 
 
-def _labels_of(classes: tuple[int, ...], audit: Audit, facts: Facts) -> tuple[str, str]:
+def _labels_of(classes: tuple[int, ...], audit: Audit, facts: Facts) -> tuple[str, str, str]:
     names = ", ".join(class_name(label, facts) for label in classes[:MOST_NAMED])
     if len(classes) > MOST_NAMED:
         names += f" and {len(classes) - MOST_NAMED} more"
     samples = int(np.isin(audit.given, classes).sum())
-    return names, "the one label given so" if samples == 1 else f"the {samples} labels given so"
+    if samples == 1:
+        return names, "the one label given so", "is"
+    return names, f"the {samples} labels given so", "are"
 
 
 def _one_epoch(audit: Audit) -> str | None:
@@ -109,4 +116,20 @@ def _few_flagged(audit: Audit) -> str | None:
         f"networks contradict {100 * audit.beyond_chance:.0f} in 100 labels together at the epoch "
         f"that tells most, and {100 * audit.noise_rate:.0f} in 100 are flagged: the ranking holds, "
         "but the number of wrong labels may be far too low. Record more epochs"
+    )
+
+
+def _spared(audit: Audit, facts: Facts) -> str | None:
+    sizes = np.bincount(audit.given, minlength=audit.classes)
+    agreed = np.bincount(audit.given, audit.agreement_given, minlength=audit.classes)
+    flagged = np.bincount(audit.given, audit.flagged, minlength=audit.classes)
+    contradicted = np.flatnonzero((agreed < sizes / 2) & (flagged == 0))
+    classes = np.setdiff1d(contradicted, audit.unpredicted)
+    if sizes[classes].sum() < SPARED * len(audit):
+        return None
+    names, labels, _ = _labels_of(tuple(classes.tolist()), audit, facts)
+    return (
+        f"networks mostly contradict {names}, and none of {labels} is flagged: either they do not "
+        "know the class, or most of these labels are wrong, and the votes do not tell which. "
+        "Review some of them"
     )

@@ -31,7 +31,7 @@ def names_mislead(facts: Facts) -> bool:
     False
     """
     numbers = {str(number) for number in range(facts.classes)}
-    names = enumerate(facts.class_names or ())
+    names = ((number, name.strip()) for number, name in enumerate(facts.class_names or ()))
     return any(name in numbers and name != str(number) for number, name in names)
 
 
@@ -39,12 +39,13 @@ def check_decisions(said: Iterable[Said], facts: Facts, *, name: str) -> Decisio
     """Turn what a file states into samples and classes of a record.
 
     Classes go by their names or numbers, samples by their positions or ids. Where a class is
-    named as another one is numbered, classes go by their names alone.
+    named as another one is numbered, classes go by their names alone. Blanks around a name
+    matter only where names differ in nothing else.
 
     Raises:
         RecordMismatch: a sample or id is not in the record, or its given label differs.
-        SourceError: a class is unknown, or a sample is decided twice, differently; or there
-            is no decision at all.
+        SourceError: a class is unknown or one of two of that name, or a sample is decided
+            twice, differently; or there is no decision at all.
     """
     reader = _Reader(facts, name)
     found: dict[int, int] = {}
@@ -70,8 +71,10 @@ class _Reader:
         names = facts.class_names or ()
         self.by_name = names_mislead(facts)
         numbers = () if self.by_name else range(facts.classes)
-        self.classes = {str(number): number for number in numbers}
-        self.classes |= {text: number for number, text in enumerate(names)}
+        # What is said more exactly comes last, and replaces what is not.
+        self.classes = _numbered(name.strip() for name in names)
+        self.classes |= {str(number): [number] for number in numbers}
+        self.classes |= _numbered(names)
         ids: Any = () if facts.ids is None else facts.ids.tolist()
         self.ids = {str(text): sample for sample, text in enumerate(ids)}
 
@@ -89,13 +92,19 @@ class _Reader:
         return by_position
 
     def label(self, text: str, where: str) -> int:
-        if text not in self.classes:
+        found = self.classes.get(text) or self.classes.get(text.strip())
+        if not found:
             names = self.facts.class_names or self.classes
             raise SourceError(
                 f"{self.name}: {where}: {text!r} is none of the {self.facts.classes} classes. "
                 f"{suggest(text, names)}"
             )
-        return self.classes[text]
+        if len(found) > 1:
+            numbers = " and ".join(str(number) for number in found)
+            raise SourceError(
+                f"{self.name}: {where}: {text!r} names the classes {numbers}. Write the number."
+            )
+        return found[0]
 
     def check_given(self, said: Said, sample: int) -> None:
         given = self.facts.given
@@ -130,3 +139,11 @@ class _Reader:
         return RecordMismatch(
             f"{self.name}: {where}: {problem}. Are these decisions about another record?"
         )
+
+
+def _numbered(names: Iterable[str]) -> dict[str, list[int]]:
+    """Return the numbers of the classes of each name, which should be one."""
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        numbers.setdefault(name, []).append(number)
+    return numbers

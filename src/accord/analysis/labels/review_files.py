@@ -247,12 +247,14 @@ def _read_csv(path: Path) -> Iterator[Said]:
         rows = csv.DictReader(file)
         if DECIDED not in (rows.fieldnames or ()):
             have = ", ".join(rows.fieldnames or ()) or "nothing"
+            cure = ". Save it with commas between columns" if DECIDED in have else ""
             raise SourceError(
-                f"{path}: there must be a column {DECIDED!r}, and `sample` or `id`; it has {have}"
+                f"{path}: there must be a column {DECIDED!r}, and `sample` or `id`; it has "
+                f"{have}{cure}"
             )
         for row in rows:
-            decided = (row[DECIDED] or "").strip()
-            if decided:
+            decided = row[DECIDED] or ""
+            if decided.strip():
                 parts = {key: row.get(key) or None for key in ("sample", "id", "given")}
                 yield Said(where=f"line {rows.line_num}", decided=decided, **parts)
 

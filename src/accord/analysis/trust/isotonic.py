@@ -20,7 +20,12 @@ class Isotonic:
         """Return the calibrated confidence of each score.
 
         Below the first score that was seen, that of the first step.
+
+        Raises:
+            PredictionError: a score is nan.
         """
+        if np.isnan(scores).any():
+            raise PredictionError("a score is nan, which is neither high nor low")
         step = np.searchsorted(self.scores, scores, side="right") - 1
         return np.asarray(self.shares[np.maximum(step, 0)])
 

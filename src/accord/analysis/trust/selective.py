@@ -48,10 +48,11 @@ def risk_coverage(scores: NDArray[Any], right: NDArray[np.bool_]) -> RiskCoverag
     """
     values, wrong = _checked(scores, right)
     order = np.argsort(-values, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(values[order]) != 0, True))
+    falling = values[order]
+    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))  # infinities differ by nan
     answered = ends + 1
     errors = np.cumsum(wrong[order])[ends]
-    return RiskCoverage(values[order][ends], answered / len(values), errors / answered)
+    return RiskCoverage(falling[ends], answered / len(values), errors / answered)
 
 
 def choose_threshold(

@@ -49,6 +49,11 @@ def choose_to_verify(
             "one score in 0..1 per sample is wanted, such as the share of votes; got shape "
             f"{values.shape}{_told_range(values)}"
         )
+    if len(values) < LEAST * strata:
+        raise ChoiceError(
+            f"{len(values)} samples are too few for {strata} strata of at least {LEAST}: verify "
+            "all of them, and count how many are right"
+        )
     if not LEAST * strata <= budget <= len(values) or strata < 1:
         raise ChoiceError(
             f"to verify {budget} samples of {len(values)} in {strata} strata, the budget must lie "
