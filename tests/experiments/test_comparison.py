@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +11,18 @@ import pytest
 import accord
 from accord.cli.app import run as run_command
 from accord.errors import ChoiceError, PredictionError, TrainingError
-from accord.experiments.comparison import METHODS, compare, comparison_json, comparison_text
+from accord.experiments.comparison import (
+    METHODS,
+    Comparison,
+    Outcome,
+    Summary,
+    compare,
+    comparison_json,
+    comparison_text,
+)
 from accord.experiments.comparison import runs as runs_module
 from accord.experiments.comparison.methods import best_epoch
-from accord.training.spec import load_spec, parse_spec
+from accord.training.spec import load_spec, members_of, parse_spec
 
 TEXT = """
 name = "small"
@@ -31,6 +41,22 @@ batch = 16
 optimizer = { lr = 0.05 }
 """
 SPEC = parse_spec(TEXT)
+STUBBORN = """
+from torch import nn
+
+
+def build(*, classes, says):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, classes))
+    network[1].bias.data[says] = 1e4
+    return network
+"""
+CONVOLVED = """
+from torch import nn
+
+
+def build(*, classes, channels):
+    return nn.Sequential(nn.Conv2d(channels, classes, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -264,6 +290,15 @@ def test_repetitions_have_other_seeds_and_a_standard_error(tmp_path):
     assert "±" in comparison_text(found)
 
 
+def test_networks_whose_seeds_are_given_have_others_in_each_repetition(tmp_path):
+    text = TEXT.replace("networks = 3", "networks = [{ seed = 7 }, { lr = 0.02 }]")
+    spec = parse_spec(text.replace("epochs = 5", "epochs = 1"))
+    compare(spec, tmp_path, methods=["majority"], repetitions=2)
+    specs = [load_spec(path) for path in tmp_path.glob("shared-*/spec.toml")]
+    seeds = [tuple(member.seed for member in members_of(one)) for one in specs]
+    assert sorted(seeds) == [(7, 1), (1007, 1001)]
+
+
 def test_a_method_that_is_not_there_is_told_with_the_nearest(tmp_path):
     with pytest.raises(ChoiceError, match=r"no method is called 'snapshots'\. Did you mean 'snap"):
         compare(SPEC, tmp_path, methods=["snapshots"])
@@ -284,6 +319,99 @@ def test_averages_are_not_asked_of_a_batch_ensemble(tmp_path):
     assert "max-agreement" in names
     with pytest.raises(ChoiceError, match="rog cannot be had of a BatchEnsemble"):
         compare(spec, tmp_path, methods=["majority", "rog"])
+
+
+def test_weights_that_members_share_count_once(tmp_path):
+    spec = parse_spec(TEXT.replace("networks = 3", "networks = 2\nbatch_ensemble = 3"))
+    names = ["single", "majority", "max-agreement"]
+    found = compare(spec, tmp_path, methods=names).methods
+    single, majority, agreed = (one.outcomes[0] for one in found)
+    assert (majority.passes, majority.disk) == (6, 2 * single.disk)
+    assert (agreed.passes, agreed.disk) == (30, 10 * single.disk)
+
+
+def test_answers_are_summed_up_over_the_repetitions_that_had_abstentions():
+    some = Outcome(accuracy=0.4, coverage=0.5, selective_accuracy=0.8)
+    every = Outcome(accuracy=0.9)
+    consensus = METHODS["consensus"]
+    summary = Summary(consensus, (some, every))
+    (row,) = [
+        line
+        for line in comparison_text(Comparison(SPEC, 2, Path("out"), (summary,))).splitlines()
+        if line.startswith("consensus")
+    ]
+    assert row.endswith("answers 75.0%, 86.7% of them right")
+    found = comparison_json(Comparison(SPEC, 2, Path("out"), (summary,)))
+    assert found["methods"]["consensus"]["selective_accuracy"] == pytest.approx(1.3 / 1.5)
+    assert Summary(consensus, (every, every)).selective_accuracy is None
+    abstained = Summary(consensus, (Outcome(accuracy=0.0, coverage=0.0, selective_accuracy=None),))
+    assert abstained.selective_accuracy is None
+
+
+def test_a_method_that_answers_nothing_has_no_accuracy_on_answers(tmp_path, monkeypatch):
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    monkeypatch.chdir(tmp_path)
+    unlike = "networks = [{ options = { says = 0 } }, { options = { says = 1 } }]"
+    text = TEXT.replace('"small-cnn"', '"stubborn:build"').replace("networks = 3", unlike)
+    spec = parse_spec(text.replace("epochs = 5", "epochs = 1"))
+    found = compare(spec, tmp_path / "out", methods=["consensus"])
+    assert found.methods[0].outcomes[0].coverage == 0
+    json.dumps(comparison_json(found), allow_nan=False)
+    assert "answers 0.0%\n" in comparison_text(found)
+
+
+def test_a_network_without_a_linear_layer_fails_what_needs_one_alone(tmp_path, monkeypatch):
+    (tmp_path / "convolved.py").write_text(CONVOLVED)
+    monkeypatch.chdir(tmp_path)
+    text = TEXT.replace('"small-cnn"', '"convolved:build"').replace("options = { width = 4 }", "")
+    spec = parse_spec(text.replace("epochs = 5", "epochs = 1"))
+    majority, npc = compare(spec, tmp_path / "out", methods=["majority", "npc"]).methods
+    assert majority.outcomes
+    assert re.search("Sequential has no linear layer", npc.failures[0])
+    with pytest.raises(PredictionError, match="no linear layer"):
+        compare(spec, tmp_path / "out", methods=["npc"])
+
+
+def test_a_rival_that_cannot_be_built_fails_alone_and_a_spec_that_cannot_at_once(tmp_path):
+    guessing = 'networks = [{ network = "random", options = {} }, {}]'
+    spec = parse_spec(TEXT.replace("networks = 3", guessing).replace("epochs = 5", "epochs = 1"))
+    members, majority = compare(spec, tmp_path, methods=["batch-ensemble", "majority"]).methods
+    assert majority.outcomes
+    assert re.search("random|RandomPredictor", members.failures[0])
+    with pytest.raises(ChoiceError, match="Did you mean 'small-cnn'"):
+        compare(parse_spec(TEXT.replace("small-cnn", "small-cmn")), tmp_path)
+
+
+def test_what_is_trained_anew_follows_the_first_of_unlike_networks():
+    first = '{ network = "mlp", options = {}, lr = 0.1, loss = { kind = "elr", beta = 0.5 } }'
+    spec = parse_spec(
+        TEXT.replace("networks = 3", f'networks = [{first}, {{ network = "random" }}]')
+    )
+    for name in ("snapshot", "batch-ensemble", "hyper-ensemble"):
+        for member in members_of(runs_module.SPECS[name](spec)):
+            assert (member.network, member.options) == ("mlp", {})
+            assert member.loss.options == {"beta": 0.5}
+    (snapshot,) = members_of(runs_module.snapshot_spec(spec))
+    assert (snapshot.optimizer.lr, snapshot.schedule.cycle) == (0.1, 1)
+    rates = [member.optimizer.lr for member in members_of(runs_module.hyper_ensemble_spec(spec))]
+    assert rates == pytest.approx([0.02, 0.08, 0.14, 0.2])
+
+
+def test_elr_is_the_loss_of_all_networks_whatever_each_had():
+    text = TEXT.replace("networks = 3", 'networks = [{ lr = 0.1, loss = "cross-entropy" }, {}]')
+    first, second = members_of(runs_module.elr_spec(parse_spec(text)))
+    assert first.loss.kind == second.loss.kind == "elr"
+    assert (first.optimizer.lr, second.optimizer.lr) == (0.1, 0.05)
+
+
+def test_networks_whose_last_weights_are_gone_fail_what_needs_them_alone(tmp_path):
+    spec = parse_spec(TEXT.replace("epochs = 5", "epochs = 1"))
+    compare(spec, tmp_path, methods=["majority"])
+    for path in tmp_path.glob("shared-*/checkpoints/network-001/epoch-*"):
+        path.unlink()
+    majority, npc = compare(spec, tmp_path, methods=["majority", "npc"]).methods
+    assert majority.outcomes
+    assert re.search(r"network-001: holds no checkpoint of epoch 0\. Remove", npc.failures[0])
 
 
 def test_kept_predictions_are_not_made_again(compared, out):

@@ -240,6 +240,18 @@ def test_a_share_that_cannot_be_is_refused(share):
         fit_head(np.zeros((6, 2)), np.arange(6) % 3, classes=3, seed=0, share=share)
 
 
+def test_features_of_another_layer_and_labels_of_no_class_are_refused():
+    features, labels = draw()[:2]
+    head = fit_head(features, labels, classes=3, seed=0)
+    for ask in (head.predict_probabilities, partial(head.score, labels=labels)):
+        with pytest.raises(
+            PredictionError, match=r"4 features of each sample, .* got 3\. .* layer"
+        ):
+            ask(features[:, :3])
+    with pytest.raises(PredictionError, match=r"0\.\.2 for 3 classes; got 0\.\.5"):
+        head.score(features, np.where(labels == 1, 5, labels))
+
+
 def test_unusable_features_to_predict_are_refused():
     head = fit_head(*draw()[:2], classes=3, seed=0)
     for ask in (head.predict_probabilities, partial(head.score, labels=np.zeros(1, int))):

@@ -159,6 +159,7 @@ def test_elr_refuses_members():
     [
         ("cross-entrpy", {}, "no loss is called 'cross-entrpy'. Did you mean 'cross-entropy'"),
         ("elr", {"bta": 0.5}, "elr has no option 'bta'. Did you mean 'beta'"),
+        ("elr", {"beta": "x"}, "elr cannot be built with beta='x': "),
         ("elr", {"beta": 1.0}, r"beta in \[0, 1\) and a strength .*got beta=1.0"),
         ("elr", {"strength": -1.0}, "strength=-1.0"),
     ],

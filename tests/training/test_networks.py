@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from accord.errors import ChoiceError, PredictionError
 from accord.training.networks import NETWORKS, ResNet18, build, build_small_cnn
+from accord.training.networks.builders import call_builder
 
 SMALL = {"classes": 10, "channels": 3, "size": 32}
 IMAGENET = {"classes": 1000, "channels": 3, "size": 224}
@@ -400,6 +401,14 @@ def test_sizes_for_which_there_is_no_network_are_refused(wrong):
         ("", {}, r"no network is called ''\. There are: mlp, small-cnn, .*, random$"),
         ("small-cnn", {"widht": 3}, r"small-cnn has no option 'widht'\. Did you mean 'width'\?"),
         ("random", {"width": 3}, r"random has no option 'width'\. There are none\."),
+        ("small-cnn", {"width": -4}, r"small-cnn cannot be built with width=-4: .* out of range\?"),
+        ("small-cnn", {"width": "a"}, r"small-cnn cannot be built with width='a': "),
+        pytest.param(
+            "small-cnn",
+            {"width": 0},
+            r"no weights in 'features\.0\.weight': every width must be at least 1",
+            marks=pytest.mark.filterwarnings("ignore:Initializing zero-element"),
+        ),
         ("resnet18", {"stem": "large"}, r"stem must be one of small, imagenet; got 'large'"),
         ("wideresnet28-10", {"depth": 27}, r"depth must be 6 n \+ 4 .*; got 27"),
         ("wideresnet28-10", {"depth": 4}, r"depth must be 6 n \+ 4 .*; got 4"),
@@ -408,6 +417,15 @@ def test_sizes_for_which_there_is_no_network_are_refused(wrong):
 def test_wrong_choices_are_refused_with_what_there_is(name, options, message):
     with pytest.raises(ChoiceError, match=message):
         build(name, **SMALL, seed=0, **options)
+
+
+@pytest.mark.parametrize(("name", "options"), [("mine:build", {"width": 3}), ("mlp", {})])
+def test_what_no_option_of_ours_caused_is_told_as_it_happened(name, options):
+    def build_nothing(*, width=0):
+        raise RuntimeError(f"no layers of width {width}")
+
+    with pytest.raises(RuntimeError, match=r"^no layers of width"):
+        call_builder(build_nothing, name=name, facts={}, options=options)
 
 
 # The random predictor.

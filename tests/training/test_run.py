@@ -120,6 +120,50 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("state_seconds", [0.0, 1e9])
+def test_a_run_killed_before_its_last_checkpoint_writes_it_when_started_again(
+    whole, tmp_path, monkeypatch, state_seconds
+):
+    def killed(*_):
+        raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keeping, "STATE_SECONDS", state_seconds)
+        patch.setattr(keeping, "save_checkpoint", killed)
+        patch.setattr(keeping, "checkpoint_epochs", lambda _: {3})
+        with pytest.raises(Stop):
+            go(tmp_path / "run")
+    assert accord.open(tmp_path / "run/test", networks=[0]).epochs == 4  # all is recorded
+    assert go(tmp_path / "run").failed == {}
+    for name in ("network-000", "network-001"):
+        again, before = (
+            load_checkpoint(checkpoints_in(out / "checkpoints" / name)[3])
+            for out in (tmp_path / "run", whole)
+        )
+        assert all(torch.equal(again[key], before[key]) for key in before)
+
+
+@pytest.mark.parametrize("gone", ["state", "epoch-0003"])
+def test_a_finished_run_is_not_trained_again_for_a_file_that_was_removed(
+    tmp_path, monkeypatch, gone
+):
+    go(tmp_path / "run")
+    for path in (tmp_path / "run").glob(f"checkpoints/*/{gone}.safetensors"):
+        path.unlink()
+    monkeypatch.setattr(run_module, "_moments", lambda *_: pytest.fail("trained again"))
+    assert go(tmp_path / "run").failed == {}
+
+
+def test_a_network_without_checkpoints_to_keep_is_finished(tmp_path, monkeypatch):
+    guessing = changed((SMALL, 'network = "random"'), ("epochs = 4", "epochs = 1"))
+    none_asked = changed(("checkpoints = 2", "checkpoints = 0"), ("epochs = 4", "epochs = 1"))
+    for name, text in (("guessing", guessing), ("none", none_asked)):
+        go(tmp_path / name, text)
+    monkeypatch.setattr(run_module, "_moments", lambda *_: pytest.fail("trained again"))
+    for name, text in (("guessing", guessing), ("none", none_asked)):
+        assert go(tmp_path / name, text).failed == {}
+
+
+@pytest.mark.parametrize("state_seconds", [0.0, 1e9])
 def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path, monkeypatch, state_seconds):
     monkeypatch.setattr(keeping, "STATE_SECONDS", state_seconds)
 
@@ -316,6 +360,35 @@ def test_what_cannot_begin_leaves_nothing_that_bars_its_cure(tmp_path):
     assert go(tmp_path / "run", text).failed == {}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ('"small-cnn"', '"small-cmn"', "Did you mean 'small-cnn'"),
+        ("width = 4", "widht = 4", "Did you mean 'width'"),
+        ("width = 4", "width = -4", "small-cnn cannot be built with width=-4"),
+        ("batch = 64", 'batch = 64\nloss = "elrr"', "Did you mean 'elr'"),
+        ("networks = 2", 'networks = [{}, { network = "mlpp" }]', "Did you mean 'mlp'"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_the_folder_is_taken(tmp_path, old, new, match):
+    text = changed((old, new))
+    with pytest.raises(ChoiceError, match=match):
+        plan_run(parse_spec(text), tmp_path / "run")
+    with pytest.raises(ChoiceError, match=match):
+        go(tmp_path / "run", text)
+    assert not (tmp_path / "run").exists()
+
+
+def test_like_networks_are_tried_once_and_those_of_a_run_that_began_not_at_all(whole, monkeypatch):
+    built = []
+    monkeypatch.setattr(run_module, "build_network", lambda *given: built.append(given))
+    spec = parse_spec(changed(("networks = 2", 'networks = [{}, {}, { network = "mlp" }]')))
+    run_module.check_members(spec, prepare_material(spec))
+    assert [member.number for _, member, _ in built] == [0, 2]
+    assert go(whole).failed == {}
+    assert len(built) == 2
+
+
 def test_validation_is_held_out_and_noisy(tmp_path):
     text = changed(
         ("per_class = 20", "per_class = 20\nvalidation = 0.2"),
@@ -413,6 +486,11 @@ def test_the_plan_says_what_would_be_done(whole, tmp_path):
     )
     assert not (tmp_path / "new").exists()
     assert default_out(spec).name == f"small-{spec.digest()}"
+
+
+def test_the_plan_for_a_folder_of_another_spec_is_refused(whole):
+    with pytest.raises(SpecError, match=r'holds a run of another spec(?s:.*)"epochs": 5'):
+        plan_run(parse_spec(changed(("epochs = 4", "epochs = 5"))), whole)
 
 
 def test_the_command_plans_lists_trains_and_names_mistakes(tmp_path, capsys, monkeypatch):

@@ -31,7 +31,7 @@ class RogHead:
 
     def predict_probabilities(self, features: Table) -> NDArray[np.float64]:
         """Return the probability of each class for each sample, (sample, class)."""
-        _check_features(features)
+        _check_features(features, wanted=self.means.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
             logits = features.astype(np.float64) @ self.weights.T + self.bias
             if not (logits < np.inf).all():  # NaN is not
@@ -49,7 +49,8 @@ class RogHead:
         It is minus half its squared Mahalanobis distance to the class; minus infinity for a class
         that the training samples do not have.
         """
-        _check_features(features)
+        _check_features(features, wanted=self.means.shape[1])
+        check_given(labels, samples=len(features), classes=len(self.means))
         scores = _score(features, self.means[labels], self.root)
         return np.where(np.isneginf(self.bias[labels]), -np.inf, scores)
 
@@ -165,11 +166,16 @@ def check_given(labels: Labels, *, samples: int, classes: int) -> None:
         )
 
 
-def _check_features(features: Table) -> None:
+def _check_features(features: Table, *, wanted: int | None = None) -> None:
     if features.ndim != 2 or not np.issubdtype(features.dtype, np.floating):
         raise PredictionError(
             "features must be real numbers (sample, feature); "
             f"got {features.dtype} of shape {features.shape}."
+        )
+    if wanted is not None and features.shape[1] != wanted:
+        raise PredictionError(
+            f"there must be {wanted} features of each sample, as in training; got "
+            f"{features.shape[1]}. Are they of the same layer?"
         )
     if not np.isfinite(features).all():
         raise PredictionError(

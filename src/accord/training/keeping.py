@@ -16,20 +16,20 @@ from torch import nn
 from accord.api import Recorder
 from accord.errors import StorageError
 from accord.kernels import equally_spaced
-from accord.store import open_rows
+from accord.store import describe, open_rows
 from accord.store.places import Folder
 from accord.training.averaging import Averaged, refresh_norms, without_averages
 from accord.training.batches import Batches
 from accord.training.checkpoints import (
     State,
     checkpoint_folder,
+    checkpoints_in,
     load_state,
     save_checkpoint,
     save_state,
 )
 from accord.training.loop import Moment, Recipe, predict_probabilities
 from accord.training.material import Material
-from accord.training.plan import recorded_moments
 from accord.training.spec import Member, Spec
 
 STATE_SECONDS: Final = 30.0  # a training state is written at most so often, and at the end
@@ -143,6 +143,19 @@ class Checkpoints:
         """Return the state to go on from, if there is one."""
         return load_state(self._folder)
 
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to write once all is recorded.
+
+        A process may die after the last row and before the last checkpoint. What was written and
+        then removed is not made again: the state, written after it, tells.
+        """
+        last = self._last - 1
+        if last not in self._chosen or last in checkpoints_in(self._folder):
+            return True
+        state = self.state()
+        return state is not None and state.epochs == self._last
+
     def keep(self, network: nn.Module, moment: Moment) -> None:
         """Write what is due."""
         if moment.state is None:
@@ -163,6 +176,11 @@ def checkpoint_epochs(spec: Spec) -> set[int]:
     if asked == 1:
         return {epochs - 1}
     return {int(epoch) for epoch in equally_spaced(epochs, asked)} if asked else set()
+
+
+def recorded_moments(path: Path) -> dict[int, int]:
+    """Return how many moments each network of a record holds; none if there is no record."""
+    return describe(path).epochs if path.exists() else {}
 
 
 def write_metrics(record: Path, out: Path) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import torch
 
-from accord.store import describe
+from accord.training.keeping import recorded_moments
 from accord.training.loop import moments_of
 from accord.training.material import prepare_material
+from accord.training.run import check_members, refuse_another
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member, Spec, members_of
 
@@ -26,8 +27,14 @@ class Plan:
 
 
 def plan_run(spec: Spec, out: Path) -> Plan:
-    """Say what training this spec into `out` would do."""
+    """Say what training this spec into `out` would do; nothing is trained or written.
+
+    Raises:
+        SourceError, ChoiceError, SpecError: it cannot be trained, as `train_run` would say.
+    """
+    refuse_another(spec, out)
     material = prepare_material(spec)
+    check_members(spec, material)
     recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
     moments = moments_of(recipe, len(material.splits["train"]))
     sizes: dict[str, int] = {one: len(material.splits[one]) for one in spec.record.splits}
@@ -62,8 +69,3 @@ def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
             f"{there} of {plan.moments} recorded"
         )
     return "\n".join(lines)
-
-
-def recorded_moments(path: Path) -> dict[int, int]:
-    """Return how many moments each network of a record holds; none if there is no record."""
-    return describe(path).epochs if path.exists() else {}

@@ -67,14 +67,16 @@ def train_run(
         progress: called at each moment.
 
     Raises:
-        ChoiceError: there is no such network, or one is named twice.
+        ChoiceError: there is no such network, one is named twice, or one cannot be built.
         SpecError: `out` holds a run of another spec.
         RecordBusy: another process is training the same network.
     """
     members = _chosen(spec, networks)
-    _refuse_another(spec, out)
+    refuse_another(spec, out)
     run = Run(spec, prepare_material(spec), out, choose_device())
-    _claim(spec, out, source)  # not before the data are read: what cannot begin leaves nothing
+    if not (out / "spec.toml").exists():
+        check_members(spec, run.material)
+    _claim(spec, out, source)  # not before all is checked: what cannot begin leaves nothing
     keep_traits(out, run.material)
     failed: dict[int, str] = {}
     total, epochs = len(members_of(spec)), spec.train.epochs
@@ -174,9 +176,7 @@ class _Start:
     @functools.cached_property
     def loss(self) -> nn.Module:
         """What it minimises."""
-        kind, options = self.member.loss.kind, self.member.loss.options
-        samples, classes = len(self._run.material.splits["train"]), self._run.material.classes
-        return build_loss(kind, samples=samples, classes=classes, **options)
+        return _build_loss(self.member, self._run.material)
 
     @functools.cached_property
     def state(self) -> State | None:
@@ -185,9 +185,10 @@ class _Start:
 
     @property
     def finished(self) -> bool:
-        """Whether every moment is recorded."""
+        """Whether every moment is recorded, and the last checkpoint written."""
         total = moments_of(self.recipe, len(self._run.material.splits["train"]))
-        return all(keeper.finished(total) for keeper in self._keepers)
+        recorded = all(keeper.finished(total) for keeper in self._keepers)
+        return recorded and (self._checkpoints.finished or not self.trainable)
 
     @property
     def trainable(self) -> bool:
@@ -273,13 +274,38 @@ def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn
     return network
 
 
+def _build_loss(member: Member, material: Material) -> nn.Module:
+    samples, classes = len(material.splits["train"]), material.classes
+    return build_loss(member.loss.kind, samples=samples, classes=classes, **member.loss.options)
+
+
+def check_members(spec: Spec, material: Material) -> None:
+    """Refuse a spec with a network or a loss that cannot be built; those that are alike, once.
+
+    Raises:
+        ChoiceError, ExtraMissing, SourceError: as `build` does.
+    """
+    tried = []
+    for member in members_of(spec):
+        alike = (member.network, member.options, member.loss)
+        if alike not in tried:
+            build_network(spec, member, material)
+            _build_loss(member, material)
+            tried.append(alike)
+
+
 def _claim(spec: Spec, out: Path, source: str) -> None:
     """Keep the spec with the run, or refuse to mix two."""
     if not Folder(out).create("spec.toml", source.encode()):
-        _refuse_another(spec, out)
+        refuse_another(spec, out)
 
 
-def _refuse_another(spec: Spec, out: Path) -> None:
+def refuse_another(spec: Spec, out: Path) -> None:
+    """Refuse a folder that holds a run of another spec.
+
+    Raises:
+        SpecError: it does; the message shows what changed.
+    """
     if not (out / "spec.toml").exists():
         return
     there = load_spec(out / "spec.toml")

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -18,6 +18,8 @@ from pydantic import (
 )
 
 from accord.errors import SpecError, suggest
+
+SEEDS_APART: Final = 1000  # between a run's networks and those of the next seed
 
 
 class _Part(BaseModel):
@@ -50,9 +52,12 @@ class NoiseSpec(_Part):
 
     kind: str = "none"
     rate: float | None = Field(None, ge=0, le=1)
-    seed: int | None = None  # by default the training's
+    seed: int | None = Field(None, ge=0)  # by default the training's
     mapping: tuple[int, ...] | None = None
     path: str | None = None
+
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerSpec(_Part):
@@ -63,7 +68,13 @@ class OptimizerSpec(_Part):
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
     nesterov: bool = False
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov needs a momentum above 0")
+        return self
 
 
 class ScheduleSpec(_Part):
@@ -103,7 +114,7 @@ class MemberSpec(_Part):
     optimizer: OptimizerSpec | None = None
     schedule: Schedule | None = None
     loss: Loss | None = None
-    seed: int | None = None
+    seed: int | None = Field(None, ge=0)
 
 
 class TrainSpec(_Part):
@@ -123,7 +134,7 @@ class TrainSpec(_Part):
     loss: Loss = LossSpec()
     clean_only: bool = False  # an oracle: leave the wrong labels out
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    seed: int = 0
+    seed: int = Field(0, ge=0)
 
 
 class RecordSpec(_Part):
@@ -205,7 +216,7 @@ def _settle(train: TrainSpec, number: int, one: MemberSpec) -> Member:
         optimizer=optimizer,
         schedule=one.schedule or train.schedule,
         loss=one.loss or train.loss,
-        seed=train.seed * 1000 + number if one.seed is None else one.seed,
+        seed=train.seed * SEEDS_APART + number if one.seed is None else one.seed,
     )
 
 

@@ -53,6 +53,7 @@ SMALL = protocols()["scale"]["stand-in"]["train"] | {
     "epochs": 4,
 }
 CELL = all_targets()["table1/cifar10/sym/40"]
+KEPT = '{"format": 1, "target": "t", "says": "s", "scale": "stand-in", "rows": {}, %s}'
 
 
 def run(target, workshop, **more):
@@ -305,7 +306,13 @@ def test_results_of_other_runs_under_the_same_name_are_refused(workshop):
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("{", "not a result that can be read"), ('{"format": 2}', "form 2; this Accord reads form 1")],
+    [
+        ("{", "not a result that can be read"),
+        ('{"format": 2}', "form 2; this Accord reads form 1"),
+        (KEPT % '"runs": {"noisy": null}, "repetitions": 1', "not a result that can be read"),
+        (KEPT % '"runs": [], "repetitions": 1', "not a result that can be read"),
+        (KEPT % '"runs": {}, "repetitions": "1"', "not a result that can be read"),
+    ],
 )
 def test_a_file_that_is_no_result_is_named(text, why, workshop):
     path = workshop.out / CELL.name / "stand-in.json"

@@ -13,7 +13,7 @@ from accord.experiments.comparison.methods import (
     Outcome,
     methods_for,
 )
-from accord.experiments.comparison.runs import Runs, Trainer, shared_spec
+from accord.experiments.comparison.runs import Runs, Trainer, repeated_spec, shared_spec
 from accord.training.run import Progress
 from accord.training.spec import Spec
 
@@ -32,6 +32,14 @@ class Summary:
         if not self.outcomes:
             return math.nan
         return sum(one.accuracy for one in self.outcomes) / len(self.outcomes)
+
+    @property
+    def selective_accuracy(self) -> float | None:
+        """On all samples that were answered; None if all were, or none."""
+        covered = sum(one.coverage for one in self.outcomes)
+        if not 0 < covered < len(self.outcomes):
+            return None
+        return sum(one.accuracy for one in self.outcomes) / covered
 
     def mean(self, fact: str) -> float | None:
         """Return the mean of any of the outcomes' numbers; None if there is none."""
@@ -84,7 +92,7 @@ def compare(
         starting: called with a few words before each run.
 
     Raises:
-        ChoiceError: no such method, or fewer than one repetition.
+        ChoiceError: no such method, fewer than one repetition, or a network that cannot be built.
         PredictionError, TrainingError: not one method could be measured.
     """
     chosen = choose_methods(spec, methods)
@@ -95,9 +103,13 @@ def compare(
     failures: dict[str, list[str]] = {method.name: [] for method in chosen}
     failed: PredictionError | TrainingError | None = None
     for repetition in range(repetitions):
-        seeded = shared.train.model_copy(update={"seed": shared.train.seed + repetition})
-        repeated = shared.model_copy(update={"train": seeded})
-        runs = Runs(repeated, out, train=train, progress=progress, starting=starting)
+        runs = Runs(
+            repeated_spec(shared, repetition),
+            out,
+            train=train,
+            progress=progress,
+            starting=starting,
+        )
         for method in chosen:
             try:
                 outcomes[method.name].append(method.measure(runs))

@@ -1,7 +1,7 @@
 """Every method that a comparison can name: where its networks come from and what it predicts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from accord.analysis import measure
 from accord.api import Record
+from accord.errors import ChoiceError, PredictionError
 from accord.experiments.comparison.runs import Runs, TrainedRun
 from accord.kernels import winners
 from accord.rivals import npc
@@ -52,9 +53,9 @@ def _outcome(run: TrainedRun, labels: NDArray[Any], *, passes: int, **more: Any)
     return Outcome(
         accuracy=found.accuracy,
         coverage=found.coverage,
-        selective_accuracy=found.selective_accuracy if found.coverage < 1 else None,
+        selective_accuracy=found.selective_accuracy if 0 < found.coverage < 1 else None,
         passes=passes,
-        disk=passes * run.network_bytes,
+        disk=passes * run.network_bytes // (run.spec.train.batch_ensemble or 1),
         **more,
     )
 
@@ -97,7 +98,10 @@ def _from_features(name: str) -> Callable[[Runs], Outcome]:
 
     def of(runs: Runs) -> Outcome:
         run = runs["shared"]
-        labels = run.kept(name, lambda: _vote_from_features(name, run))
+        try:
+            labels = run.kept(name, lambda: _vote_from_features(name, run))
+        except ChoiceError as error:  # of a network that has no such layers, not of the spec
+            raise PredictionError(str(error)) from error
         networks = run.record.networks
         if name == "rog":
             return _outcome(run, labels, passes=networks)
@@ -164,8 +168,7 @@ def _batch_ensemble(runs: Runs) -> Outcome:
     """Average the members' probabilities; they share one network's weights."""
     run = runs["batch-ensemble"]
     labels = run.record.predict("probability-average").labels
-    outcome = _outcome(run, labels, passes=run.record.networks, training=1.0, **_beside(run))
-    return replace(outcome, disk=run.network_bytes)
+    return _outcome(run, labels, passes=run.record.networks, training=1.0, **_beside(run))
 
 
 def _beside(run: TrainedRun) -> dict[str, float]:

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from torch import nn
 
 from accord.api import Record, open_record
-from accord.errors import PredictionError, TrainingError
+from accord.errors import ChoiceError, PredictionError, TrainingError
 from accord.store.places import Folder
 from accord.training.checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
 from accord.training.material import Material, prepare_material
 from accord.training.run import Progress, RunResult, build_network, train_run
 from accord.training.settings import choose_device
-from accord.training.spec import Spec, members_of
+from accord.training.spec import SEEDS_APART, Spec, members_of
 from accord.training.spec_text import dump_spec
 
+SHARED: Final = "shared"  # the run of the spec itself
 VALIDATION: Final = 0.1  # of the training samples, held out where a method needs them
 SNAPSHOTS: Final = 5  # cycles of a snapshot ensemble, as nearly as epochs divide
 MEMBERS: Final = 4  # of a BatchEnsemble
@@ -43,28 +44,54 @@ def shared_spec(spec: Spec, *, validation: bool) -> Spec:
     )
 
 
+def repeated_spec(spec: Spec, repetition: int) -> Spec:
+    """Return the spec of one repetition, all its networks with seeds of their own."""
+    changes: dict[str, Any] = {"seed": spec.train.seed + repetition}
+    if isinstance(spec.train.networks, tuple):
+        apart = repetition * SEEDS_APART
+        changes["networks"] = tuple(
+            one if one.seed is None else one.model_copy(update={"seed": one.seed + apart})
+            for one in spec.train.networks
+        )
+    return spec.model_copy(update={"train": spec.train.model_copy(update=changes)})
+
+
 def snapshot_spec(spec: Spec) -> Spec:
     """One network whose rate falls to nothing again and again, each time for whole moments."""
     apart = max(1, round(spec.record.every))
     cycle = apart * max(1, round(spec.train.epochs / SNAPSHOTS / apart))
     schedule = {"kind": "cosine", "cycle": cycle}
-    return _changed(_alone(spec), train={"networks": 1, "schedule": schedule})
+    train = {**_of_first(spec), "networks": 1, "schedule": schedule}
+    return _changed(_alone(spec), train=train)
 
 
 def elr_spec(spec: Spec) -> Spec:
     """The same networks, trained with a loss that resists wrong labels."""
-    return _changed(_alone(spec), train={"loss": {"kind": "elr"}})
+    train: dict[str, Any] = {"loss": {"kind": "elr"}}
+    if isinstance(spec.train.networks, tuple):
+        plain = [one.model_copy(update={"loss": None}) for one in spec.train.networks]
+        train["networks"] = [one.model_dump(exclude_none=True) for one in plain]
+    return _changed(_alone(spec), train=train)
 
 
 def batch_ensemble_spec(spec: Spec) -> Spec:
     """One network whose members share most of its weights."""
-    return _changed(_alone(spec), train={"networks": 1, "batch_ensemble": MEMBERS})
+    train = {**_of_first(spec), "networks": 1, "batch_ensemble": MEMBERS}
+    return _changed(_alone(spec), train=train)
 
 
 def hyper_ensemble_spec(spec: Spec) -> Spec:
     """Networks with learning rates from low to high, at equal distances."""
-    members = [{"lr": spec.train.optimizer.lr * rate} for rate in RATES]
-    return _changed(_alone(spec), train={"networks": members})
+    members = [{"lr": members_of(spec)[0].optimizer.lr * rate} for rate in RATES]
+    return _changed(_alone(spec), train={**_of_first(spec), "networks": members})
+
+
+def _of_first(spec: Spec) -> dict[str, Any]:
+    """Return what the first network is trained with, where each says so for itself."""
+    if not isinstance(spec.train.networks, tuple):
+        return {}
+    said = spec.train.networks[0].model_dump(exclude_none=True, exclude={"lr", "seed"})
+    return {**said, "optimizer": members_of(spec)[0].optimizer.model_dump()}
 
 
 def _alone(spec: Spec) -> Spec:
@@ -80,7 +107,7 @@ def _changed(spec: Spec, **parts: dict[str, Any]) -> Spec:
 
 
 SPECS: Final[dict[str, Callable[[Spec], Spec]]] = {
-    "shared": lambda spec: spec,
+    SHARED: lambda spec: spec,
     "snapshot": snapshot_spec,
     "elr": elr_spec,
     "batch-ensemble": batch_ensemble_spec,
@@ -147,7 +174,14 @@ class TrainedRun:
                 "it has no features to look at."
             )
         folder = checkpoint_folder(self.out, member.number)
-        weights = load_checkpoint(checkpoints_in(folder)[self.spec.train.epochs - 1])
+        last = self.spec.train.epochs - 1
+        there = checkpoints_in(folder)
+        if last not in there:
+            raise PredictionError(
+                f"{folder}: holds no checkpoint of epoch {last}. Remove {self.out}, and its "
+                "networks are trained anew."
+            )
+        weights = load_checkpoint(there[last])
         network.load_state_dict(weights)
         return network.to(self.device)
 
@@ -188,6 +222,10 @@ class Runs:
                 self._done[name] = self._train(name)
             except TrainingError as error:
                 self._done[name] = error  # for the next who asks
+            except ChoiceError as error:
+                if name == SHARED:  # the spec itself is at fault
+                    raise
+                self._done[name] = TrainingError(str(error))
         found = self._done[name]
         if isinstance(found, TrainingError):
             raise found

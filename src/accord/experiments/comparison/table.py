@@ -28,7 +28,7 @@ def _as_json(summary: Summary) -> dict[str, Any]:
         "single": summary.mean("single"),
         "with_max_agreement": summary.mean("with_max_agreement"),
         "coverage": summary.mean("coverage"),
-        "selective_accuracy": summary.mean("selective_accuracy"),
+        "selective_accuracy": summary.selective_accuracy,
         "passes": first.passes,
         "training": first.training,
         "disk": first.disk,
@@ -85,9 +85,11 @@ def _note(summary: Summary) -> str:
     first = summary.outcomes[0]
     if summary.method.oracle:
         return "an oracle: it looks at the truth"
-    if first.selective_accuracy is not None:
-        sure = summary.mean("selective_accuracy") or 0.0
-        return f"answers {summary.mean('coverage'):.1%}, {sure:.1%} of them right"
+    covered = summary.mean("coverage") or 0.0
+    if covered < 1:
+        sure = summary.selective_accuracy
+        right = "" if sure is None else f", {sure:.1%} of them right"
+        return f"answers {covered:.1%}{right}"
     if first.epoch is not None:
         return "epoch " + ", ".join(str(one.epoch) for one in summary.outcomes)
     return ""

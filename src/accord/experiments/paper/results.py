@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -127,8 +128,10 @@ def load_result(out: Path, target: str, scale: str) -> Result | None:
             for row in facts["rows"].values():
                 row.pop("difference", None)
             rows = {name: _row(row) for name, row in facts.pop("rows").items()}
-            result = Result(**facts, rows=rows)
-            result_text(result)  # what cannot be told is no result
+            runs = {role: list(names) for role, names in facts.pop("runs").items()}
+            result = Result(**facts, rows=rows, runs=runs)
+            result_text(result)  # what cannot be told, or counted, is no result
+            operator.index(result.repetitions)
             return result
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(

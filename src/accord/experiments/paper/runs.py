@@ -17,8 +17,8 @@ from accord.experiments.paper.protocols import (
     check_data,
     place_spec,
 )
+from accord.training.keeping import recorded_moments
 from accord.training.loop import moments_of
-from accord.training.plan import recorded_moments
 from accord.training.run import Progress, RunResult
 from accord.training.settings import recipe_for
 from accord.training.spec import RecordSpec, Spec, members_of

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from accord.errors import ChoiceError, suggest
+from accord.errors import AccordError, ChoiceError, suggest
 
 Built = TypeVar("Built")
 
@@ -19,7 +19,8 @@ def call_builder(
     """Call a builder with the facts that it takes, and with all of the options.
 
     Raises:
-        ChoiceError: an option that the builder does not take, or one that it lacks.
+        ChoiceError: an option that the builder does not take, or one that it lacks; or, of a
+            builder that comes with Accord, a value that it cannot take.
 
     >>> def build(*, classes, width=4):
     ...     return classes * width
@@ -43,4 +44,17 @@ def call_builder(
             f"{name} cannot be built from {', '.join([*wanted, *options])}: {error}. "
             "A builder may take classes, channels and size; anything else must be an option."
         ) from error
-    return builder(*bound.args, **bound.kwargs)
+    try:
+        return builder(*bound.args, **bound.kwargs)
+    except (TypeError, ValueError, RuntimeError) as error:
+        # Of someone's own builder the whole story is wanted, of ours the option that it names.
+        if ":" in name or not options or isinstance(error, AccordError):
+            raise
+        raise ChoiceError(
+            f"{name} cannot be built with {_told(options)}: {error}. "
+            "Is a value of the wrong kind, or out of range?"
+        ) from error
+
+
+def _told(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{option}={value!r}" for option, value in options.items())

@@ -88,6 +88,7 @@ def build(
     if not isinstance(network, nn.Module):
         raise ChoiceError(f"{name} must return a torch.nn.Module; got {type(network).__name__}.")
     if name in NETWORKS:
+        _check_weights(network, name=name)
         _finish(network, name=name, channels=channels, size=size)
     if pretrained is not None:
         _start_from(network, pretrained, name=name)
@@ -106,6 +107,14 @@ def find_builder(name: str) -> Builder:
     if library == "transformers":
         return functools.partial(build_transformers, rest)
     return find_function(name)
+
+
+def _check_weights(network: nn.Module, *, name: str) -> None:
+    empty = next((one for one, value in network.named_parameters() if not value.numel()), None)
+    if empty is not None:
+        raise ChoiceError(
+            f"{name} would have no weights in {empty!r}: every width must be at least 1."
+        )
 
 
 def _finish(network: nn.Module, *, name: str, channels: int, size: Size) -> None:
