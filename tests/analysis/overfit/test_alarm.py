@@ -7,7 +7,7 @@ from accord.analysis import network_agreement
 from accord.analysis.overfit import alarm
 from accord.analysis.overfit.alarm import watch
 from accord.errors import ChoiceError
-from accord.kernels.falls import smooth, sure_beyond_wobble
+from accord.kernels.falls import find_fall, smooth, sure_beyond_wobble
 from accord.rules.majority import Majority
 from accord.rules.overfit import verdict
 from accord.rules.overfit.equal_pairs import count_equal_pairs
@@ -102,15 +102,40 @@ def test_an_alarm_that_was_raised_while_the_record_grew_stays(monkeypatch):
 def test_where_no_epoch_raised_an_alarm_the_whole_record_is_told(monkeypatch, rows):
     judged = []
 
-    def calm(rows, pairs, **options):
-        assert rows.epochs == pairs.epochs
+    def calm(pairs, **options):
         judged.append(pairs.epochs)
         return verdict.Verdict(False, f"after {pairs.epochs}")
 
-    monkeypatch.setattr(verdict, "judge_rows", calm)
+    monkeypatch.setattr(verdict, "judge", calm)
     assert judge_record(rows, count_equal_pairs(rows)).reason == "after 50"
     assert set(judged) == set(range(1, 51))
     assert judged.count(50) == 1
+
+
+def test_majorities_are_asked_of_a_fall_when_it_is_new_and_when_it_is_known_best(monkeypatch):
+    """A rate that is raised again every ten epochs: one fall is the deepest for long."""
+    rows = draw_run([0.5, 0.7, 0.8, 0.85, 0.9] * 8, samples=200, networks=3)
+    pairs = count_equal_pairs(rows)
+    asked = []
+
+    def unsure(pairs, **options):
+        return verdict.Verdict(False, "it wobbles", unsure=True)
+
+    def remember(rows):
+        asked.append(rows.epochs)
+        return good_epochs(rows)
+
+    monkeypatch.setattr(verdict, "judge", unsure)
+    monkeypatch.setattr(verdict, "good_epochs", remember)
+    judge_record(rows, pairs, sure=1.1)
+    falls = [find_fall(pairs.agreement[:end]) for end in range(1, 40)]
+    beside = zip(["none", *falls], falls, [*falls[1:], "none"], strict=False)
+    edges = [
+        end for end, (before, fall, after) in enumerate(beside, 1) if not before == fall == after
+    ]
+    assert len(edges) < 30
+    assert asked[0] == 40  # the record as it is
+    assert asked[2:] == edges  # after when agreement had fallen deepest
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -34,6 +34,18 @@ def test_a_fall_that_raises_no_alarm_does_not_count(monkeypatch):
     assert epochs_before_overfit(memorised()) is None
 
 
+def test_the_same_rows_are_judged_once(monkeypatch):
+    judged = []
+
+    def judge(rows, pairs):
+        judged.append(rows)
+        return Verdict(True, "it fell", before=len(judged))
+
+    monkeypatch.setattr(module, "judge_record", judge)
+    rows = memorised()
+    assert [epochs_before_overfit(one) for one in (rows, rows, memorised(), rows)] == [1, 1, 2, 1]
+
+
 @pytest.mark.parametrize(("before", "early"), [(30, 30), (31, None), (None, None)])
 def test_a_fall_is_early_that_leaves_a_quarter_of_the_epochs(monkeypatch, before, early):
     monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: before)

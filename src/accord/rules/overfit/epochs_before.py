@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from accord.rules.epoch_weights import best_agreement, measure_likeness, repetition
 from accord.rules.overfit.equal_pairs import count_equal_pairs
@@ -14,6 +15,8 @@ EARLY: Final = 0.75  # of the epochs: a fall of agreement by then leaves many to
 # third came after the lines were drawn. On all others epochs repeated each other with 0.65 or more.
 REPEATS: Final = 0.65
 AGREES: Final = 0.6
+# Several rules ask it of the same rows, which do not change, and it may cost more than they do.
+_found: WeakKeyDictionary[Rows, int | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,10 @@ def epochs_before_overfit(rows: Rows) -> int | None:
     """Return how many epochs lie before the fall of agreement; None where it has not fallen."""
     if rows.networks == 1:
         return None
-    verdict = judge_record(rows, count_equal_pairs(rows))
-    return verdict.before if verdict.alarm and verdict.before else None
+    if rows not in _found:
+        verdict = judge_record(rows, count_equal_pairs(rows))
+        _found[rows] = verdict.before if verdict.alarm and verdict.before else None
+    return _found[rows]
 
 
 def find_early_overfit(rows: Rows) -> EarlyOverfit | None:

@@ -1,7 +1,9 @@
 """Whether the agreement between networks has fallen for good, told from the votes alone."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from statistics import NormalDist
 from typing import Final, TypedDict
 
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from accord.kernels.falls import LEAST_FALL, Fall, find_fall, sure_beyond_wobble
 from accord.rules.overfit.equal_pairs import EqualPairs
-from accord.rules.overfit.good_epochs import GoodEpochs, good_epochs
+from accord.rules.overfit.good_epochs import good_epochs
 from accord.store import Rows
 
 SURE: Final = 0.99  # how sure the alarm must be
@@ -53,14 +55,27 @@ def judge_record(
     now = judge_rows(rows, pairs, **options)
     if now.alarm:
         return now
-    ends = [_deepest_end(pairs.agreement), *range(1, pairs.epochs)]
-    past = (
-        judge_rows(rows.select(epochs=range(end)), pairs.until(end), **options)
-        for end in ends
-        if end < pairs.epochs
-    )
-    then = next((verdict for verdict in past if verdict.alarm), None)
+    then = next((verdict for verdict in _past(rows, pairs, options) if verdict.alarm), None)
     return now if then is None else replace(then, reason=f"{then.reason}, and rose later")
+
+
+def _past(rows: Rows, pairs: EqualPairs, options: _Options) -> Iterator[Verdict]:
+    """Judge the record as it was when agreement had fallen deepest, and after each epoch.
+
+    Majorities are asked of a fall when it is new and when most is known of it, not after each epoch
+    in between: where the rate is raised again and again, one fall lasts for long.
+    """
+    deepest = _deepest_end(pairs.agreement)
+    if deepest < pairs.epochs:
+        yield judge_rows(rows.select(epochs=range(deepest)), pairs.until(deepest), **options)
+    ends = range(1, pairs.epochs)
+    for _, alike in groupby(ends, key=lambda end: find_fall(pairs.agreement[:end])):
+        same = list(alike)
+        for end in same:
+            if end in (same[0], same[-1]):
+                yield judge_rows(rows.select(epochs=range(end)), pairs.until(end), **options)
+            else:
+                yield judge(pairs.until(end), **options)
 
 
 def _deepest_end(agreement: NDArray[np.float64]) -> int:
@@ -92,14 +107,15 @@ def judge_rows(
     verdict = judge(pairs, sure=sure, least_fall=least_fall, seed=seed)
     if not verdict.unsure:
         return verdict
-    by_majority = _sure_of_majority(good_epochs(rows), least_fall, seed)
+    by_majority = _sure_of_majority(rows, least_fall, seed)
     if by_majority < sure:
         return verdict
     reason = "majorities left what all epochs say, and agreement fell"
     return replace(verdict, alarm=True, reason=reason, sure=by_majority, unsure=False)
 
 
-def _sure_of_majority(good: GoodEpochs, least_fall: float, seed: int) -> float:
+def _sure_of_majority(rows: Rows, least_fall: float, seed: int) -> float:
+    good = good_epochs(rows)
     fall = find_fall(good.shares)
     if fall is None or fall.size(good.shares) < least_fall:
         return 0.0
