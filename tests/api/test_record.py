@@ -171,6 +171,19 @@ def test_predictions_are_saved_for_other_tools(record, tmp_path):
     assert table["label"].to_pylist() == predicted.labels.tolist()
 
 
+def test_line_breaks_in_an_id_or_a_class_name_break_no_line_of_csv(tmp_path):
+    ids, names = ["a\rb", "c\nd", "e\r\nf"], ["no\r", "\nyes"]
+    facts = {"samples": 3, "classes": 2, "ids": ids, "class_names": names}
+    with accord.Recorder(tmp_path / "broken", network=0, **facts) as recorder:
+        recorder.record([0, 1, 1])
+    record = accord.open(tmp_path / "broken")
+    record.save(record.predict(), tmp_path / "labels.csv")
+    with (tmp_path / "labels.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["id"] for line in lines] == ids
+    assert [line["class"] for line in lines] == ["no\r", "\nyes", "\nyes"]
+
+
 def test_an_abstention_has_no_class_name(record, tmp_path):
     unsure = accord.Prediction(np.full(SAMPLES, -1), np.zeros(SAMPLES))
     record.save(unsure, tmp_path / "labels.csv")
@@ -216,7 +229,7 @@ def test_a_rule_is_fitted_on_one_record_and_predicts_another():
 
 def test_a_rule_that_learns_nothing_cannot_be_fitted():
     with pytest.raises(
-        ChoiceError, match=r"max-agreement learns nothing.*that learn: dawid-skene, weighted-agree"
+        ChoiceError, match=r"max-agreement learns nothing.*that learn: before-overfit, dawid-sk"
     ):
         Record(draw_rows()).fit("max-agreement")
     with pytest.raises(ChoiceError, match="Did you mean 'dawid-skene'"):

@@ -10,12 +10,13 @@ from accord.rules import find_rule
 DRAWN = {"networks": 4, "accuracies": (0.4, 0.8, 0.9, 0.5), "turns": 0.8, "classes": 4}
 
 
-def write_rows(path, *, epochs=None, **options):
+def write_rows(path, *, epochs=None, split="test", **options):
     """Write drawn votes as recorders do; `epochs` says how many each network holds."""
     rows = draw_rows(**(DRAWN | options))
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
     for number, said in enumerate(labels):
-        with Recorder(path, network=number, samples=rows.samples, classes=rows.classes) as recorder:
+        facts = {"samples": rows.samples, "classes": rows.classes, "split": split}
+        with Recorder(path, network=number, **facts) as recorder:
             for row in said[: None if epochs is None else epochs[number]]:
                 recorder.record(row)
     return str(path)
@@ -35,7 +36,7 @@ def labels_in(out):
     return [int(line) for line in out.splitlines()]
 
 
-@pytest.mark.parametrize("rule", ["dawid-skene", "weighted-agreement"])
+@pytest.mark.parametrize("rule", ["before-overfit", "dawid-skene", "weighted-agreement"])
 def test_what_one_record_tells_predicts_another(accord, first, second, tmp_path, rule):
     file = tmp_path / "rule.npz"
     status, out, said = accord("fit", first, "--rule", rule, "--out", file)
@@ -54,6 +55,24 @@ def test_dawid_skene_is_fitted_unless_another_is_asked_for(accord, first, tmp_pa
     assert accord("fit", first, "--out", tmp_path / "rule.npz")[0] == 0
     with np.load(tmp_path / "rule.npz") as found:
         assert str(found["rule"]) == "dawid-skene"
+
+
+def test_the_recommended_rule_is_fitted_and_named(accord, first, tmp_path):
+    chosen = open_record(first).recommend()
+    file = tmp_path / "rule.npz"
+    status, _, said = accord("fit", first, "--rule", "recommended", "--out", file)
+    assert status == 0
+    assert f"accord: recommended: {chosen.rule}, as {chosen.reason}" in said
+    assert f"{file}: {chosen.rule}, learnt from" in said
+    assert open_record(first).fit("recommended").name == chosen.rule != "recommended"
+
+
+def test_fitting_on_samples_that_were_trained_on_is_cautioned_against(accord, first, tmp_path):
+    train = write_rows(tmp_path / "train", split="train")
+    status, out, said = accord("fit", train, "--out", tmp_path / "rule.npz")
+    assert (status, out) == (0, "")
+    assert "accord: the networks were trained on these very samples" in said
+    assert "trained on" not in accord("fit", first, "--out", tmp_path / "rule.npz")[2]
 
 
 def test_the_fitted_rule_is_named_where_its_labels_are_written(accord, first, second, tmp_path):
@@ -110,7 +129,7 @@ def test_a_rule_that_learns_nothing_is_refused_and_those_that_learn_are_named(
     status, out, said = accord("fit", first, "--rule", rule, "--out", tmp_path / "rule.npz")
     assert (status, out) == (2, "")
     assert f"{rule} learns nothing" in said
-    assert "Rules that learn: dawid-skene, weighted-agreement" in said
+    assert "Rules that learn: before-overfit, dawid-skene, weighted-agreement" in said
     assert not (tmp_path / "rule.npz").exists()
 
 
@@ -192,7 +211,7 @@ def test_what_a_rule_has_to_say_is_told_on_standard_error(accord, first):
     assert len(labels_in(out)) == 600
 
 
-@pytest.mark.parametrize("rule", ["dawid-skene", "weighted-agreement"])
+@pytest.mark.parametrize("rule", ["before-overfit", "dawid-skene", "weighted-agreement"])
 def test_other_epochs_than_fitted_are_refused_by_their_progress(accord, first, tmp_path, rule):
     file = tmp_path / "rule.npz"
     accord("fit", first, "--rule", rule, "--networks", "0,1", "--epochs", ":2", "--out", file)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from accord.api import open_record
 from accord.store import import_arrays
 
 CLASSES = 6000
@@ -47,3 +48,19 @@ def test_a_rule_that_is_asked_for_and_too_large_is_an_error(accord, wide):
     status, out, said = accord("score", wide, "--rule", "dawid-skene")
     assert (status, out) == (1, "")
     assert "confusion matrices would take 5 GiB" in said
+
+
+def test_an_empty_name_is_no_rule(accord, wide):
+    status, out, said = accord("score", wide, "--rule", "")
+    assert (status, out) == (2, "")
+    assert "no rule is called ''" in said
+
+
+def test_the_recommended_rule_is_scored_under_its_own_name(accord, wide):
+    status, out, said = accord("score", wide, "--rule", "recommended", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert list(found["rules"]) == [found["recommended"]]
+    assert said.startswith(f"accord: recommended: {found['recommended']}, as ")
+    (scored,) = open_record(wide).score(["recommended"])
+    assert scored.rule == found["recommended"]

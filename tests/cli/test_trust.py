@@ -81,6 +81,14 @@ def test_a_threshold_from_one_record_is_used_on_another(accord, record, blind, t
     assert sum(int(row["answers"]) for row in rows_of(path)) == 400 * told["coverage"]
 
 
+def test_a_risk_without_true_labels_is_said_to_be_without_effect(accord, record, blind):
+    assert accord("trust", blind)[2] == accord("trust", record, "--risk", "0.3")[2] == ""
+    status, out, said = accord("trust", blind, "--risk", "0.3")
+    assert (status, out) == (0, accord("trust", blind)[1])
+    assert "accord: --risk 0.3 is without effect: true labels choose the threshold" in said
+    assert "--threshold T" in said
+
+
 def test_networks_of_unequal_length_need_a_word(accord, tmp_path):
     path = write(tmp_path / "unequal", lengths=(8, 5, 6))
     assert accord("trust", path)[0] == 1

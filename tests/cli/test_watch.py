@@ -176,8 +176,16 @@ def test_a_writer_in_another_thread_is_followed(accord, tmp_path):
 
 def test_bad_options_are_refused(accord, clean):
     for options in (["--every", "0"], ["--idle", "-1"], ["--networks", "x"]):
-        status, out, _ = accord("watch", clean, *options)
+        status, out, _ = accord("watch", clean, "--follow", *options)
         assert (status, out) == (2, "")
+
+
+@pytest.mark.parametrize("option", ["--every", "--idle"])
+def test_waits_are_refused_unless_the_record_is_followed(accord, clean, option):
+    status, out, said = accord("watch", clean, option, "5")
+    assert (status, out) == (2, "")
+    assert f"accord: {option} is about following" in said
+    assert "add --follow" in said
 
 
 def write_trained_on(path, rows, **options):
@@ -218,8 +226,9 @@ def test_following_warns_of_training_samples_once(capsys, tmp_path, monkeypatch)
     assert printed.err.count("warning: the networks were trained on") == 1
 
 
-def test_held_out_samples_with_given_labels_are_watched_without_a_warning(accord, tmp_path):
-    facts = {"given": np.zeros(SAMPLES, int), "split": "validation"}
+@pytest.mark.parametrize("split", ["test", "validation"])
+def test_held_out_samples_with_given_labels_are_watched_without_a_warning(accord, tmp_path, split):
+    facts = {"given": np.zeros(SAMPLES, int), "split": split}
     path = write_trained_on(tmp_path / "validation", run_rows(end=0.5), **facts)
     assert "warning" not in accord("watch", path)[1]
     assert json.loads(accord("watch", path, "--json")[1])["trained_on"] is False

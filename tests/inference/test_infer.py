@@ -206,6 +206,14 @@ def test_of_a_rule_fitted_on_the_whole_training_the_epochs_with_checkpoints_coun
     np.testing.assert_allclose(found.support, wanted.scores)
 
 
+def test_a_rule_that_gives_no_epoch_with_a_checkpoint_a_say_is_refused(whole, spoken):
+    fitted = spoken.fit("before-overfit")
+    silent = dict(fitted.learnt()) | {"weights": np.zeros_like(fitted.learnt()["weights"])}
+    silent = fitted.from_arrays(silent).learnt_from(spoken.rows)
+    with pytest.raises(RecordMismatch, match="before-overfit gives none of the 4 epochs"):
+        infer(whole, TEST.inputs, rule=silent)
+
+
 def test_a_rule_fitted_on_other_epochs_is_refused(whole):
     fitted = accord.open(whole / "test").select(epochs=range(5)).fit("weighted-agreement")
     words = (

@@ -78,6 +78,14 @@ def test_the_text_names_classes_and_samples(found, record):
     assert len(lines) == at + 11
 
 
+def test_line_breaks_in_names_and_ids_break_no_row(found):
+    names = tuple(f"{name}\r\n({name})" for name in NAMES)
+    broken = memorised_rows(ids=np.array([f"a\n{n}" for n in range(600)]), class_names=names)
+    lines = audit_text(broken, found).splitlines()
+    assert len(lines) == len(audit_text(memorised_rows(class_names=NAMES), found).splitlines())
+    assert any(line.startswith(f"a {found.ranking[0]}  ") for line in lines)
+
+
 def test_the_text_of_a_clean_record_is_short():
     record = memorised_rows(rate=0.0, truth=None)
     lines = audit_text(record, audit(record)).splitlines()

@@ -1,4 +1,8 @@
-from accord.report.tables import score_json, score_text
+import numpy as np
+
+from accord.api import Record
+from accord.report.tables import description_text, score_json, score_text
+from accord.store import ArrayRows, describe, import_arrays, make_facts
 
 
 def test_the_recommendation_is_told_even_if_that_rule_is_not_scored(record):
@@ -24,3 +28,31 @@ def test_what_a_rule_has_to_say_of_its_prediction_is_passed_on(make_record):
     agreed, weighted = score_text(alone, scores).splitlines()[-2:]
     assert agreed.endswith("  recommended")
     assert "  one network alone" in weighted
+
+
+def test_one_is_not_told_as_many(make_record, tmp_path):
+    one = make_record(1, 1, 1, 1)
+    head = score_text(one, one.score(["majority"])).splitlines()[0]
+    assert head.endswith(": 1 network, 1 epoch, 1 sample, 1 class")
+    many = make_record(2, 2, 9, 3)
+    head = score_text(many, many.score(["majority"])).splitlines()[0]
+    assert head.endswith(": 2 networks, 2 epochs, 9 samples, 3 classes")
+    import_arrays(tmp_path / "one", [[[0]]])
+    told = description_text(describe(tmp_path / "one"))
+    assert "  1 sample of the test split, 1 class\n" in told
+
+
+def test_line_breaks_in_class_names_break_no_line(tmp_path):
+    import_arrays(tmp_path / "record", [[[0, 1]]], class_names=["hot\ndog", "ice\r"])
+    assert "\n  classes: hot dog, ice\n" in description_text(describe(tmp_path / "record")) + "\n"
+
+
+def test_a_rule_that_labels_nothing_is_told_so():
+    labels = np.array([[[0, 1]], [[1, 0]]])
+    torn = Record(ArrayRows(labels, make_facts(samples=2, classes=2, truth=[0, 1])))
+    scores = torn.score(["consensus", "majority"])
+    fields = score_json(torn, scores)["rules"]
+    assert fields["consensus"]["coverage"] == 0.0
+    assert "selective_accuracy" not in fields["consensus"]
+    assert "coverage" not in fields["majority"]
+    assert score_text(torn, scores).splitlines()[-2].endswith("  0.0 % labelled")

@@ -1,9 +1,11 @@
 """Epochs after the networks' agreement fell have no say; where it has not fallen, all have."""
 
 import numpy as np
+import pytest
 from overfitting import draw_run, memorised, right_chances
 
-from accord.rules import Definition, find_rule
+from accord.errors import ChoiceError
+from accord.rules import Definition, find_rule, load_rule
 from accord.rules import before_overfit as module
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
@@ -38,6 +40,30 @@ def test_it_is_recommended_where_agreement_fell_early():
     rows = memorised()
     assert recommend(rows).rule == "before-overfit"
     assert recommend(rows.select(epochs=range(6))).rule != "before-overfit"
+
+
+def test_what_is_fitted_predicts_other_samples_from_the_same_epochs(tmp_path):
+    rows = memorised()
+    some, others = (rows.select(samples=part) for part in (slice(0, 400), slice(400, None)))
+    fitted, before = RULE.fit(some), epochs_before_overfit(some)
+    assert np.count_nonzero(fitted.annotators.weights[before:]) == 0
+    fitted.save(tmp_path / "rule.npz")
+    predicted = load_rule(tmp_path / "rule.npz")(others)
+    expected = DawidSkene().fit(some.select(epochs=range(before)))(
+        others.select(epochs=range(before))
+    )
+    np.testing.assert_array_equal(predicted.labels, expected.labels)
+    np.testing.assert_array_equal(predicted.scores, expected.scores)
+    assert predicted.note == ""
+
+
+def test_what_is_fitted_counts_all_epochs_where_agreement_has_not_fallen():
+    rows = draw_run(right_chances())
+    fitted, expected = RULE.fit(rows), DawidSkene().fit(rows)
+    np.testing.assert_array_equal(fitted.annotators.weights, expected.annotators.weights)
+    assert fitted.name == "before-overfit"
+    with pytest.raises(ChoiceError, match="before-overfit learns from how alike"):
+        RULE.fit(rows.select(networks=[0]))
 
 
 def test_where_agreement_has_not_fallen_all_epochs_have_a_say():

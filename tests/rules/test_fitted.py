@@ -10,7 +10,7 @@ from accord.rules.fitted import UNNAMED
 from accord.rules.voters import Voters
 from accord.store import ArrayRows, Told
 
-RULES = ["dawid-skene", "weighted-agreement"]
+RULES = ["before-overfit", "dawid-skene", "weighted-agreement"]
 
 
 class Numbered(ArrayRows):

@@ -103,6 +103,11 @@ def test_two_classes_weigh_the_same_unless_networks_overfit_early(monkeypatch):
     assert WeightedAgreement()(rows).note == ""
 
 
+def test_one_class_is_not_told_as_two():
+    rows = ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 1))
+    assert WeightedAgreement()(rows).note.startswith("with one class there is nothing to tell")
+
+
 def test_samples_are_in_dispute_below_the_median_margin():
     unanimous, close, split = [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]
     votes = np.array([unanimous, close, split, unanimous, unanimous]).T.reshape(2, 2, 5)

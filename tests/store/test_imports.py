@@ -38,6 +38,13 @@ def test_everything_in_the_file_is_imported(tmp_path):
     assert rows.told()[1].progress == (1.0, 2.0, 3.0)
 
 
+@pytest.mark.parametrize(("said", "split"), [({}, "test"), ({"split": "train"}, "train")])
+def test_the_split_is_told_or_test(tmp_path, said, split):
+    rows = imported(tmp_path, labels=LABELS, given=LABELS[0, 1], **said)
+    assert rows.facts.split == split
+    assert rows.facts.trained_on == (split == "train")
+
+
 def test_classes_are_told_or_counted(tmp_path):
     path = save(tmp_path, labels=LABELS)
     for name, classes, expected in (("a", None, 4), ("b", 7, 7)):
@@ -64,6 +71,12 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
         ({"labels": np.full((1, 1, 2), np.nan)}, "labels must be whole numbers; got nan"),
         ({"labels": LABELS, "truth": np.array(["a"] * 10)}, "truth must be whole numbers; got <U1"),
         ({"labels": LABELS, "class_names": np.array("a")}, r"class_names must be 1 names"),
+        (
+            {"labels": LABELS, "class_names": np.array(["a", "b", "c", "a"])},
+            "class_names must differ; classes 0 and 3 are both named 'a'",
+        ),
+        ({"labels": LABELS, "split": np.arange(10)}, r"split must be one word.*got int64 of shape"),
+        ({"labels": LABELS, "split": np.array("")}, "split must be one word"),
         ({"labels": LABELS, "probabilities": np.array(1.0)}, "probabilities must have shape"),
         ({"labels": LABELS - 1}, r"labels must lie in 0\.\.2 for 3 classes; got -1\.\.2"),
         (

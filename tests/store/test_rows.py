@@ -99,7 +99,7 @@ def test_no_samples_and_steps_are_refused(samples, words):
         ("part", [0, 1], True),
         ("part", None, False),
         ("validation", [0, 1], False),
-        ("test", [0, 1], True),
+        ("test", [0, 1], False),
         ("test", None, False),
     ],
 )

@@ -19,7 +19,8 @@ from accord.errors import (
     RowExists,
     StorageError,
 )
-from accord.store import open_rows, pack_record
+from accord.store import Facts, Writer, open_rows, pack_record
+from accord.store.intake import Row
 from accord.store.places import Folder
 
 SIZE = {"samples": SAMPLES, "classes": CLASSES}
@@ -85,10 +86,21 @@ def test_other_data_are_refused_on_reopening(record, changed, words):
 def test_class_names_and_ids_must_fit(path):
     with pytest.raises(PredictionError, match="class_names must be 5 names"):
         Recorder(path, network=0, **SIZE, class_names=["a"])
+    with pytest.raises(PredictionError, match=r"must differ; classes 1 and 3 .* 'b'\. Add to each"):
+        Recorder(path, network=0, **SIZE, class_names=["a", "b", "c", "b", "b"])
     with pytest.raises(PredictionError, match="ids must differ; 7 is there twice"):
         Recorder(path, network=0, **SIZE, ids=[7, *range(SAMPLES - 1)])
     with pytest.raises(PredictionError, match="at least one sample and one class; got 0 and 5"):
         Recorder(path, network=0, samples=0, classes=5)
+
+
+def test_a_record_whose_class_names_do_not_differ_is_still_read(path, tmp_path):
+    facts = Facts(SAMPLES, CLASSES, class_names=("a", "a", "b", "c", "d"))
+    with Writer(path, facts, network=0) as writer:
+        writer.write(Row(labels_of(0, 0).astype(np.uint8)))
+    assert open_rows(path).facts.class_names == facts.class_names
+    pack_record(path, tmp_path / "packed")
+    assert open_rows(tmp_path / "packed").facts.class_names == facts.class_names
 
 
 def test_text_is_kept_as_it_is(path):

@@ -6,8 +6,9 @@ from typing import Any
 
 from accord.analysis.accuracy import Accuracy, measure
 from accord.errors import ProbabilitiesMissing
-from accord.rules import Rule, all_rules, find_rule
+from accord.rules import Rule, all_rules
 from accord.rules.oracle_best_epoch import OracleBestEpoch
+from accord.rules.recommend import resolve_rule
 from accord.rules.single import Single
 from accord.store import Rows
 
@@ -31,6 +32,7 @@ def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     """Score the named rules, or every rule the record allows, weakest evidence first.
 
     Of the rules that it allows, those that it is too large for are left out; see `left_out`.
+    "recommended" names the rule that `recommend` does, and is scored under that rule's name.
 
     Raises:
         TruthMissing: the record has no true labels.
@@ -64,7 +66,7 @@ def _chosen(rows: Rows, names: Sequence[str | Rule] | None) -> list[Rule]:
         return sorted(
             able, key=lambda rule: (rule.oracle, rule.reads == "all", rule.symmetric, rule.name)
         )
-    chosen = [find_rule(name) for name in names]
+    chosen = [resolve_rule(name, rows)[0] for name in names]
     for rule in chosen:
         if not rule.allowed(rows):
             raise ProbabilitiesMissing(

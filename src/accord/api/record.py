@@ -18,6 +18,7 @@ from accord.rules.recommend import (
     Recommendation,
     predict_recommended,
     recommend,
+    resolve_rule,
 )
 from accord.store import Rows, Told, open_rows
 from accord.store.layout import label_dtype
@@ -128,17 +129,18 @@ class Record:
             return predict_recommended(self.rows)
         return find_rule(rule)(self.rows)
 
-    def fit(self, rule: str | FittedRule = "dawid-skene") -> FittedRule:
+    def fit(self, rule: str | Rule = "dawid-skene") -> FittedRule:
         """Return a rule that has learnt from this record's samples, to predict others with.
 
         The others are of the same networks at the same epochs: `other.predict(fitted)`. No true
         label is used. `fitted.save` keeps it in a file, `accord.rules.load_rule` reads it.
+        "recommended" fits the rule that `recommend` names.
 
         Raises:
             ChoiceError: no rule has that name, the rule learns nothing, or there is one network.
             PredictionError: the votes do not tell enough.
         """
-        found = find_rule(rule)
+        found, _ = resolve_rule(rule, self.rows)
         if not isinstance(found, FittedRule):
             learn = sorted(name for name, one in all_rules().items() if isinstance(one, FittedRule))
             raise ChoiceError(

@@ -24,7 +24,7 @@ class Recorder:
         truth: the true class of each sample, if known; for scores, never for predictions.
         given: the class that the data assign to each sample, right or wrong.
         ids: a number or name for each sample, all different.
-        class_names: a name for each class.
+        class_names: a name for each class, all different.
         split: which part of the data the samples are, such as "test" or "train".
         probabilities: keep probabilities (in half precision) beside the labels.
         about: anything to keep with the network as JSON: its seed, its settings.

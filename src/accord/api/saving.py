@@ -1,6 +1,5 @@
 """Write predictions to a file that other tools read."""
 
-import csv
 import importlib.util
 import io
 import os
@@ -13,6 +12,7 @@ import numpy as np
 from accord.errors import ChoiceError, ExtraMissing
 from accord.rules import ABSTAINED, Prediction
 from accord.store import Facts
+from accord.store.csv_text import csv_text
 from accord.store.places import Folder
 
 Columns = dict[str, Any]
@@ -66,12 +66,8 @@ def _write_npy(file: BinaryIO, columns: Columns) -> None:
 
 
 def _write_csv(file: BinaryIO, columns: Columns) -> None:
-    text = io.TextIOWrapper(file, "utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    text.flush()
-    text.detach()
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    file.write(csv_text(columns, rows).encode())
 
 
 def _write_parquet(file: BinaryIO, columns: Columns) -> None:

@@ -13,8 +13,14 @@ from accord.cli.arguments import (
     RecordPath,
     open_selected,
 )
+from accord.cli.read import resolve_told
 from accord.errors import ChoiceError
 
+TRAINED_ON = (
+    "the networks were trained on these very samples and know their labels by heart in the end: "
+    "what they get wrong here says little of other samples. Fit on samples that they were not "
+    "trained on"
+)
 EXAMPLE = (
     "\b\nExample:\n"
     "  accord fit runs/mine --out rule.npz\n"
@@ -36,7 +42,12 @@ def fit(
     ],
     rule: Annotated[
         str,
-        typer.Option("--rule", metavar="NAME", help="dawid-skene or weighted-agreement"),
+        typer.Option(
+            "--rule",
+            metavar="NAME",
+            help="dawid-skene, weighted-agreement or before-overfit; `recommended` takes the one "
+            "that suits RECORD",
+        ),
     ] = "dawid-skene",
     networks: Networks = None,
     epochs: Epochs = None,
@@ -52,7 +63,9 @@ def fit(
     from accord.report.tables import counted
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
-    fitted = opened.fit(rule)
+    if opened.rows.facts.trained_on:
+        typer.echo(f"accord: {TRAINED_ON}", err=True)
+    fitted = opened.fit(resolve_told(opened, rule))
     fitted.save(out)
     typer.echo(
         f"{out}: {fitted.name}, learnt from {counted(opened.networks, 'network')}, "

@@ -138,12 +138,14 @@ def _rule(rule: str | None, fitted: Path | None) -> "str | Rule":
 
 
 def _tell(found: "Inferred", out: Path | None, record: Path | None) -> None:
+    from accord.report.tables import counted
+
     for note in (*found.notes, found.prediction.note):
         if note:
             typer.echo(f"accord: {note}", err=True)
     told = [
-        f"{len(found)} labels by {found.rule}",
-        f"{len(found.networks)} networks, {len(found.epochs)} epochs",
+        f"{counted(len(found), 'label')} by {found.rule}",
+        f"{counted(len(found.networks), 'network')}, {counted(len(found.epochs), 'epoch')}",
         f"{100 * found.saved:.1f} % of the votes saved" if found.saved else "",
         "" if found.accuracy is None else f"{100 * found.accuracy:.2f} % right",
     ]

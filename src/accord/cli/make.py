@@ -93,8 +93,8 @@ def import_(
     """Make RECORD from arrays that something else wrote.
 
     An npz holds `labels` (network, epoch, sample) and may hold `truth`, `given`,
-    `probabilities`, `class_names` and `ids`. Classes: the number of class names, else the
-    largest label + 1.
+    `probabilities`, `class_names`, `ids` and `split` (else "test"). Classes: the number of class
+    names, else the largest label + 1.
 
     A folder holds resnet<i>/test_resnet_<i>_<epoch>.npy (npy-folder; without `test_`:
     npy-folder-train) or training_dynamics/dynamics_epoch_<e>.jsonl (cartography).

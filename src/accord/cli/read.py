@@ -85,6 +85,8 @@ def predict(
 
     Reads the record only: no network is loaded and no GPU is used.
     """
+    from accord.report.tables import counted
+
     named = _named_rule(rule, fitted)
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     chosen = resolve_told(opened, named)
@@ -95,7 +97,7 @@ def predict(
         sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
     else:
         opened.save(prediction, out)
-        typer.echo(f"{out}: {len(prediction)} labels by {chosen.name}", err=True)
+        typer.echo(f"{out}: {counted(len(prediction), 'label')} by {chosen.name}", err=True)
 
 
 def _named_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
@@ -104,7 +106,7 @@ def _named_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
     from accord.rules.recommend import RECOMMENDED
 
     if fitted is None:
-        return rule if rule == RECOMMENDED else find_rule(rule or DEFAULT)
+        return rule if rule == RECOMMENDED else find_rule(DEFAULT if rule is None else rule)
     if rule is not None:
         raise ChoiceError(
             f"--rule {rule} and --fitted {fitted} both name a rule; the file knows its own. "
@@ -128,7 +130,10 @@ def score(
     rule: Annotated[
         list[str] | None,
         typer.Option(
-            "--rule", metavar="NAME", help="only this rule; may be repeated", show_default="all"
+            "--rule",
+            metavar="NAME",
+            help="only this rule, or `recommended`; may be repeated",
+            show_default="all",
         ),
     ] = None,
     networks: Networks = None,
@@ -139,12 +144,10 @@ def score(
     """Score every rule that RECORD allows against its true labels."""
     from accord.analysis.scores import left_out
     from accord.report.tables import score_json, score_text
-    from accord.rules import find_rule
 
-    for name in rule or ():
-        find_rule(name)
+    named = [_named_rule(name, None) for name in rule or ()]
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
-    scores = opened.score(rule or None)
+    scores = opened.score([resolve_told(opened, one) for one in named] or None)
     missing = {} if rule else left_out(opened.rows)
     for name, why in missing.items():
         typer.echo(f"accord: {name} is left out: {why}", err=True)
@@ -177,6 +180,7 @@ def check(record: RecordPath) -> None:
     Leftovers of interrupted writers and networks of unequal length are told and do no harm;
     a damaged row is named.
     """
+    from accord.report.tables import counted
     from accord.store import check_record
 
     result = check_record(record)
@@ -184,7 +188,7 @@ def check(record: RecordPath) -> None:
         typer.echo(f"{'damaged' if finding.damage else 'note'}: {finding.text}")
     damaged = sum(finding.damage for finding in result.findings)
     verdict = f"{damaged} damaged" if damaged else "all can be read back"
-    typer.echo(f"{record}: {result.rows} rows, {verdict}")
+    typer.echo(f"{record}: {counted(result.rows, 'row')}, {verdict}")
     if not result.sound:
         raise typer.Exit(1)
 

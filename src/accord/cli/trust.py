@@ -34,6 +34,10 @@ EXAMPLE = (
     "2 an argument is wrong."
 )
 RISK = 0.05
+RISK_NEEDS = (
+    "true labels choose the threshold, and none were recorded. Choose it on a record that has "
+    "them, of the same networks, and name it here: --threshold T"
+)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -93,6 +97,8 @@ def trust(
     from accord.report.trust.summary import measure_trust
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
+    if risk is not None and opened.truth is None:
+        typer.echo(f"accord: --risk {risk:g} is without effect: {RISK_NEEDS}", err=True)
     chosen = resolve_told(opened, rule).name
     found = measure_trust(opened, chosen, risk=RISK if risk is None else risk, threshold=threshold)
     estimate = None if verified is None else _accuracy(opened, found, verified)
@@ -132,12 +138,13 @@ def _accuracy(record: "Record", found: "Trust", path: Path) -> "Estimate":
 
 def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> None:
     from accord.analysis import choose_to_verify
+    from accord.report.tables import counted
     from accord.report.trust.tables import write_samples
     from accord.report.trust.verifying import write_verification
 
     if verify is None:
         write_samples(record, found, out)
-        typer.echo(f"{out}: {record.samples} samples", err=True)
+        typer.echo(f"{out}: {counted(record.samples, 'sample')}", err=True)
         return
     sampling = choose_to_verify(found.prediction.scores, verify)
     write_verification(sampling, out, facts=record.rows.facts)

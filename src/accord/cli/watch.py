@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from accord.cli.arguments import Json, Networks, RecordPath, parse_numbers
+from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
     from accord.analysis.bad_members import Member
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from accord.api import Record
 
 ALARMED: Final = 3  # the exit status of --until-alarm
+EVERY: Final = 10.0  # seconds between two looks
 MOST_LINES: Final = 25
 WIDTH: Final = 40  # of a bar for an agreement of 1
 EXAMPLE = (
@@ -43,12 +45,21 @@ def watch(
         bool, typer.Option("--until-alarm", help="stop at the alarm, with exit status 3")
     ] = False,
     every: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.01, help="how often to look; --follow")
-    ] = 10.0,
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.01,
+            help="with --follow: how often to look",
+            show_default=f"{EVERY:g}",
+        ),
+    ] = None,
     idle: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", min=0, help="stop if no epoch came for so long", show_default="never"
+            metavar="SECONDS",
+            min=0,
+            help="with --follow: stop if no epoch came for so long",
+            show_default="never",
         ),
     ] = None,
 ) -> None:
@@ -57,15 +68,24 @@ def watch(
     Networks that learn wrong labels by heart stop agreeing with each other. Takes the epochs
     that all networks have, so RECORD may still be growing.
     """
+    _check_waits(every, idle, follow=follow)
     numbers = parse_numbers(networks)
     alarmed = False
     if follow:
-        waits = Waits(every, idle, until_alarm=until_alarm)
+        waits = Waits(EVERY if every is None else every, idle, until_alarm=until_alarm)
         alarmed = _follow(record, numbers, waits, talk=as_json)
     if not follow or as_json:
         alarmed = _tell(record, numbers, as_json=as_json) or alarmed
     if alarmed and until_alarm:
         raise typer.Exit(ALARMED)
+
+
+def _check_waits(every: float | None, idle: float | None, *, follow: bool) -> None:
+    for option, value in (("--every", every), ("--idle", idle)):
+        if value is not None and not follow:
+            raise ChoiceError(
+                f"{option} is about following a record that grows; add --follow, or leave it out"
+            )
 
 
 def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:

@@ -1,7 +1,7 @@
 """Networks with their weights of some epoch, asked about samples."""
 
 import json
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,7 @@ from accord.training.networks.registry import NETWORKS
 from accord.training.run import build_network
 from accord.training.seeds import Draws
 from accord.training.settings import choose_device, recipe_for
-from accord.training.spec import Member
-
-TRANSFORMERS: Final = "transformers:"
+from accord.training.spec import TRANSFORMERS, Member
 
 
 class Asker:
@@ -104,7 +102,7 @@ class Shown:
     def to(self, member: Member) -> Batches:
         """Return the samples as one network sees them."""
         traits = self._run.traits
-        name = member.network if traits.kind == "text" else ""
+        name = self._run.spec.place_network(member.network) if traits.kind == "text" else ""
         if name not in self._batches:
             self._batches[name] = show(
                 self._inputs,

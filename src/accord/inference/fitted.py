@@ -18,7 +18,7 @@ def at_epochs(rule: Rule, run: SavedRun) -> Rule:
     them. A rule that does not know its epochs must have learnt from all, or from these alone.
 
     Raises:
-        RecordMismatch: it learnt from others.
+        RecordMismatch: it learnt from others, or that these have no say.
     """
     learnt = rule.learnt() if isinstance(rule, FittedRule) else None
     if learnt is None or not isinstance(rule, FittedRule):
@@ -27,6 +27,11 @@ def at_epochs(rule: Rule, run: SavedRun) -> Rule:
         positions = _by_number(rule, run, len(learnt["weights"]))
     else:
         positions = [_position(rule, run, rule.voters, epoch) for epoch in run.epochs]
+    if not learnt["weights"][positions].any():
+        raise RecordMismatch(
+            f"{run.folder}: {rule.name} gives none of the {len(positions)} epochs that have "
+            "checkpoints a say: all come after overfit. Keep earlier ones, or use another rule."
+        )
     cut = rule.from_arrays(
         {name: some[positions] if name in BY_EPOCH else some for name, some in learnt.items()}
     )

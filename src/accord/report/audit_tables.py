@@ -10,7 +10,7 @@ from accord.analysis.labels.audit import UNDECIDED, Audit
 from accord.analysis.labels.audit_notes import audit_notes, class_name
 from accord.analysis.labels.ranking_score import RankingScore
 from accord.analysis.labels.review import Gain
-from accord.report.tables import counted
+from accord.report.tables import counted, one_line
 from accord.store import Facts, Rows
 
 MOST_RANKED: Final = 1000  # samples in the JSON
@@ -122,6 +122,7 @@ def _most_suspicious(audit: Audit, facts: Facts) -> list[str]:
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Set columns of text, the last one, of numbers, to the right."""
+    rows = [tuple(map(one_line, row)) for row in rows]
     widths = [max(len(text) for text in column) for column in zip(heads, *rows, strict=True)]
     return [
         "  ".join(

@@ -25,8 +25,8 @@ def description_text(description: Description) -> str:
     lines = [
         description.path,
         f"  {counted(len(lengths), 'network')}, {epochs if lengths else 'no epochs yet'}",
-        f"  {description.samples} samples of the {description.split} split, "
-        f"{description.classes} classes",
+        f"  {counted(description.samples, 'sample')} of the {description.split} split, "
+        f"{counted(description.classes, 'class')}",
         f"  holds: labels{''.join(f', {what}' for what in description.has)}",
         f"  form: {'packed' if description.packed else 'one object per row'}, "
         f"format {description.format}{_size(description.size)}",
@@ -34,7 +34,7 @@ def description_text(description: Description) -> str:
         f"  recorded with: {made_with or 'unknown'}",
     ]
     if description.class_names and len(description.class_names) <= 20:
-        lines.append(f"  classes: {', '.join(description.class_names)}")
+        lines.append(f"  classes: {', '.join(map(one_line, description.class_names))}")
     first = next((about for about in description.about.values() if about), None)
     if first:
         lines.append(f"  about: {', '.join(f'{key} {value}' for key, value in first.items())}")
@@ -44,10 +44,20 @@ def description_text(description: Description) -> str:
 def counted(number: int, what: str) -> str:
     """Return a number and what it counts.
 
-    >>> counted(1, "network"), counted(5, "network")
-    ('1 network', '5 networks')
+    >>> counted(1, "network"), counted(5, "network"), counted(3, "class")
+    ('1 network', '5 networks', '3 classes')
     """
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    several = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{number} {what if number == 1 else several}"
+
+
+def one_line(text: str) -> str:
+    r"""Return text with blanks in the place of line breaks, so that it fits into a table.
+
+    >>> one_line("hot\ndog")
+    'hot dog'
+    """
+    return " ".join(text.splitlines())
 
 
 def _unequal(lengths: dict[int, int]) -> str:
@@ -84,8 +94,10 @@ def _score_fields(one: Score) -> dict[str, Any]:
         "balanced_accuracy": one.balanced_accuracy,
         "oracle": one.oracle,
     }
+    if one.coverage < 1:
+        fields["coverage"] = one.coverage
     if one.selective_accuracy is not None:
-        fields |= {"coverage": one.coverage, "selective_accuracy": one.selective_accuracy}
+        fields["selective_accuracy"] = one.selective_accuracy
     if one.per_network is not None:
         fields["per_network"] = list(one.per_network)
     if one.epoch is not None:
@@ -99,7 +111,8 @@ def score_text(record: Record, scores: Sequence[Score]) -> str:
     """Return scores as a table for people, in percent."""
     head = (
         f"{record.path}: {counted(record.networks, 'network')}, "
-        f"{counted(record.epochs, 'epoch')}, {record.samples} samples, {record.classes} classes"
+        f"{counted(record.epochs, 'epoch')}, {counted(record.samples, 'sample')}, "
+        f"{counted(record.classes, 'class')}"
     )
     return "\n".join([head, "", *_rule_table(record, scores)])
 
@@ -124,8 +137,10 @@ def score_note(one: Score) -> str:
         return f"mean of the networks, {low:.2f} to {high:.2f}"
     if one.epoch is not None:
         return f"an oracle: epoch {one.epoch} was chosen by the truth"
-    if one.selective_accuracy is not None:
-        return f"{100 * one.coverage:.1f} % labelled, {100 * one.selective_accuracy:.2f} of those"
+    if one.coverage < 1:
+        right = one.selective_accuracy
+        of_those = "" if right is None else f", {100 * right:.2f} of those"
+        return f"{100 * one.coverage:.1f} % labelled{of_those}"
     return one.note
 
 

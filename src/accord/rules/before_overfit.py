@@ -1,36 +1,55 @@
 """Before overfit: the epochs after the networks' agreement fell are left out."""
 
 from dataclasses import replace
+from typing import Self
+
+import numpy as np
 
 from accord.rules.dawid_skene import DawidSkene
+from accord.rules.fitted import check_networks
 from accord.rules.overfit.epochs_before import epochs_before_overfit
-from accord.rules.rule import Definition, Prediction, Rule
+from accord.rules.rule import Definition, Prediction
 from accord.store import ArrayRows, Facts, Rows
 
 
-class BeforeOverfit(Rule):
+class BeforeOverfit(DawidSkene):
     """Predict what Dawid–Skene makes of the epochs before the networks' agreement fell.
 
     Where networks memorise wrong labels early, most epochs are spoilt, and a vote over all of
     them is too. The fall of agreement, which `accord watch` looks for, tells which: the epochs
     from its lowest stretch on have no say. Where agreement has not fallen, all have.
+
+    Args:
+        annotators: what is known of them, if it was found before; those of the epochs that have
+            no say weigh nothing.
     """
 
     name = "before-overfit"
-    reads = "all"
-    ordered = True
 
     def __call__(self, rows: Rows) -> Prediction:
         """Predict; the score is the class's posterior probability."""
-        before = epochs_before_overfit(rows)
+        before = epochs_before_overfit(rows) if self.annotators is None else None
         if before is None:
-            return DawidSkene()(rows)
-        predicted = DawidSkene()(rows.select(epochs=range(before)))
+            return super().__call__(rows)
+        predicted = super().__call__(rows.select(epochs=range(before)))
         return predicted.noting(f"from the first {before} of {rows.epochs} epochs")
 
-    def left_out(self, rows: Rows) -> str:
-        """Say why the rule cannot predict these rows: Dawid–Skene's matrices are too large."""
-        return DawidSkene().left_out(rows)
+    def fit(self, rows: Rows) -> Self:
+        """Return this rule with the epochs that these samples leave a say, and what they tell.
+
+        Raises:
+            ChoiceError: there is only one network.
+            PredictionError: expectation-maximisation collapsed or did not settle.
+        """
+        check_networks(rows, self.name)
+        before = epochs_before_overfit(rows) or rows.epochs
+        learnt = DawidSkene().fit(rows.select(epochs=range(before))).learnt() or {}
+        silent = 0, rows.epochs - before  # epochs; they weigh nothing, whatever their group
+        padded = {
+            "weights": np.pad(learnt["weights"], silent),
+            "groups": np.pad(learnt["groups"], silent, mode="edge"),
+        }
+        return self.from_arrays({**learnt, **padded}).learnt_from(rows)
 
     @staticmethod
     def by_definition(record: Definition) -> list[int]:

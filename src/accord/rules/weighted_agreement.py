@@ -30,6 +30,7 @@ from accord.rules.weighted_votes import predict_weighted, vote_by_definition
 from accord.store import ArrayRows, Facts, Rows
 
 ONE_NETWORK = "one network alone cannot tell its good epochs: all weigh the same"
+ONE_CLASS = "with one class there is nothing to tell: all epochs weigh the same"
 TWO_CLASSES = "with two classes agreement tells nothing of an epoch: all weigh the same"
 
 
@@ -104,7 +105,7 @@ def _weigh(rows: Rows) -> tuple[Weights, str]:
         return equal_weights(rows.epochs), ONE_NETWORK
     before = epochs_before_early_overfit(rows)
     if before is None and rows.classes <= 2:
-        return equal_weights(rows.epochs), TWO_CLASSES
+        return equal_weights(rows.epochs), TWO_CLASSES if rows.classes == 2 else ONE_CLASS
     kept = rows if before is None else rows.select(epochs=range(before))
     likeness = measure_likeness(kept, find_disputed(kept))
     return _spread(likeness, epochs=rows.epochs), ""

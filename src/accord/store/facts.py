@@ -1,6 +1,7 @@
 """What a record says of its samples and classes: checked, written once, compared ever after."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,15 @@ def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:
 def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
     if names.shape != (classes,):
         raise PredictionError(f"class_names must be {classes} names; got shape {names.shape}")
-    return tuple(str(name) for name in names.tolist())
+    found = tuple(str(name) for name in names.tolist())
+    (often, times), *_ = Counter(found).most_common(1)
+    if times > 1:
+        first, second = [number for number, name in enumerate(found) if name == often][:2]
+        raise PredictionError(
+            f"class_names must differ; classes {first} and {second} are both named {often!r}. "
+            "Add to each what tells it from the other, or give no names."
+        )
+    return found
 
 
 def read_root(place: Place) -> dict[str, Any]:

@@ -133,7 +133,8 @@ def read_npz(path: Path, classes: int | None) -> ArrayRows:
             "np.savez(file, labels=labels, truth=truth), all arrays of numbers or text."
         ) from error
     try:
-        return rows_from_arrays(arrays, classes=classes, name=str(path))
+        split = _split(arrays)
+        return rows_from_arrays(arrays, classes=classes, name=str(path), split=split)
     except PredictionError as error:
         raise SourceError(f"{path}: {error}") from error
 
@@ -174,6 +175,16 @@ def _labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
             f"got shape {labels.shape}"
         )
     return labels
+
+
+def _split(arrays: Mapping[str, NDArray[Any]]) -> str:
+    split = arrays.get("split", np.array("test"))
+    if split.shape or split.dtype.kind != "U" or not str(split):
+        raise PredictionError(
+            'split must be one word, as in np.savez(file, labels=labels, split="train"); '
+            f"got {split.dtype} of shape {split.shape}"
+        )
+    return str(split)
 
 
 def _classes(arrays: Mapping[str, NDArray[Any]], classes: int | None) -> int:

@@ -13,6 +13,7 @@ from accord.store.layout import label_dtype
 
 BLOCK_BYTES: Final = 256 << 20  # labels or probabilities held at once while streaming
 LEAST_BLOCK: Final = 1024  # samples, however many networks and epochs there are
+HELD_OUT: Final = frozenset({"test", "validation"})  # splits that networks are not trained on
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Facts:
     @property
     def trained_on(self) -> bool:
         """Whether the networks learnt from these samples, as far as their split and labels tell."""
-        if self.split == "validation":  # held out, with the labels that they were given
+        if self.split in HELD_OUT:  # whatever labels they were given
             return False
         return self.split == "train" or self.given is not None
 

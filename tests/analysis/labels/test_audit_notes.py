@@ -18,11 +18,19 @@ def found():
 
 
 def notes_of(found, **changes):
-    return audit_notes(dataclasses.replace(found, **changes), Facts(600, 5, class_names=NAMES))
+    facts = Facts(600, 5, split="train", class_names=NAMES)
+    return audit_notes(dataclasses.replace(found, **changes), facts)
 
 
 def test_a_good_audit_has_no_notes(found):
     assert notes_of(found) == []
+
+
+@pytest.mark.parametrize("split", ["test", "validation"])
+def test_samples_that_were_held_out_are_said_to_be_no_training_samples(found, split):
+    (note,) = audit_notes(found, memorised_rows(split=split).facts)
+    assert note.startswith(f"the record says that its samples are of the {split} split: no train")
+    assert audit_notes(found, memorised_rows(split="part").facts) == []
 
 
 def test_a_record_that_is_known_to_begin_late_is_told():
@@ -90,6 +98,16 @@ def test_fewer_flagged_than_contradicted_together_are_told(found):
     assert notes_of(found, flagged=few & False, beyond_chance=0.049) == []
 
 
+@pytest.mark.parametrize("epochs", [1, 5])
+def test_votes_of_which_no_epoch_counts_are_told_and_nothing_else(epochs):
+    facts = Facts(60, 3, given=np.arange(60) % 3)
+    constant = audit(ArrayRows(np.zeros((3, epochs, 60), np.uint8), facts))
+    assert not constant.suspicion.any()
+    (note,) = audit_notes(constant, facts)
+    assert note.startswith("no epoch counts: at none do two networks contradict a label")
+    assert "the order of the ranking means nothing" in note
+
+
 def test_classes_are_told_apart_by_when_they_are_predicted(found):
     fours, threes = (found.given == 4).sum(), (found.given == 3).sum()
     never, late = notes_of(found, unpredicted=(3, 4), never_predicted=(4,))
@@ -110,7 +128,8 @@ def test_one_label_is_told_as_one(found):
 def test_many_classes_are_not_all_named(found):
     many = tuple(range(12))
     (note,) = audit_notes(
-        dataclasses.replace(found, unpredicted=many, never_predicted=many), Facts(600, 12)
+        dataclasses.replace(found, unpredicted=many, never_predicted=many),
+        Facts(600, 12, split="train"),
     )
     assert "predicts 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more: the 600 labels" in note
 
@@ -136,7 +155,8 @@ def rare_class():
     by_heart = generator.random((4, 12, 2000)) < np.linspace(0, 0.6, 12)[:, np.newaxis]
     guessed = generator.random((4, 12, 2000)) < 0.2
     votes = np.where(by_heart, given, np.where(guessed, generator.random(2000) < 0.5, truth))
-    return ArrayRows(votes.astype(np.uint16), Facts(2000, 2, given=given.astype(int)))
+    facts = Facts(2000, 2, split="train", given=given.astype(int))
+    return ArrayRows(votes.astype(np.uint16), facts)
 
 
 def test_labels_of_a_rare_class_that_nobody_believes_are_told():

@@ -108,6 +108,16 @@ def test_decisions_come_back_from_a_csv_queue(found, record, tmp_path):
     assert len(decisions) == 40
 
 
+def test_decisions_come_back_by_ids_with_line_breaks(found, tmp_path):
+    ids = np.array([f"image\r{sample}\n" for sample in range(600)])
+    path, facts = tmp_path / "queue.csv", Facts(600, 5, ids=ids)
+    write_queue(found, found.ranking[:3], path, facts=facts)
+    rows = read_rows(path)
+    assert [row["id"] for row in rows] == ids[found.ranking[:3]].tolist()
+    write_rows(path, [{"id": row["id"], "decided": "2"} for row in rows])
+    assert read_decisions(path, facts=facts).samples.tolist() == sorted(found.ranking[:3].tolist())
+
+
 def test_a_link_leads_to_the_sample(found, record, tmp_path):
     queue = review_queue(found, 3)
     link = "https://host/{id}.png?at={sample}"
@@ -392,6 +402,24 @@ def test_a_name_of_two_classes_decides_nothing(tmp_path, names):
         read_decisions(path, facts=facts)
     path = decide(tmp_path / "decided.csv", "sample,decided 5,1 6,dog")
     assert read_decisions(path, facts=facts).labels.tolist() == [1, 2]
+
+
+def test_numbers_that_pandas_saved_beside_gaps_are_whole(tmp_path):
+    path = decide(tmp_path / "decided.csv", "sample,decided 5,2.0 6, 7,0.0")
+    assert read_decisions(path, facts=Facts(9, 3)).labels.tolist() == [2, 0]
+    named = Facts(9, 3, class_names=("0.0", "2.0", "x"))
+    assert read_decisions(path, facts=named).labels.tolist() == [1, 0]
+    for text in ("1.5", "-1.0", "3.0", "1.0.0"):
+        path = decide(tmp_path / "decided.csv", f"sample,decided 5,{text}")
+        with pytest.raises(SourceError, match=rf"'{text}' is none of the 3 classes"):
+            read_decisions(path, facts=Facts(9, 3))
+
+
+def test_another_encoding_is_refused_with_the_cure(record, tmp_path):
+    path = tmp_path / "decided.csv"
+    path.write_bytes("sample,decided\n5,é\n".encode("latin-1"))
+    with pytest.raises(SourceError, match=r"decided\.csv: cannot be read: .*Save it as UTF-8$"):
+        read_decisions(path, facts=record.facts)
 
 
 def test_the_same_decision_twice_is_one(record, tmp_path):

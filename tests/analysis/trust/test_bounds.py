@@ -28,8 +28,9 @@ def test_many_trials_do_not_underflow():
 
 @pytest.mark.parametrize(("hits", "trials"), [(-1, 5), (6, 5), (0, 0)])
 def test_impossible_counts_are_refused(hits, trials):
-    with pytest.raises(PredictionError, match=r"0\.\.trials"):
-        highest_share(hits, trials)
+    for bound in (highest_share, share_interval):
+        with pytest.raises(PredictionError, match=rf"0\.\.trials.*; got {hits} of {trials}$"):
+            bound(hits, trials)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95])

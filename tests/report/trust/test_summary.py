@@ -30,6 +30,13 @@ def test_another_rule_is_as_sure_as_its_score(hard):
     assert found.bins.error == hard.calibration("majority").error
 
 
+def test_the_recommended_rule_is_measured_as_the_one_it_is(make_hard):
+    alone = make_hard(networks=1)
+    found = measure_trust(alone, "recommended")
+    assert (found.rule, found.by) == ("max-agreement", "margin")
+    assert found.notes == ("recommended: max-agreement, as there is one network",)
+
+
 def test_the_threshold_is_the_one_that_keeps_the_risk(hard):
     right = hard.predict().labels == hard.truth
     chosen = choose_threshold(hard.margin(), right, risk=0.1, confidence=0.9)
@@ -133,5 +140,7 @@ def test_what_should_be_known_is_noted(make_hard, make_record):
     assert measure_trust(make_hard(split="train")).notes == (TRAINED_ON,)
     held_out = make_hard(given=np.zeros(1000, int), split="validation")
     assert measure_trust(held_out).notes == ()
+    (said,) = measure_trust(make_hard(), "oracle-best-epoch").notes
+    assert said.startswith("oracle-best-epoch is an oracle: the true labels that judge it")
     alone = measure_trust(make_record(1, 4, 60, 3), "weighted-agreement")
     assert alone.notes[0].startswith("one network alone")

@@ -159,5 +159,5 @@ def test_a_file_that_cannot_be_read_is_told(queue, tmp_path):
     with pytest.raises(SourceError, match=r"gone\.csv: cannot be read"):
         read_verification(tmp_path / "gone.csv", facts=facts)
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(SourceError, match=r"bytes\.csv: cannot be read"):
+    with pytest.raises(SourceError, match=r"bytes\.csv: cannot be read: .* as UTF-8$"):
         write_verification(sampling, tmp_path / "bytes.csv", facts=facts)

@@ -14,11 +14,19 @@ SPARED: Final = 0.01  # of all labels: fewer, given classes that networks contra
 # both, with rates that are 10 to 35 points too high; no other does.
 LEARNT: Final = 0.9  # of the given labels, at the last epoch: fewer, if networks learn little
 UNSURE: Final = 0.075  # of labels judged wrongly, by their own suspicions
+NONE_COUNTS: Final = (
+    "no epoch counts: at none do two networks contradict a label with the same class more often "
+    "than by chance. No label is flagged, and the order of the ranking means nothing. Either the "
+    "networks have learnt nothing yet, or there is nothing to find"
+)
 
 
 def audit_notes(audit: Audit, facts: Facts) -> list[str]:
     """Return what a reader should know before trusting an audit, one sentence each."""
+    if audit.beyond_chance == 0:
+        return [NONE_COUNTS]
     notes = [
+        _held_out(facts),
         _never_predicted(audit, facts),
         _unpredicted(audit, facts),
         _begins_late(audit),
@@ -34,6 +42,17 @@ def audit_notes(audit: Audit, facts: Facts) -> list[str]:
 def class_name(label: int, facts: Facts) -> str:
     """Return a class's name, or its number where classes have no names."""
     return str(label) if facts.class_names is None else facts.class_names[label]
+
+
+def _held_out(facts: Facts) -> str | None:
+    if facts.trained_on:
+        return None
+    return (
+        f"the record says that its samples are of the {facts.split} split: no training samples. "
+        "Networks contradict right labels there too, wherever they err, and more are flagged than "
+        "are wrong; the ranking holds. If networks were trained on them, record them with "
+        'split="train"'
+    )
 
 
 def _never_predicted(audit: Audit, facts: Facts) -> str | None:

@@ -1,5 +1,6 @@
 """Check what people decided against the record it is about."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,8 @@ def check_decisions(said: Iterable[Said], facts: Facts, *, name: str) -> Decisio
 
     Classes go by their names or numbers, samples by their positions or ids. Where a class is
     named as another one is numbered, classes go by their names alone. Blanks around a name
-    matter only where names differ in nothing else.
+    matter only where names differ in nothing else. A number may end in .0, as in columns with
+    gaps that pandas saved.
 
     Raises:
         RecordMismatch: a sample or id is not in the record, or its given label differs.
@@ -92,8 +94,9 @@ class _Reader:
         return by_position
 
     def label(self, text: str, where: str) -> int:
-        found = self.classes.get(text) or self.classes.get(text.strip())
-        if not found:
+        said = (text, text.strip(), _whole(text))
+        found = next((self.classes[one] for one in said if one in self.classes), None)
+        if found is None:
             names = self.facts.class_names or self.classes
             raise SourceError(
                 f"{self.name}: {where}: {text!r} is none of the {self.facts.classes} classes. "
@@ -139,6 +142,11 @@ class _Reader:
         return RecordMismatch(
             f"{self.name}: {where}: {problem}. Are these decisions about another record?"
         )
+
+
+def _whole(text: str) -> str:
+    """Return a number without a .0 at its end; any other text as it is."""
+    return re.sub(r"^\s*(\d+)\.0+\s*$", r"\1", text)
 
 
 def _numbered(names: Iterable[str]) -> dict[str, list[int]]:

@@ -24,6 +24,7 @@ from accord.analysis.labels.label_studio import (
 from accord.analysis.labels.review import Decisions
 from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import Facts
+from accord.store.csv_text import csv_text
 from accord.store.places import Folder
 
 PathLike = str | os.PathLike[str]
@@ -155,8 +156,14 @@ def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
     try:
         said = list(read(target))
     except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
-        raise SourceError(f"{target}: cannot be read: {error}") from error
+        raise unreadable(target, error) from error
     return check_decisions(said, facts, name=str(target))
+
+
+def unreadable(path: Path, error: Exception) -> SourceError:
+    """Return what to raise of a file of decisions that cannot be read, with the cure if known."""
+    cure = ". Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+    return SourceError(f"{path}: cannot be read: {error}{cure}")
 
 
 def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
@@ -223,11 +230,7 @@ def _tasks(columns: Columns, links: list[str] | None, facts: Facts) -> Iterator[
 
 
 def _as_csv(columns: Columns) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue().encode()
+    return csv_text(columns, zip(*columns.values(), strict=True)).encode()
 
 
 def _as_npy(values: NDArray[Any]) -> bytes:

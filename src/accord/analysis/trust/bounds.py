@@ -21,6 +21,7 @@ def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple
     >>> round(low, 4), round(high, 4)
     (0.555, 0.9975)
     """
+    _check_hits(hits, trials)
     each = (1 + check_confidence(confidence)) / 2
     return 1 - highest_share(trials - hits, trials, confidence=each), highest_share(
         hits, trials, confidence=each
@@ -36,8 +37,7 @@ def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
     0.03
     """
     check_confidence(confidence)
-    if not 0 <= hits <= trials or trials < 1:
-        raise PredictionError(f"hits must lie in 0..trials, of at least 1; got {hits} of {trials}")
+    _check_hits(hits, trials)
     if hits == trials:
         return 1.0
     low, high = hits / trials, 1.0
@@ -92,6 +92,11 @@ def check_confidence(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise PredictionError(f"confidence must lie between 0 and 1; got {confidence}")
     return confidence
+
+
+def _check_hits(hits: int, trials: int) -> None:
+    if not 0 <= hits <= trials or trials < 1:
+        raise PredictionError(f"hits must lie in 0..trials, of at least 1; got {hits} of {trials}")
 
 
 def _at_most(hits: int, trials: int, share: float) -> float:

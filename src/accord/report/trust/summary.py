@@ -20,11 +20,16 @@ from accord.analysis.trust.bounds import highest_share
 from accord.api import Record
 from accord.errors import ChoiceError, PredictionError
 from accord.report.tables import TRAINED_ON
-from accord.rules import ABSTAINED, Prediction
+from accord.rules import ABSTAINED, Prediction, Rule
+from accord.rules.recommend import resolve_rule
 
 DEFAULT: Final = "max-agreement"
 RISK: Final = 0.05
 CONFIDENCE: Final = 0.95
+ORACLE: Final = (
+    "is an oracle: the true labels that judge it here chose its epoch too. It looks better than it "
+    "is, its risk is promised for no other sample, and without true labels nobody can use it"
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def measure_trust(
 
     Args:
         record: whose samples were, at best, not trained on.
-        rule: its name.
+        rule: its name, or "recommended".
         risk: the largest share of wrong answers to allow; a threshold is chosen that keeps it.
         threshold: answer from here on, instead.
         confidence: of the promise.
@@ -97,7 +102,8 @@ def measure_trust(
     (0.6, 0.58)
     """
     check_risk(risk)
-    prediction = record.predict(rule)
+    chosen, why = resolve_rule(rule, record.rows)
+    rule, prediction = chosen.name, chosen(record.rows).noting(why)
     seen = _see(record, rule, prediction)
     by: Literal["margin", "score"] = "margin" if rule == DEFAULT else "score"
     truth = record.truth
@@ -118,7 +124,7 @@ def measure_trust(
         comparable=max(one.agreement for one in found) > chance_error(record.rows),
         forgetting=forgotten,
         rescued=int(seen.right[gone].sum()) if seen.known else None,
-        notes=_notes(record, prediction),
+        notes=_notes(record, chosen, prediction),
     )
 
 
@@ -183,6 +189,10 @@ def _labelled(prediction: Prediction) -> NDArray[np.bool_]:
     return np.asarray(prediction.labels != ABSTAINED)
 
 
-def _notes(record: Record, prediction: Prediction) -> tuple[str, ...]:
-    trained_on = [TRAINED_ON] if record.rows.facts.trained_on else []
-    return (*trained_on, *([prediction.note] if prediction.note else []))
+def _notes(record: Record, rule: Rule, prediction: Prediction) -> tuple[str, ...]:
+    said = (
+        TRAINED_ON if record.rows.facts.trained_on else "",
+        f"{rule.name} {ORACLE}" if rule.oracle else "",
+        prediction.note,
+    )
+    return tuple(note for note in said if note)

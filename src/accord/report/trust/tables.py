@@ -1,7 +1,5 @@
 """What `accord trust` found, as text, as JSON, and sample by sample."""
 
-import csv
-import io
 import math
 import os
 import shlex
@@ -18,6 +16,7 @@ from accord.report.tables import counted
 from accord.report.trust.summary import Trust
 from accord.report.trust.verifying import check_no_decisions
 from accord.rules import ABSTAINED
+from accord.store.csv_text import csv_text
 from accord.store.places import Folder
 
 TENTHS: Final = 10  # coverages that are told
@@ -102,11 +101,8 @@ def write_samples(record: Record, found: Trust, path: str | os.PathLike[str]) ->
         columns["margin"] = found.sureness
     if found.answers.threshold is not None or found.accuracy is not None:
         columns["answers"] = found.answered.astype(int)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    Folder(target.absolute().parent).put(target.name, text.getvalue().encode())
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    Folder(target.absolute().parent).put(target.name, csv_text(columns, rows).encode())
 
 
 def _bins(found: Trust) -> Iterator[dict[str, Any]]:
@@ -202,6 +198,8 @@ def _how_to_learn_more(record: Record) -> list[str]:
 
 def _networks_text(found: Trust) -> str:
     bad = [one for one in found.members if not one.good]
+    if len(found.members) == 1:
+        return "networks: there is one, and no other to compare it with"
     if not found.comparable:
         return "networks: no two agree beyond chance, so that none can be told from the rest"
     if not bad:

@@ -1,7 +1,6 @@
 """Files of samples for people to verify: written, and read back once they have decided."""
 
 import csv
-import io
 import os
 import shlex
 from collections import Counter
@@ -14,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis import Estimate, Sampling, verified_accuracy
-from accord.analysis.labels.review_files import read_decisions
+from accord.analysis.labels.review_files import read_decisions, unreadable
 from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError
 from accord.rules import Prediction
 from accord.store import Facts
+from accord.store.csv_text import csv_text
 from accord.store.places import Folder
 
 PathLike = str | os.PathLike[str]
@@ -60,11 +60,8 @@ def write_verification(sampling: Sampling, path: PathLike, *, facts: Facts) -> N
     columns[SIZE] = sampling.sizes[sampling.strata].tolist()
     columns[DRAWN] = np.bincount(sampling.strata)[sampling.strata].tolist()
     columns[DECIDED] = [""] * len(samples)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    Folder(target.absolute().parent).put(target.name, text.getvalue().encode())
+    rows = zip(*columns.values(), strict=True)
+    Folder(target.absolute().parent).put(target.name, csv_text(columns, rows).encode())
 
 
 def check_no_decisions(path: Path) -> None:
@@ -114,7 +111,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from csv.DictReader(file)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from error
+        raise unreadable(path, error) from error
 
 
 def _check_decided(path: Path, rows: list[dict[str, Any]]) -> None:
