@@ -90,6 +90,7 @@ def test_a_cluster_that_cannot_be_reached_is_said(asked, capsys, monkeypatch):
     [
         (["--ray"], " --ray"),
         (["--ray", "auto", "--out", "mine"], " --out mine --ray auto"),
+        (["--ray", "--gpus", "0.5", "--networks", "1"], " --networks 1 --ray --gpus 0.5"),
     ],
 )
 def test_an_interrupted_command_says_how_to_go_on(asked, capsys, monkeypatch, arguments, again):

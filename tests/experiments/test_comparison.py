@@ -442,6 +442,22 @@ def test_the_last_weights_say_what_was_recorded_last(compared, out):
         assert np.array_equal(said, run.record.labels[number, -1])
 
 
+@pytest.mark.parametrize(
+    ("training", "disk", "cells"),
+    [
+        (20 / 3, 24_300, "6.7  24.3 kB"),
+        (2.0, 44_700_000, "2  44.7 MB"),
+        (0.0, 1_000_000, "1.0 MB"),
+    ],
+)
+def test_what_a_method_costs_is_rounded_and_small_weights_are_not_nothing(training, disk, cells):
+    outcome = Outcome(0.5, passes=2, disk=disk, training=training)
+    summary = Summary(METHODS["npc"], (outcome,))
+    text = comparison_text(Comparison(SPEC, 1, Path("out"), (summary,)))
+    (row,) = [line for line in text.splitlines() if line.startswith("npc")]
+    assert row.endswith(cells)
+
+
 def test_the_command_prints_a_table_or_json(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text(TEXT)

@@ -31,6 +31,7 @@ from accord.errors import (
     RecordBusy,
     RecordMissing,
     SourceError,
+    SpecError,
 )
 from accord.experiments.remote import aggregation, cluster, predict_remotely, train_remotely, work
 from accord.experiments.remote import training as remote_training
@@ -38,7 +39,7 @@ from accord.experiments.remote.aggregation import predict_range
 from accord.experiments.remote.cluster import Cluster
 from accord.experiments.remote.following import RunFollower
 from accord.experiments.remote.shares import FINEST, Node, Share, cut_samples, share_out
-from accord.experiments.remote.work import digest_of, log_of, train_one
+from accord.experiments.remote.work import leave_word, log_of, train_one
 from accord.rules import all_rules
 from accord.rules.consensus import Consensus
 from accord.rules.max_agreement import MaxAgreement
@@ -184,15 +185,12 @@ def test_no_range_is_refused():
 
 
 def job(out, network=0, **changes):
-    out.mkdir(exist_ok=True)
-    if not (out / "spec.toml").exists():
-        (out / "spec.toml").write_text(TEXT)
     said = {
         "out": str(out),
         "spec": SPEC.model_dump_json(),
         "source": TEXT,
         "network": network,
-        "digest": digest_of(out),
+        "digest": leave_word(out, changes.get("source", TEXT)),
         "folder": str(Path.cwd()),
         "patience": 0.0,
     }
@@ -235,25 +233,21 @@ def test_what_is_printed_while_training_goes_to_the_log(tmp_path, capsys, monkey
 
 def test_a_worker_that_does_not_see_the_run_names_its_node(tmp_path, monkeypatch):
     monkeypatch.setattr(work._check_seen, "__kwdefaults__", {"seconds": 0.0})
-    (tmp_path / "run").mkdir()
     missing = job(tmp_path / "run")
-    (tmp_path / "run/spec.toml").unlink()
-    with pytest.raises(NodeUnfit, match=rf"{platform.node()}: sees no spec\.toml in .*all nodes"):
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    with pytest.raises(NodeUnfit, match=rf"{platform.node()}: does not see .*run/logs.*all nodes"):
         train_one(missing)
-    (tmp_path / "run/spec.toml").write_text("another")
-    with pytest.raises(NodeUnfit, match=r"sees another spec\.toml in .*run"):
-        train_one(missing)
-    assert not (tmp_path / "run/logs").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_that_appears_late_is_waited_for(tmp_path, monkeypatch):
     given = job(tmp_path / "run")
-    (tmp_path / "run/spec.toml").rename(tmp_path / "later")
+    (tmp_path / "run").rename(tmp_path / "later")
     naps = []
 
     def appear(seconds):
         naps.append(seconds)
-        (tmp_path / "later").rename(tmp_path / "run/spec.toml")
+        (tmp_path / "later").rename(tmp_path / "run")
 
     monkeypatch.setattr(work.time, "sleep", appear)
     assert train_one(given)["failed"] == {}
@@ -263,8 +257,6 @@ def test_a_run_that_appears_late_is_waited_for(tmp_path, monkeypatch):
 def test_the_paths_of_a_spec_start_where_the_driver_stands(tmp_path):
     text = TEXT.replace('kind = "digits"', 'kind = "cifar10"\npath = "nothing-here"')
     asked = {"spec": parse_spec(text).model_dump_json(), "source": text, "folder": str(tmp_path)}
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/spec.toml").write_text(text)
     with pytest.raises(SourceError, match=rf"^on {platform.node()}: .*nothing-here"):
         train_one(job(tmp_path / "run", **asked))
     assert Path.cwd() == tmp_path
@@ -380,6 +372,27 @@ def test_a_network_that_cannot_be_trained_is_named_and_the_others_go_on(here, tm
     assert "the loss became" in result.failed[0]
     assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2
     assert log_of(tmp_path / "run", 0).read_text().splitlines()[-1].endswith(result.failed[0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [('"mlp"', '"mlpp"', ChoiceError), ('"digits"', '"cifar10"\npath = "no"', SourceError)],
+)
+def test_what_cannot_begin_bars_no_other_spec_from_its_folder(here, tmp_path, old, new, error):
+    text = TEXT.replace(old, new)
+    with pytest.raises(error, match=r"mlp|no"):
+        train_remotely(parse_spec(text), tmp_path / "run", source=text)
+    assert not (tmp_path / "run/spec.toml").exists()
+    assert train_remotely(SPEC, tmp_path / "run", source=TEXT).failed == {}
+    assert (tmp_path / "run/spec.toml").read_text() == TEXT
+
+
+def test_a_folder_of_another_spec_is_refused_before_a_cluster_is_asked(here, tmp_path):
+    train_run(SPEC, tmp_path / "run", source=TEXT)
+    text = TEXT.replace("epochs = 2", "epochs = 3")
+    with pytest.raises(SpecError, match="holds a run of another spec"):
+        train_remotely(parse_spec(text), tmp_path / "run", source=text)
+    assert here == []
 
 
 def test_a_worker_that_dies_for_good_fails_its_network_alone(here, tmp_path, monkeypatch):
@@ -587,6 +600,15 @@ def test_a_task_runs_elsewhere_and_what_it_raises_comes_back(joined):
     task = joined.start(eval, "1 / 0", share=ONE, retries=0)
     with pytest.raises(ClusterError, match="ZeroDivisionError: division by zero"):
         joined.result(task)
+
+
+@pytest.mark.slow
+def test_a_spec_that_a_worker_refused_can_be_corrected_in_its_folder(joined, tmp_path):
+    text = TEXT.replace('"mlp"', '"mlpp"')
+    with pytest.raises(ChoiceError, match=rf"on {platform.node()}: .*Did you mean 'mlp'"):
+        train_remotely(parse_spec(text), tmp_path / "run", source=text)
+    assert train_remotely(SPEC, tmp_path / "run", source=TEXT).failed == {}
+    assert accord.open(tmp_path / "run/test").epochs == 2
 
 
 KILLED = f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGKILL)})"

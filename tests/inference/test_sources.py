@@ -332,6 +332,9 @@ def test_a_folder_of_images_that_the_run_was_trained_from_is_read_as_it_was(tmp_
     monkeypatch.setattr(sources, "read_dataset", lambda *some: asked.append(some) or dataset)
     assert find_samples(tmp_path, spec, PHOTOS).truth.tolist() == [0, 1]
     assert asked == [("animal10n", tmp_path)]
+    below = spec_of("animal10n", f'path = "{tmp_path.name}"')
+    rooted = below.model_copy(update={"root": str(tmp_path.parent)})
+    assert find_samples(tmp_path, rooted, PHOTOS).truth.tolist() == [0, 1]
     write_image(tmp_path / "elsewhere/a.png", draw(6, 6, 3))
     assert find_samples(tmp_path / "elsewhere", spec, PHOTOS).truth is None
 

@@ -110,6 +110,31 @@ def test_checkpoints_are_spaced_equally_and_one_is_the_last(asked, epochs):
     assert sorted(keeping.checkpoint_epochs(spec)) == epochs
 
 
+@pytest.mark.parametrize(
+    ("every", "asked", "epochs"),
+    [
+        ("3", "2", [2, 6]),
+        ("3", "3", [2, 5, 6]),
+        ("3", "7", [2, 5, 6]),
+        ("3", '"all"', [2, 5, 6]),
+        ("2", "3", [1, 5, 6]),
+        ("9", "2", [6]),
+        ("0.5", "3", [0, 3, 6]),
+    ],
+)
+def test_checkpoints_are_of_epochs_that_are_recorded(every, asked, epochs):
+    text = changed(
+        ("epochs = 4", "epochs = 7"), ("checkpoints = 2", f"checkpoints = {asked}\nevery = {every}")
+    )
+    assert sorted(keeping.checkpoint_epochs(parse_spec(text))) == epochs
+
+
+def test_as_many_checkpoints_are_kept_as_are_asked_for(tmp_path):
+    text = changed(("epochs = 4", "epochs = 7"), ("checkpoints = 2", "checkpoints = 3\nevery = 3"))
+    go(tmp_path / "run", text, networks=[0])
+    assert list(checkpoints_in(tmp_path / "run/checkpoints/network-000")) == [2, 5, 6]
+
+
 def test_a_finished_run_is_not_trained_again(whole, monkeypatch):
     monkeypatch.setattr(run_module, "train", lambda *_, **__: pytest.fail("trained again"))
     assert go(whole).failed == {}
@@ -659,6 +684,70 @@ augment = ["flip"]
     assert record.class_names == ("dark", "light")
     assert record.ids[0].endswith(".png")
     assert record.score(["majority"])[0].accuracy == 1.0
+
+
+def write_table(path, train, test):
+    labels = {"train": np.asarray(train), "test": np.asarray(test)}
+    generator = np.random.default_rng(0)
+    arrays = {f"{part}_inputs": generator.normal(size=(len(labels[part]), 3)) for part in labels}
+    np.savez(path, **arrays, **{f"{part}_labels": labels[part] for part in labels})
+    return f"""
+name = "table"
+[data]
+kind = "npz"
+path = "{path}"
+[train]
+networks = 1
+network = "mlp"
+epochs = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "note"),
+    [
+        ([0, 1, 2], None),
+        ([0, 1], None),
+        ([7, 7, 0], "is of the class 7, and 2 of 3 test samples are: no network can get them"),
+        ([3, 4, 5, 6, 7, 9], "is of the classes 3, 4, 5, 6, 7 and 1 more, and 6 of 6 test"),
+        ([3, 4, 5, 6, 7], "is of the classes 3, 4, 5, 6, 7, and 5 of 5 test samples are"),
+    ],
+)
+def test_classes_that_are_tested_and_never_taught_are_noted(tmp_path, test, note):
+    spec = parse_spec(write_table(tmp_path / "mine.npz", [0, 1, 2, 0], test))
+    plan = plan_run(spec, tmp_path / "run")
+    assert [note in one for one in plan.notes] == ([] if note is None else [True])
+    assert train_run(spec, tmp_path / "run", source="").notes == plan.notes
+
+
+def test_wrong_labels_do_not_stand_for_the_right_ones_in_what_is_taught(tmp_path):
+    text = write_table(tmp_path / "mine.npz", [0, 1, 2, 0], [0, 1, 2])
+    noise = '[noise]\nkind = "map"\nrate = 1\nmapping = [1, 2, 1]\n'
+    (note,) = prepare_material(parse_spec(text + noise)).notes
+    assert "of the class 0" in note
+
+
+def test_labels_weights_and_networks_are_looked_for_below_the_root(tmp_path, monkeypatch):
+    np.save(tmp_path / "noisy.npy", np.arange(200) % 10)
+    noise = ('kind = "symmetric"\nrate = 0.4', 'kind = "file"\npath = "noisy.npy"')
+    rooted = parse_spec(f'root = "{tmp_path}"\n' + changed(noise))
+    material = prepare_material(rooted)
+    np.testing.assert_array_equal(material.splits["train"].labels, np.arange(200) % 10)
+
+    (tmp_path / "tiny").mkdir()
+    train = {"pretrained": "weights.safetensors", "network": "transformers:tiny"}
+    spec = rooted.model_copy(update={"train": rooted.train.model_copy(update=train)})
+    asked = []
+    monkeypatch.setattr(run_module, "build", lambda name, **facts: asked.append((name, facts)))
+    (member, _) = members_of(spec)
+    run_module.build_network(spec, member, material)
+    tiny = f"transformers:{tmp_path / 'tiny'}"
+    assert [(name, facts["pretrained"]) for name, facts in asked] == [
+        (tiny, tmp_path / "weights.safetensors")
+    ]
+    monkeypatch.setattr("accord.training.material.show", lambda *_, **facts: facts["network"])
+    run = keeping.Run(spec, material, tmp_path, torch.device("cpu"))
+    assert run.batches("train", member) == tiny
 
 
 def test_texts_need_a_network_that_reads_them(tmp_path):

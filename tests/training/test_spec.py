@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from accord.errors import SpecError
@@ -79,6 +82,33 @@ def test_all_complaints_come_at_once():
     assert len(str(caught.value).splitlines()) == 3
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("networks = 3", "networks = 0", "train.networks: Input should be greater than or equal"),
+        ("networks = 3", 'networks = "x"', "train.networks: Input should be a valid integer"),
+        ("networks = 3", "networks = true", "train.networks: neither true nor false can be meant"),
+        (
+            "networks = 3",
+            'networks = [{}, { netwrok = "mlp" }]',
+            "there is no key train.networks.1.netwrok. Did you mean 'network'?",
+        ),
+        ("networks = 3", "networks = [{ lr = 0 }]", "train.networks.0.lr: Input should be greater"),
+        ("epochs = 10", "epochs = true", "train.epochs: neither true nor false can be meant here"),
+        ("lr = 0.05", "lr = true", "train.optimizer.lr: neither true nor false"),
+        ("checkpoints = 5", "checkpoints = false", "record.checkpoints: neither true nor false"),
+        ("checkpoints = 5", "checkpoints = -1", "record.checkpoints: Input should be greater than"),
+        ("checkpoints = 5", 'checkpoints = "al"', "record.checkpoints: Input should be 'all'"),
+    ],
+)
+def test_one_mistake_is_one_line(old, new, words):
+    assert old in GOOD
+    with pytest.raises(SpecError) as caught:
+        parse_spec(GOOD.replace(old, new))
+    (line,) = str(caught.value).splitlines()
+    assert re.match(rf"spec, line \d+: {re.escape(words)}", line)
+
+
 def test_members_may_differ_in_everything():
     text = GOOD.replace(
         "networks = 3",
@@ -100,6 +130,27 @@ def test_the_digest_tells_specs_apart_but_not_by_name_or_form():
     assert parse_spec(GOOD.replace('"mine"', '"other"')).digest() == spec.digest()
     assert parse_spec(GOOD.replace('"cosine"', '{ kind = "cosine" }')).digest() == spec.digest()
     assert parse_spec(GOOD.replace("0.4", "0.2")).digest() != spec.digest()
+
+
+def test_paths_start_from_the_root_and_the_home_of_whoever_trains(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    spec = parse_spec(GOOD)
+    rooted = parse_spec(f'root = "~/data"\n{GOOD}')
+    assert (spec.place("c10"), rooted.place("c10")) == (Path("c10"), tmp_path / "data/c10")
+    assert rooted.place("~/c10") == tmp_path / "c10"
+    assert rooted.digest() == spec.digest()
+
+
+def test_a_network_of_transformers_lies_below_the_root_if_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "resnet18").mkdir()
+    spec = parse_spec(GOOD)
+    assert spec.place_network("transformers:tiny") == "transformers:tiny"
+    rooted = spec.model_copy(update={"root": str(tmp_path)})
+    assert rooted.place_network("transformers:tiny") == f"transformers:{tmp_path / 'tiny'}"
+    assert rooted.place_network("transformers:none") == "transformers:none"
+    assert rooted.place_network("resnet18") == "resnet18"
 
 
 def test_a_missing_file_is_named(tmp_path):

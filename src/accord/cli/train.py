@@ -4,6 +4,9 @@ import importlib.util
 import json
 import re
 import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -109,14 +112,43 @@ def train(
     check_local(out)
     if listing:
         _list(as_json=as_json)
-    elif spec is None:
+        return
+    if spec is None:
         raise ChoiceError("name a spec: accord train SPEC.toml, or --list what it can name")
-    elif plan:
-        _plan(spec, out)
-    elif gpus is not None and ray is None:
+    _check_gpus(gpus, ray=ray, plan=plan)
+    chosen = parse_numbers(networks)
+    if plan:
+        _plan(spec, out, chosen, ray=ray, as_json=as_json)
+        return
+    again = _again(spec, out, networks, ray=ray, gpus=gpus, as_json=as_json)
+    with resumable(again):
+        _train(spec, out, chosen, ray=ray, gpus=gpus, as_json=as_json)
+
+
+def _check_gpus(gpus: float | None, *, ray: str | None, plan: bool) -> None:
+    if gpus is not None and ray is None:
         raise ChoiceError("--gpus shares out a cluster: give --ray too")
-    else:
-        _train(spec, out, parse_numbers(networks), ray=ray, gpus=gpus)
+    if gpus is not None and plan:
+        raise ChoiceError("--plan asks no cluster: leave --gpus out")
+
+
+def _again(
+    spec: Path,
+    out: Path | None,
+    networks: str | None,
+    *,
+    ray: str | None,
+    gpus: float | None,
+    as_json: bool,
+) -> str:
+    """Return the command that goes on with this one."""
+    words = ["accord", "train", str(spec)]
+    words += [] if out is None else ["--out", str(out)]
+    words += [] if networks is None else ["--networks", networks]
+    words += [] if ray is None else ["--ray"] if ray == HERE else ["--ray", ray]
+    words += [] if gpus is None else ["--gpus", f"{gpus:g}"]
+    words += ["--json"] if as_json else []
+    return shlex.join(words)
 
 
 def _list(*, as_json: bool) -> None:
@@ -129,33 +161,52 @@ def _list(*, as_json: bool) -> None:
         typer.echo("\n".join(names))
 
 
-def _plan(path: Path, out: Path | None) -> None:
-    from accord.training.plan import plan_run, plan_text
+def _plan(
+    path: Path, out: Path | None, networks: list[int] | None, *, ray: str | None, as_json: bool
+) -> None:
+    from accord.training.plan import plan_json, plan_run, plan_text
     from accord.training.run import default_out
     from accord.training.spec import load_spec
 
     spec = load_spec(path)
     folder = out or default_out(spec)
-    typer.echo(plan_text(spec, plan_run(spec, folder), folder))
+    plan = plan_run(spec, folder, networks=networks)
+    if ray is not None:
+        plan = replace(plan, device="ray")
+    _note(plan.notes)
+    if as_json:
+        typer.echo(json.dumps(plan_json(spec, plan, folder)))
+    else:
+        typer.echo(plan_text(spec, plan, folder))
 
 
 def _train(
-    path: Path, out: Path | None, networks: list[int] | None, *, ray: str | None, gpus: float | None
+    path: Path,
+    out: Path | None,
+    networks: list[int] | None,
+    *,
+    ray: str | None,
+    gpus: float | None,
+    as_json: bool,
 ) -> None:
+    from accord.training.outcome import outcome_json
     from accord.training.run import default_out
     from accord.training.spec import load_spec
 
     spec = load_spec(path)
     folder = out or default_out(spec)
     chosen = {"source": path.read_text("utf-8"), "networks": networks}
-    again = f" --out {shlex.quote(str(out))}" if out else ""
-    again += "" if ray is None else " --ray" if ray == HERE else f" --ray {ray}"
-    with resumable(f"accord train {shlex.quote(str(path))}{again}"):
-        if ray is None:
-            result = _train_here(spec, folder, **chosen)
-        else:
-            result = _train_on(ray, spec, folder, **chosen, gpus=gpus)
-    _tell(result, folder, spec.record.splits[0])
+    begun = time.monotonic()
+    if ray is None:
+        result = _train_here(spec, folder, **chosen)
+    else:
+        result = _train_on(ray, spec, folder, **chosen, gpus=gpus)
+    result = replace(result, out=folder)  # as it was named
+    if as_json:
+        typer.echo(json.dumps(outcome_json(spec, result, seconds=time.monotonic() - begun)))
+    _tell(spec, result)
+    if result.failed:
+        raise typer.Exit(1)
 
 
 def _train_here(spec: "Spec", out: Path, **options: Any) -> "RunResult":
@@ -175,12 +226,27 @@ def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResu
         return train_remotely(spec, out, **options, address=address, progress=bar.moment, say=say)
 
 
-def _tell(result: "RunResult", folder: Path, split: str) -> None:
-    for note in result.notes:
-        typer.echo(f"accord: {note}", err=True)
+def _tell(spec: "Spec", result: "RunResult") -> None:
+    _note(result.notes)
     for number, why in result.failed.items():
         typer.echo(f"accord: network {number} was stopped: {why}", err=True)
-    record = shlex.quote(str(folder / split))
-    typer.echo(f"{folder}: trained. Next: accord score {record}", err=True)
-    if result.failed:
-        raise typer.Exit(1)
+    typer.echo(f"{result.out}: {_ending(spec, result)}", err=True)
+
+
+def _note(notes: Sequence[str]) -> None:
+    for note in notes:
+        typer.echo(f"accord: {note}", err=True)
+
+
+def _ending(spec: "Spec", result: "RunResult") -> str:
+    """Return the last words on a run: what there is to look at, if anything."""
+    from accord.training.outcome import trained_networks
+
+    score = f"accord score {shlex.quote(str(result.out / spec.record.splits[0]))}"
+    if not result.failed:
+        return f"trained. Next: {score}"
+    trained = trained_networks(spec, result)
+    if not trained:
+        return "no network was trained to its end. Correct the spec, and give another --out."
+    numbers = ",".join(map(str, trained))
+    return f"trained, but for what was stopped. Next: {score} --networks {numbers}"

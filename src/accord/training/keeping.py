@@ -1,12 +1,11 @@
 """What a run keeps of its networks: predictions, weights, states and metrics."""
 
 import contextlib
-import csv
-import io
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from accord.api import Recorder
 from accord.errors import StorageError
 from accord.kernels import equally_spaced
 from accord.store import describe, open_rows
+from accord.store.csv_text import csv_text
 from accord.store.places import Folder
 from accord.training.averaging import Averaged, refresh_norms, without_averages
 from accord.training.batches import Batches
@@ -28,7 +28,7 @@ from accord.training.checkpoints import (
     save_checkpoint,
     save_state,
 )
-from accord.training.loop import Moment, Recipe, predict_probabilities
+from accord.training.loop import Moment, Recipe, marks_of, predict_probabilities
 from accord.training.material import Material
 from accord.training.spec import Member, Spec
 
@@ -50,7 +50,7 @@ class Run:
             split,
             device=self.device,
             augment=augment,
-            network=member.network,
+            network=self.spec.place_network(member.network),
             length=self.spec.train.length,
         )
 
@@ -169,13 +169,14 @@ class Checkpoints:
 
 
 def checkpoint_epochs(spec: Spec) -> set[int]:
-    """Return the epochs after which a spec wants checkpoints."""
+    """Return the epochs after which a spec wants checkpoints: of those that are recorded."""
     asked, epochs = spec.record.checkpoints, spec.train.epochs
-    if asked == "all" or asked >= epochs:
-        return set(range(epochs))
+    recorded = sorted(marks_of(Recipe(epochs=epochs, every=spec.record.every), 1))
+    if asked == "all" or asked >= len(recorded):
+        return set(recorded)
     if asked == 1:
         return {epochs - 1}
-    return {int(epoch) for epoch in equally_spaced(epochs, asked)} if asked else set()
+    return {recorded[at] for at in equally_spaced(len(recorded), asked)} if asked else set()
 
 
 def recorded_moments(path: Path) -> dict[int, int]:
@@ -185,13 +186,14 @@ def recorded_moments(path: Path) -> dict[int, int]:
 
 def write_metrics(record: Path, out: Path) -> None:
     """Write what each network was told at each moment as one CSV file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["network", "progress", "loss", "lr", "time"])
+    text = csv_text(["network", "progress", "loss", "lr", "time"], _metrics(record))
+    with contextlib.suppress(StorageError):  # the record holds it all
+        Folder(out.parent).put(out.name, text.encode())
+
+
+def _metrics(record: Path) -> Iterator[list[Any]]:
     for number, epochs in recorded_moments(record).items():
         if epochs:
             (told,) = open_rows(record, networks=[number]).told()
             for progress, facts, when in zip(told.progress, told.told, told.times, strict=True):
-                writer.writerow([number, progress, facts.get("loss"), facts.get("lr"), when])
-    with contextlib.suppress(StorageError):  # the record holds it all
-        Folder(out.parent).put(out.name, text.getvalue().encode())
+                yield [number, progress, facts.get("loss"), facts.get("lr"), when]

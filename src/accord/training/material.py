@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from accord.training.batches import (
 from accord.training.spec import Spec, members_of
 from accord.training.tokens import tokenize
 
+CLASSES_NAMED: Final = 5  # in a note
 Scale: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]  # mean, spread
 
 
@@ -73,6 +74,23 @@ class Material:
             length=length,
         )
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before training: classes that are tested and that nothing teaches."""
+        test = _truth(self.splits["test"])
+        unknown = np.setdiff1d(test, self.splits["train"].labels)
+        if not unknown.size:
+            return ()
+        names = [self.dataset.class_names[one] for one in unknown]
+        more = len(names) - CLASSES_NAMED
+        named = ", ".join(names[:CLASSES_NAMED]) + (f" and {more} more" if more > 0 else "")
+        these = "class" if len(names) == 1 else "classes"
+        missed = int(np.isin(test, unknown).sum())
+        return (
+            f"no training sample is of the {these} {named}, and {missed:,} of {len(test):,} test "
+            "samples are: no network can get them right. Are both splits labelled alike?",
+        )
+
     @functools.cached_property
     def scale(self) -> Scale | None:
         """Mean and spread of the training samples, in each channel or column; none of texts."""
@@ -119,7 +137,8 @@ def prepare_material(spec: Spec) -> Material:
         SpecError: the networks cannot take such data, or no label is known to be wrong and the
             spec leaves wrong ones out.
     """
-    dataset = read_dataset(spec.data.kind, spec.data.path, **spec.data.options)
+    path = None if spec.data.path is None else spec.place(spec.data.path)
+    dataset = read_dataset(spec.data.kind, path, **spec.data.options)
     _check_fit(spec, dataset.kind)
     train = dataset.train
     if spec.data.per_class is not None:
@@ -167,7 +186,7 @@ def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
         samples=split.inputs if asked.kind == "instance" else None,  # type: ignore[arg-type]
         rate=asked.rate,
         mapping=asked.mapping,
-        path=asked.path,
+        path=None if asked.path is None else str(spec.place(asked.path)),
     )
     return replace(split, labels=given, truth=truth)
 

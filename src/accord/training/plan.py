@@ -1,14 +1,17 @@
 """What a run would do, and what of it is already there."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from accord.training.keeping import recorded_moments
 from accord.training.loop import moments_of
 from accord.training.material import prepare_material
-from accord.training.run import check_members, refuse_another
+from accord.training.run import check_members, choose_members, refuse_another
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member, Spec, members_of
 
@@ -24,31 +27,56 @@ class Plan:
     done: dict[int, int]  # network -> moments recorded
     record_bytes: int  # about, before packing
     device: str
+    notes: tuple[str, ...] = ()  # for people to read
 
 
-def plan_run(spec: Spec, out: Path) -> Plan:
+def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) -> Plan:
     """Say what training this spec into `out` would do; nothing is trained or written.
+
+    Args:
+        spec: what to train.
+        out: the run's folder.
+        networks: train these alone, by number.
 
     Raises:
         SourceError, ChoiceError, SpecError: it cannot be trained, as `train_run` would say.
     """
+    members = tuple(choose_members(spec, networks))
     refuse_another(spec, out)
     material = prepare_material(spec)
     check_members(spec, material)
     recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
     moments = moments_of(recipe, len(material.splits["train"]))
     sizes: dict[str, int] = {one: len(material.splits[one]) for one in spec.record.splits}
-    networks = sum(member.members for member in members_of(spec))
+    recorded = sum(member.members for member in members)
     cell = 1 + 2 * material.classes * spec.record.probabilities
     return Plan(
-        members=members_of(spec),
+        members=members,
         moments=moments,
         samples=sizes,
         classes=material.classes,
         done=recorded_moments(out / spec.record.splits[0]),
-        record_bytes=networks * moments * sum(sizes.values()) * cell,
+        record_bytes=recorded * moments * sum(sizes.values()) * cell,
         device=str(choose_device()),
+        notes=material.notes,
     )
+
+
+def plan_json(spec: Spec, plan: Plan, out: Path) -> dict[str, Any]:
+    """Return a plan in the form that `accord train --plan --json` prints."""
+    return {
+        "run": str(out),
+        "name": spec.name,
+        "networks": [json.loads(member.model_dump_json()) for member in plan.members],
+        "epochs": spec.train.epochs,
+        "moments": plan.moments,
+        "samples": plan.samples,
+        "classes": plan.classes,
+        "done": {str(number): moments for number, moments in plan.done.items()},
+        "record_bytes": plan.record_bytes,
+        "device": plan.device,
+        "notes": list(plan.notes),
+    }
 
 
 def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
@@ -57,7 +85,7 @@ def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
     lines = [
         f"{spec.name}, into {out}, on {plan.device}",
         f"  {len(plan.members)} networks, {spec.train.epochs} epochs, {plan.classes} classes",
-        f"  {plan.moments} moments each, of {sizes}: about {plan.record_bytes / 1e6:.1f} MB, "
+        f"  {plan.moments} moments each, of {sizes}: about {size_text(plan.record_bytes)}, "
         "less once compressed",
     ]
     for member in plan.members:
@@ -69,3 +97,12 @@ def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
             f"{there} of {plan.moments} recorded"
         )
     return "\n".join(lines)
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as people read it.
+
+    >>> size_text(24_300), size_text(44_700_000)
+    ('24.3 kB', '44.7 MB')
+    """
+    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"

@@ -25,7 +25,7 @@ from accord.training.losses import build_loss
 from accord.training.material import Material, prepare_material
 from accord.training.networks import build, to_batch_ensemble
 from accord.training.settings import choose_device, recipe_for
-from accord.training.spec import Member, Spec, load_spec, members_of
+from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
 from accord.training.traits import Traits, keep_traits
 
 # What is told at each moment: network, networks, progress, epochs, loss.
@@ -71,7 +71,7 @@ def train_run(
         SpecError: `out` holds a run of another spec.
         RecordBusy: another process is training the same network.
     """
-    members = _chosen(spec, networks)
+    members = choose_members(spec, networks)
     refuse_another(spec, out)
     run = Run(spec, prepare_material(spec), out, choose_device())
     if not (out / "spec.toml").exists():
@@ -80,7 +80,7 @@ def train_run(
     keep_traits(out, run.material)
     failed: dict[int, str] = {}
     total, epochs = len(members_of(spec)), spec.train.epochs
-    notes: list[str] = []
+    notes = list(run.material.notes)
     for member, reached in _train_members(members, run, notes):
         if isinstance(reached, TrainingError):
             failed[member.number] = str(reached)
@@ -260,13 +260,14 @@ def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[Momen
 def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn.Module:
     """Build one network of a spec, with its first weights."""
     channels, size = material.shape
+    pretrained = spec.train.pretrained
     network = build(
-        member.network,
+        spec.place_network(member.network),
         classes=material.classes,
         channels=channels,
         size=size,
         seed=member.seed,
-        pretrained=None if spec.train.pretrained is None else Path(spec.train.pretrained),
+        pretrained=None if pretrained is None else spec.place(pretrained),
         **member.options,
     )
     if member.members > 1:
@@ -310,7 +311,8 @@ def refuse_another(spec: Spec, out: Path) -> None:
         return
     there = load_spec(out / "spec.toml")
     if there.digest() != spec.digest():
-        before, now = (one.model_dump_json(indent=1).splitlines() for one in (there, spec))
+        told = [one.model_dump_json(indent=1, exclude=NAMES) for one in (there, spec)]
+        before, now = (one.splitlines() for one in told)
         changed = [
             line
             for line in difflib.unified_diff(before, now, lineterm="", n=0)
@@ -323,7 +325,12 @@ def refuse_another(spec: Spec, out: Path) -> None:
         )
 
 
-def _chosen(spec: Spec, networks: Sequence[int] | None) -> list[Member]:
+def choose_members(spec: Spec, networks: Sequence[int] | None) -> list[Member]:
+    """Return the networks of a spec that have these numbers; None means all.
+
+    Raises:
+        ChoiceError: there is no such network, or one is named twice.
+    """
     members = list(members_of(spec))
     if networks is None:
         return members

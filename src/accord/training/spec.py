@@ -12,18 +12,33 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
+    Tag,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 
 from accord.errors import SpecError, suggest
 
 SEEDS_APART: Final = 1000  # between a run's networks and those of the next seed
+TRANSFORMERS: Final = "transformers:"
+NAMES: Final = {"name", "root"}  # keys that no label follows from
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_truth(cls, value: Any, info: ValidationInfo) -> Any:
+        # pydantic would count true as 1
+        wanted = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and wanted is not bool:
+            raise ValueError("neither true nor false can be meant here")
+        return value
 
 
 def _by_kind(value: Any) -> Any:
@@ -117,10 +132,21 @@ class MemberSpec(_Part):
     seed: int | None = Field(None, ge=0)
 
 
+# Of the two forms of a value, only the one that is meant shall complain of it.
+Networks = Annotated[
+    Annotated[int, Field(ge=1), Tag("(count)")] | Annotated[tuple[MemberSpec, ...], Tag("(list)")],
+    Discriminator(lambda value: "(list)" if isinstance(value, list | tuple) else "(count)"),
+]
+Checkpoints = Annotated[
+    Annotated[int, Field(ge=0), Tag("(count)")] | Annotated[Literal["all"], Tag("(word)")],
+    Discriminator(lambda value: "(word)" if re.search("[a-z]", str(value)) else "(count)"),
+]
+
+
 class TrainSpec(_Part):
     """How to train each network."""
 
-    networks: Annotated[int, Field(ge=1)] | tuple[MemberSpec, ...] = 5
+    networks: Networks = 5
     network: str = "resnet18"
     options: dict[str, Any] = Field(default_factory=dict)  # the network's own
     pretrained: str | None = None
@@ -143,7 +169,7 @@ class RecordSpec(_Part):
     every: float = Field(1.0, gt=0)  # epochs
     splits: tuple[Literal["test", "train", "validation"], ...] = ("test",)
     probabilities: bool = False
-    checkpoints: Annotated[int, Field(ge=0)] | Literal["all"] = 0  # equally spaced epochs
+    checkpoints: Checkpoints = 0  # equally spaced epochs
     averages: tuple[Literal["ema", "swa"], ...] = ()  # of weights, recorded beside the networks
 
 
@@ -151,6 +177,7 @@ class Spec(_Part):
     """One run."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    root: str | None = None  # the folder that paths start from; by default the working one
     data: DataSpec
     noise: NoiseSpec = NoiseSpec()
     train: TrainSpec
@@ -173,10 +200,30 @@ class Spec(_Part):
         return self
 
     def digest(self) -> str:
-        """Return a short name for what is asked, whatever the spec is called."""
+        """Return a short name for what is asked, whatever it is called and wherever its data lie.
+
+        >>> spec = Spec(name="a", data={"kind": "cifar10", "path": "c10"}, train={"epochs": 9})
+        >>> spec.digest() == spec.model_copy(update={"name": "b", "root": "data"}).digest()
+        True
+        """
         # Without what is left at its default: a key that is new changes no run that lacks it.
-        asked = self.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+        asked = self.model_dump(mode="json", exclude=NAMES, exclude_defaults=True)
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+
+    def place(self, path: str) -> Path:
+        """Return where a path of this spec leads.
+
+        >>> spec = Spec(name="a", root="data", data={"kind": "digits"}, train={"epochs": 9})
+        >>> spec.place("c10").as_posix(), spec.place("/elsewhere/c10").as_posix()
+        ('data/c10', '/elsewhere/c10')
+        """
+        return Path(self.root or "").expanduser() / Path(path).expanduser()
+
+    def place_network(self, network: str) -> str:
+        """Return a network's name; that of transformers as a path, where its folder is there."""
+        folder = self.place(network.removeprefix(TRANSFORMERS))
+        there = network.startswith(TRANSFORMERS) and folder.exists()
+        return f"{TRANSFORMERS}{folder}" if there else network
 
 
 class Member(_Part):

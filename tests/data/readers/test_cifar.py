@@ -64,6 +64,13 @@ def test_a_batch_that_is_cut_off_is_named(tree):
         read_dataset("cifar10", path, **options)
 
 
+def test_an_empty_batch_is_said_to_be_empty(tree):
+    path, options = tree("cifar10")
+    (path / "data_batch_3.bin").write_bytes(b"")
+    with pytest.raises(SourceError, match=r"data_batch_3\.bin: is empty\. Was it copied"):
+        read_dataset("cifar10", path, **options)
+
+
 def test_a_label_out_of_range_is_told(tree):
     path, options = tree("cifar10")
     (path / "test_batch.bin").write_bytes(b"\x0a" + bytes(3072))

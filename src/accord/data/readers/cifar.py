@@ -110,7 +110,9 @@ def _as_dataset(
 def _read_binary(path: Path, columns: tuple[str, ...]) -> Batch:
     data = np.fromfile(path, np.uint8)
     width = len(columns) + _PIXELS
-    if not data.size or data.size % width:
+    if not data.size:
+        raise SourceError(f"{path}: is empty. Was it copied or unpacked to its end?")
+    if data.size % width:
         raise SourceError(
             f"{path}: holds {data.size:,} bytes, which is no multiple of {width:,}: "
             f"{len(columns)} for the label and {_PIXELS:,} pixels. Is it cut off?"

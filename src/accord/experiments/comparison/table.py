@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from accord.experiments.comparison.compare import Comparison, Summary
+from accord.training.plan import size_text
 
 HEADINGS: Final = ("method", "accuracy", "with MAP", "passes", "training", "weights", "")
 
@@ -56,7 +57,8 @@ def comparison_text(comparison: Comparison) -> str:
     legend = (
         "accuracy in %, with its standard error over repetitions; with MAP: max agreement over\n"
         "that method's own networks and epochs; passes: forward passes for a new sample;\n"
-        "training: networks trained for it alone; weights: to keep, to predict new samples"
+        "training: networks trained for it alone, those of npc by their part of the epochs;\n"
+        "weights: to keep, to predict new samples"
     )
     return "\n".join([head, "", *lines, "", legend])
 
@@ -72,8 +74,8 @@ def _as_row(summary: Summary) -> tuple[str, ...]:
         f"{summary.accuracy:.2%}"[:-1] + (f" ± {error:.2%}"[:-1] if error is not None else ""),
         "" if agreed is None else f"{agreed:.2%}"[:-1],
         str(first.passes),
-        f"{first.training:g}" if first.training else "",
-        f"{first.disk / 1e6:.1f} MB",
+        f"{round(first.training, 1):g}" if first.training else "",
+        size_text(first.disk),
         _note(summary),
     )
 

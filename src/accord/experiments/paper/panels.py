@@ -8,7 +8,7 @@ import numpy as np
 
 from accord.api import Record
 from accord.data.readers import read_dataset
-from accord.experiments.paper.protocols import missing_data, place_spec
+from accord.experiments.paper.protocols import missing_data
 from accord.experiments.paper.results import (
     PICTURES,
     Result,
@@ -80,8 +80,8 @@ def _pictures(spec: Spec, data: Path) -> Any:
     """Return the test images as (sample, row, column, channel), where they are at hand."""
     if missing_data(spec, data) is not None:
         return None
-    placed = place_spec(spec, data).data
-    dataset = read_dataset(placed.kind, placed.path, **placed.options)
+    path = None if spec.data.path is None else data / spec.data.path
+    dataset = read_dataset(spec.data.kind, path, **spec.data.options)
     inputs = dataset.test.inputs
     if dataset.kind != "image" or not isinstance(inputs, np.ndarray):
         return None

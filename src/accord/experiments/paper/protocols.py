@@ -145,17 +145,8 @@ def _name_of(cell: Cell, scale: str) -> str:
 
 
 def place_spec(spec: Spec, folder: Path) -> Spec:
-    """Return a spec whose paths lead into the folder of the data."""
-    data, train = spec.data.model_dump(), spec.train.model_dump()
-    if spec.data.path is not None:
-        data["path"] = str(folder / spec.data.path)
-    if spec.train.pretrained is not None:
-        train["pretrained"] = str(folder / spec.train.pretrained)
-    name = spec.train.network.removeprefix("transformers:")
-    if name != spec.train.network and (folder / name).exists():
-        train["network"] = f"transformers:{folder / name}"
-    asked = spec.model_dump() | {"data": data, "train": train}
-    return Spec.model_validate(asked)
+    """Return a spec whose paths, if it has any, lead into the folder of the data."""
+    return spec if spec.data.path is None else spec.model_copy(update={"root": str(folder)})
 
 
 def check_data(cell: Cell, spec: Spec, folder: Path) -> None:

@@ -12,8 +12,7 @@ from accord.errors import ChoiceError, ClusterError, NodeUnfit, NotARecord
 from accord.experiments.remote.cluster import Cluster, Plain, Task
 from accord.experiments.remote.following import RunFollower
 from accord.experiments.remote.shares import Node, Share, share_out
-from accord.experiments.remote.work import SPEC, Job, digest_of, log_of, train_one
-from accord.store.places import Folder
+from accord.experiments.remote.work import Job, leave_word, log_of, train_one
 from accord.store.rows import check_numbers
 
 if TYPE_CHECKING:
@@ -68,10 +67,11 @@ def train_remotely(
         ClusterError: the cluster cannot be reached, or no node has the CPUs and GPUs.
         NodeUnfit: a node has no Accord, another one, or does not see `out`.
         SpecError: `out` holds a run of another spec.
+        ChoiceError, SourceError: as `train_run` says; what cannot begin takes no folder.
         RecordBusy: another process goes on training one of the networks.
     """
     from accord.training.keeping import write_metrics
-    from accord.training.run import RunResult
+    from accord.training.run import RunResult, refuse_another
     from accord.training.spec import members_of
 
     _check_retries(retries)
@@ -79,14 +79,15 @@ def train_remotely(
     chosen = list(there if networks is None else networks)
     check_numbers(spec.name, chosen, there)
     out = Path(out).absolute()
+    refuse_another(spec, out)
     record = out / spec.record.splits[0]
     with Cluster(address, ship=ship) as cluster:
         nodes = cluster.nodes()
         share = share_out(len(chosen), nodes, cpus=cpus, gpus=gpus)
         if say is not None:
             say(_plan_text(len(chosen), share, nodes))
-        Folder(out).create(SPEC, source.encode())
-        jobs = [_job(spec, out, source, number) for number in chosen]
+        digest = leave_word(out, source)
+        jobs = [_job(spec, out, source, digest, number) for number in chosen]
         follower = RunFollower(record, chosen)
         look = partial(_look, follower, progress, networks=len(there), epochs=spec.train.epochs)
         failed, notes = _run(cluster, jobs, share, retries=retries, look=look)
@@ -117,14 +118,14 @@ def _plan_text(networks: int, share: Share, nodes: Sequence[Node]) -> str:
     )
 
 
-def _job(spec: "Spec", out: Path, source: str, network: int) -> Plain:
+def _job(spec: "Spec", out: Path, source: str, digest: str, network: int) -> Plain:
     return dataclasses.asdict(
         Job(
             out=str(out),
             spec=spec.model_dump_json(),
             source=source,
             network=network,
-            digest=digest_of(out) or "",
+            digest=digest,
             folder=os.getcwd(),  # noqa: PTH109 -- text, for another machine
         )
     )

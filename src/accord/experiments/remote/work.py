@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from accord.errors import AccordError, NodeUnfit, RecordBusy
+from accord.store.places import Folder
 from accord.store.versions import now
 
-SPEC: Final = "spec.toml"
+LOGS: Final = "logs"
 LOOK_SECONDS: Final = 5.0  # shared file systems show new files late
 BUSY_SECONDS: Final = 60.0  # for a worker of a driver that was killed to die too
 AGAIN_SECONDS: Final = 0.5
@@ -27,7 +28,7 @@ class Job:
     spec: str  # as JSON
     source: str
     network: int
-    digest: str  # of the spec in the run's folder
+    digest: str  # of the source
     folder: str  # where the paths in the spec start from
     patience: float = BUSY_SECONDS
 
@@ -53,24 +54,31 @@ def train_one(given: dict[str, Any]) -> dict[str, Any]:
 
 def log_of(out: Path, network: int) -> Path:
     """Return where the worker of a network writes what it does."""
-    return out / "logs" / f"network-{network:03d}.log"
+    return out / LOGS / f"network-{network:03d}.log"
 
 
-def digest_of(out: Path) -> str | None:
-    """Return a short name for the spec in a run's folder, if there is one."""
-    try:
-        return hashlib.sha256((out / SPEC).read_bytes()).hexdigest()[:12]
-    except OSError:
-        return None
+def leave_word(out: Path, source: str) -> str:
+    """Leave a spec where workers that see the run's folder will find it; return its digest.
+
+    It takes nothing: the folder is the run's once a worker has checked data and networks.
+    """
+    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    word = _word_of(out, digest)
+    Folder(word.parent).put(word.name, source.encode())
+    return digest
+
+
+def _word_of(out: Path, digest: str) -> Path:
+    return out / LOGS / f"asked-{digest}.toml"
 
 
 def _check_seen(out: Path, digest: str, node: str, *, seconds: float = LOOK_SECONDS) -> None:
     deadline = time.monotonic() + seconds
-    while digest_of(out) != digest:
+    word = _word_of(out, digest)
+    while not word.exists():
         if time.monotonic() > deadline:
-            what = "another" if digest_of(out) else "no"
             raise NodeUnfit(
-                f"{node}: sees {what} {SPEC} in {out}. The run's folder must lie on a path that "
+                f"{node}: does not see {word}. The run's folder must lie on a path that "
                 "all nodes share, such as a network file system: name one with --out."
             )
         time.sleep(AGAIN_SECONDS)

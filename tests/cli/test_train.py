@@ -1,0 +1,153 @@
+"""`accord train`: what it prints, says and refuses."""
+
+import json
+
+import numpy as np
+import pytest
+
+from accord.training import run as run_module
+
+TEXT = """
+name = "small"
+[data]
+kind = "digits"
+per_class = 10
+[train]
+networks = 2
+network = "mlp"
+options = { widths = [8] }
+epochs = 2
+batch = 16
+"""
+
+
+@pytest.fixture
+def spec(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spec.toml").write_text(TEXT)
+    return tmp_path / "spec.toml"
+
+
+def train_text(spec, text):
+    spec.write_text(text)
+    return ["train", "spec.toml", "--out", "mine"]
+
+
+def test_the_json_tells_what_was_trained_and_where_it_lies(accord, spec):
+    text = TEXT + '[record]\nsplits = ["test", "train"]\naverages = ["ema"]\n'
+    status, printed, said = accord(*train_text(spec, text), "--json", "--networks", "1")
+    found = json.loads(printed)
+    assert status == 0
+    assert found.pop("seconds") > 0
+    assert found == {
+        "run": "mine",
+        "name": "small",
+        "networks": 2,
+        "epochs": {"0": 0, "1": 2},
+        "failed": {},
+        "records": {"test": "mine/test", "train": "mine/train", "test-ema": "mine/test-ema"},
+        "notes": [],
+    }
+    assert said.endswith("mine: trained. Next: accord score mine/test\n")
+
+
+def test_without_json_nothing_is_printed(accord, spec):
+    assert accord("train", "spec.toml", "--out", "mine")[:2] == (0, "")
+
+
+def test_a_network_that_was_stopped_is_in_the_json_and_not_in_what_comes_next(accord, spec):
+    text = TEXT.replace("networks = 2", "networks = [{}, { lr = 1e30 }, {}]")
+    status, printed, said = accord(*train_text(spec, text), "--json")
+    found = json.loads(printed)
+    assert (status, found["epochs"]) == (1, {"0": 2, "1": 0, "2": 2})
+    assert "the loss became" in found["failed"]["1"]
+    assert said.endswith("Next: accord score mine/test --networks 0,2\n")
+    assert accord("score", "mine/test", "--networks", "0,2")[0] == 0
+
+
+def test_members_of_a_batch_ensemble_that_was_stopped_are_all_left_out(accord, spec):
+    text = TEXT.replace("networks = 2", "networks = [{ lr = 1e30 }, {}]\nbatch_ensemble = 2")
+    status, _, said = accord(*train_text(spec, text))
+    assert status == 1
+    assert said.endswith("Next: accord score mine/test --networks 2,3\n")
+
+
+@pytest.mark.parametrize("rate", ["inf", "1e30"])
+def test_where_no_network_could_be_trained_that_is_said(accord, spec, rate):
+    text = TEXT + f"optimizer = {{ lr = {rate} }}\n"
+    status, printed, said = accord(*train_text(spec, text), "--json")
+    assert (status, json.loads(printed)["epochs"]) == (1, {"0": 0, "1": 0})
+    assert said.count("was stopped") == 2
+    assert said.endswith(
+        "mine: no network was trained to its end. Correct the spec, and give another --out.\n"
+    )
+    assert "trained. Next" not in said
+
+
+def test_the_plan_is_printed_as_json_too(accord, spec):
+    status, printed, said = accord("train", "spec.toml", "--out", "mine", "--plan", "--json")
+    found = json.loads(printed)
+    assert (status, said) == (0, "")
+    assert [one["seed"] for one in found.pop("networks")] == [0, 1]
+    assert found.pop("device") in ("cpu", "cuda")
+    assert found == {
+        "run": "mine",
+        "name": "small",
+        "epochs": 2,
+        "moments": 2,
+        "samples": {"test": 719},
+        "classes": 10,
+        "done": {},
+        "record_bytes": 2 * 2 * 719,
+        "notes": [],
+    }
+    accord("train", "spec.toml", "--out", "mine", "--networks", "1")
+    again = accord("train", "spec.toml", "--out", "mine", "--plan", "--json")[1]
+    assert json.loads(again)["done"] == {"1": 2}
+
+
+def test_a_plan_is_json_whatever_the_rate(accord, spec):
+    status, printed, _ = accord(
+        *train_text(spec, TEXT + "optimizer = { lr = inf }\n"), "--plan", "--json"
+    )
+    assert status == 0
+    assert "Infinity" not in printed
+
+
+def test_the_plan_is_of_the_chosen_networks(accord, spec):
+    _, printed, _ = accord("train", "spec.toml", "--plan", "--networks", "1")
+    assert "1 networks" in printed
+    assert "network 1: mlp" in printed
+    assert "network 0" not in printed
+    status, printed, said = accord("train", "spec.toml", "--plan", "--networks", "7")
+    assert (status, printed) == (2, "")
+    assert "small: no network 7; there are 0, 1" in said
+
+
+def test_what_the_data_lack_is_noted_by_plan_and_run(accord, spec):
+    np.savez(
+        "x.npz", x_train=np.eye(4), y_train=[0, 1, 0, 1], x_test=np.eye(4), y_test=[0, 1, 2, 2]
+    )
+    text = TEXT.replace('"digits"\nper_class = 10', '"npz"\npath = "x.npz"')
+    for options in ([], ["--plan"]):
+        status, printed, said = accord(*train_text(spec, text), "--json", *options)
+        (note,) = json.loads(printed)["notes"]
+        assert (status, "of the class 2, and 2 of 4 test samples" in note) == (0, True)
+        assert f"accord: {note}\n" in said
+
+
+def test_a_plan_asks_no_cluster(accord, spec):
+    assert "on ray\n" in accord("train", "spec.toml", "--plan", "--ray", "head:1")[1]
+    status, printed, said = accord("train", "spec.toml", "--plan", "--ray", "--gpus", "1")
+    assert (status, printed, said) == (2, "", "accord: --plan asks no cluster: leave --gpus out\n")
+    assert accord("train", "spec.toml", "--plan", "--gpus", "1")[0] == 2
+
+
+def test_an_interrupted_command_says_how_to_go_on_with_what_was_chosen(accord, spec, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "train_run", stop)
+    status, _, said = accord("train", "spec.toml", "--out", "my run", "--networks", "0,1", "--json")
+    assert status == 130
+    assert said.endswith("To go on: accord train spec.toml --out 'my run' --networks 0,1 --json\n")

@@ -1,0 +1,30 @@
+"""Samples are shown to a network as its own run showed them."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from accord.inference import asking
+from accord.training.spec import members_of, parse_spec
+from accord.training.traits import Traits
+
+
+@pytest.mark.parametrize(("kind", "below_root"), [("text", True), ("table", False)])
+def test_texts_are_cut_by_the_tokenizer_that_lies_below_the_root(
+    tmp_path, monkeypatch, kind, below_root
+):
+    (tmp_path / "tiny").mkdir()
+    spec = parse_spec(
+        f'name = "x"\nroot = "{tmp_path}"\ndata = {{ kind = "sst2", path = "sst2" }}\n'
+        '[train]\nnetwork = "transformers:tiny"\nepochs = 1\nlength = 7\n'
+    )
+    run = SimpleNamespace(spec=spec, traits=Traits(kind, ("bad", "good"), 1, (1, 1), 10))
+    asked = []
+    monkeypatch.setattr(asking, "show", lambda *_, **facts: asked.append(facts))
+    shown = asking.Shown(["fine"], run, torch.device("cpu"))
+    for member in members_of(spec):
+        shown.to(member)
+    (facts,) = asked
+    assert facts["network"] == (f"transformers:{tmp_path / 'tiny'}" if below_root else "")
+    assert facts["length"] == 7
