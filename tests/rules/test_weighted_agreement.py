@@ -11,6 +11,7 @@ from accord.rules.epoch_weights import (
     Likeness,
     best_agreement,
     equal_weights,
+    explained,
     find_disputed,
     independent_epochs,
     measure_likeness,
@@ -66,6 +67,49 @@ def test_weights_are_the_fourth_power_of_reliability_on_samples_in_dispute():
     weights = WeightedAgreement().fit(rows).weights
     np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-6)
     np.testing.assert_allclose(weigh_by_power(np.array([0.5, 1.0])), [1 / 17, 16 / 17], atol=1e-6)
+
+
+@pytest.mark.parametrize(("share", "whole"), [(0.95, False), (0.94, True)])
+def test_where_samples_in_dispute_do_not_fit_all_samples_tell_the_weights(
+    monkeypatch, share, whole
+):
+    rows = draw_rows(accuracies=RISING)
+    plain = WeightedAgreement().fit(rows).weights
+    monkeypatch.setattr(weighted_agreement, "explained", lambda across, found: share)
+    weights = WeightedAgreement().fit(rows).weights
+    expected = weigh_by_power(reliability(measure_likeness(rows).across)) if whole else plain
+    np.testing.assert_array_equal(weights, expected)
+    assert whole == (weights != plain).any()
+
+
+def test_epochs_of_two_poor_networks_are_not_weighed_by_chance():
+    """Where their votes are in dispute they share next to nothing; 0.87 were right by that."""
+    accuracies = (0.14, 0.26, *np.linspace(0.3, 0.6, 13))
+    rows = draw_rows(accuracies=accuracies, networks=2, samples=200, classes=10, seed=7)
+    assert accuracy(WeightedAgreement(), rows) > 0.98
+
+
+def test_where_nothing_can_be_told_in_dispute_epochs_weigh_the_same(monkeypatch):
+    rows = draw_rows(accuracies=RISING)
+    monkeypatch.setattr(weighted_agreement, "reliability", lambda across: np.zeros(len(across)))
+    np.testing.assert_array_equal(WeightedAgreement().fit(rows).weights, equal_weights(9))
+
+
+def test_products_of_reliabilities_are_explained_and_noise_is_not():
+    found = np.linspace(0.2, 0.9, 12)
+    products = np.outer(found, found)
+    assert explained(products, found) == pytest.approx(1)
+    near = products + np.eye(12)  # epochs close to each other do not matter
+    assert explained(near, found) == pytest.approx(1)
+    generator = np.random.default_rng(0)
+    noise = generator.normal(size=(12, 12))
+    assert explained(noise + noise.T, found) < 0.2
+    far = np.abs(np.subtract.outer(np.arange(12), np.arange(12))) >= 3
+    half = products * (1 + np.where(far, 0.5, 0))
+    assert explained(half, found) == pytest.approx(1 - (0.5 / 1.5) ** 2)
+    assert explained(np.zeros((12, 12)), found) == 0
+    assert explained(noise[:2, :2], found[:2]) == 1
+    assert explained(np.zeros((3, 3)), found[:3]) == 0
 
 
 def test_epochs_that_tell_nothing_weigh_the_same():

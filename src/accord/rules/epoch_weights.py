@@ -125,14 +125,32 @@ def reliability(across: Covariance) -> NDArray[np.float64]:
     found = np.sqrt(np.maximum(np.diag(across), 0))
     if epochs < LEAST_EPOCHS:
         return found
-    distance = np.abs(np.subtract.outer(np.arange(epochs), np.arange(epochs)))
-    far = distance >= max(1, epochs // APART)
+    far = _far_apart(epochs)
     products = np.where(far, across, 0)
     for _ in range(ROUNDS):
         squares = far @ found**2
         fitted = np.divide(products @ found, squares, out=np.zeros(epochs), where=squares > 0)
         found = np.sqrt(found * np.maximum(fitted, 0))
     return found
+
+
+def explained(across: Covariance, reliabilities: NDArray[np.float64]) -> float:
+    """Return how much of the covariance of epochs far apart their reliabilities explain.
+
+    That is the share of its sum of squares: 1 if all are products of two reliabilities, 0 or less
+    if these tell nothing. Of fewer than three epochs nothing else can be told, and it is 1.
+    """
+    if len(across) < LEAST_EPOCHS:
+        return 1.0
+    far = _far_apart(len(across))
+    left = (across - np.outer(reliabilities, reliabilities))[far]
+    squares = float((across[far] ** 2).sum())
+    return 1 - float((left**2).sum()) / squares if squares else 0.0
+
+
+def _far_apart(epochs: int) -> NDArray[np.bool_]:  # (epoch, epoch)
+    distance = np.abs(np.subtract.outer(np.arange(epochs), np.arange(epochs)))
+    return np.asarray(distance >= max(1, epochs // APART))
 
 
 def find_disputed(rows: Rows) -> NDArray[np.bool_]:  # (sample,)

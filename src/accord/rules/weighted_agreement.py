@@ -1,7 +1,8 @@
 """Weighted agreement: max agreement with epochs that weigh what they are worth."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from accord.rules.epoch_weights import (
     Likeness,
     Weights,
     equal_weights,
+    explained,
     find_disputed,
     likeness_by_definition,
     measure_likeness,
@@ -29,6 +31,9 @@ from accord.rules.rule import Definition, Prediction
 from accord.rules.weighted_votes import predict_weighted, vote_by_definition
 from accord.store import ArrayRows, Facts, Rows
 
+# Of the likeness of epochs where votes are in dispute. On 70 records with three classes or more it
+# is 0.97 or more; on eight of two networks that had learnt little after 6 or 15 epochs, 0 to 0.91.
+EXPLAINED: Final = 0.95
 ONE_NETWORK = "one network alone cannot tell its good epochs: all weigh the same"
 ONE_CLASS = "with one class there is nothing to tell: all epochs weigh the same"
 TWO_CLASSES = "with two classes agreement tells nothing of an epoch: all weigh the same"
@@ -39,10 +44,10 @@ class WeightedAgreement(FittedRule):
 
     An epoch weighs the more, the more its votes agree with what other networks say far from it
     in training, on the half of the samples where votes are most divided: that agreement to the
-    fourth power. Where networks overfit early, epochs from the lowest stretch of their
-    agreement on weigh nothing. No label is used. One network alone has equal weights, and so
-    have two classes where nothing was overfitted early, as any two wrong votes are then the
-    same: max agreement.
+    fourth power. Of networks so poor that nothing holds there, all samples count. Where networks
+    overfit early, epochs from the lowest stretch of their agreement on weigh nothing. No label is
+    used. One network alone has equal weights, and so have two classes where nothing was
+    overfitted early, as any two wrong votes are then the same: max agreement.
 
     Args:
         weights: of the epochs, if they were found before; see `fit` and `load`.
@@ -107,13 +112,21 @@ def _weigh(rows: Rows) -> tuple[Weights, str]:
     if before is None and rows.classes <= 2:
         return equal_weights(rows.epochs), TWO_CLASSES if rows.classes == 2 else ONE_CLASS
     kept = rows if before is None else rows.select(epochs=range(before))
-    likeness = measure_likeness(kept, find_disputed(kept))
-    return _spread(likeness, epochs=rows.epochs), ""
+    disputed = measure_likeness(kept, find_disputed(kept))
+    weights = weigh_by_power(_reliability(disputed, lambda: measure_likeness(kept)))
+    return _pad(weights, rows.epochs), ""
 
 
-def _spread(likeness: Likeness, *, epochs: int) -> Weights:
-    """Weigh the epochs that were compared; those after them weigh nothing."""
-    weights = weigh_by_power(reliability(likeness.across))
+def _reliability(disputed: Likeness, whole: Callable[[], Likeness]) -> NDArray[np.float64]:
+    """Tell epochs by the samples in dispute or, if what is told does not hold there, by all."""
+    found = reliability(disputed.across)
+    if not found.any() or explained(disputed.across, found) >= EXPLAINED:
+        return found
+    return reliability(whole().across)
+
+
+def _pad(weights: Weights, epochs: int) -> Weights:
+    """Let the epochs after those that were compared weigh nothing."""
     return np.pad(weights, (0, epochs - len(weights)))
 
 
@@ -126,8 +139,9 @@ def _weights_by_definition(record: Definition) -> Weights:
     kept = record.labels[:, :before]
     divided = [_margin(kept[:, :, sample]) for sample in range(samples)]
     below = [sample for sample in range(samples) if divided[sample] < np.median(divided)]
-    disputed = replace(record, labels=kept[:, :, below or range(samples)])
-    return _spread(likeness_by_definition(disputed), epochs=epochs)
+    disputed = likeness_by_definition(replace(record, labels=kept[:, :, below or range(samples)]))
+    found = _reliability(disputed, lambda: likeness_by_definition(replace(record, labels=kept)))
+    return _pad(weigh_by_power(found), epochs)
 
 
 def _margin(votes: NDArray[Any]) -> int:  # (network, epoch)
