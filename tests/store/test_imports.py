@@ -77,6 +77,7 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
         ),
         ({"labels": LABELS, "split": np.arange(10)}, r"split must be one word.*got int64 of shape"),
         ({"labels": LABELS, "split": np.array("")}, "split must be one word"),
+        ({"labels": LABELS, "split": np.array(["train"])}, r"one word.*got <U5 of shape \(1,\)"),
         ({"labels": LABELS, "probabilities": np.array(1.0)}, "probabilities must have shape"),
         ({"labels": LABELS - 1}, r"labels must lie in 0\.\.2 for 3 classes; got -1\.\.2"),
         (
