@@ -138,7 +138,7 @@ def test_epochs_are_weighed_anew_by_how_often_they_are_right():
 
 def collapsing(monkeypatch):
     # Networks that guess tell nothing; with votes that hardly count, the largest class wins all.
-    monkeypatch.setattr(expectation, "full_votes", lambda weights, *_: weights / 1000)
+    monkeypatch.setattr(expectation, "full_votes", lambda weights, *_, louder: weights / 1000)
     return draw_rows(accuracies=(0.5,) * 5, samples=250)
 
 
@@ -151,6 +151,30 @@ def test_a_collapse_is_named_and_the_vote_it_began_with_stands_in(monkeypatch):
     assert "most samples of class" in predicted.note
     with pytest.raises(PredictionError, match=r"drawn: .*collapsed within .* Use weighted-agr"):
         DawidSkene().fit(rows)
+
+
+def test_where_classes_change_places_votes_count_for_more(monkeypatch):
+    rows, heard = collapsing(monkeypatch), []
+
+    def as_loud_as_it_takes(weights, likeness, networks, *, louder):
+        heard.append(louder)
+        return weights / 1000 if louder < 4 else full_votes(weights, likeness, networks)
+
+    monkeypatch.setattr(expectation, "full_votes", as_loud_as_it_takes)
+    predicted = DawidSkene()(rows)
+    assert sorted(set(heard)) == [1, 2, 4]
+    assert predicted.note == ""
+    assert (predicted.labels == rows.truth()).mean() > 0.9
+
+
+def test_no_vote_is_made_to_count_as_more_than_one():
+    apart = Likeness(np.eye(4), np.zeros((4, 4)), np.full((4, 4), 0.25))
+    weights = np.array([0.7, 0.1, 0.1, 0.1])
+    plain = full_votes(weights, apart, 1)
+    assert plain[0] > 1 > 4 * plain[1]  # an epoch that weighs so much counts as several
+    np.testing.assert_array_equal(full_votes(weights, apart, 1, louder=1), plain)
+    np.testing.assert_allclose(full_votes(weights, apart, 1, louder=2), [plain[0], *2 * plain[1:]])
+    np.testing.assert_allclose(full_votes(weights, apart, 1, louder=16), [plain[0], 1, 1, 1])
 
 
 def test_a_search_that_does_not_settle_says_so(monkeypatch):

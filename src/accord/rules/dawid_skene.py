@@ -1,20 +1,24 @@
 """Dawid–Skene: every network at every epoch is an annotator with habits of its own."""
 
 from dataclasses import fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accord.errors import PredictionError, SourceError
 from accord.kernels.exact import LOGARITHM_BITS, WEIGHT_BITS, on_grid
 from accord.rules.annotators import Annotators, Tally, to_posterior
 from accord.rules.epoch_weights import (
+    Likeness,
+    Weights,
     likeness_by_definition,
     measure_likeness,
     reliability,
     weigh,
 )
 from accord.rules.expectation import (
+    LOUDER,
     MOST_ROUNDS,
     Fit,
     estimate,
@@ -47,8 +51,9 @@ class DawidSkene(FittedRule):
     a confusion is systematic, as when mislabelled cats are called dogs, votes for the
     wrong class become evidence for the right one.
 
-    If the classes change places on the way (the search collapses), the prediction is the
-    weighted vote that it began with, and its note says so; with one network, max agreement's.
+    If the classes change places on the way (the search collapses), votes count for more; if that
+    does not help, the prediction is the weighted vote that it began with, and its note says so.
+    With one network it is max agreement's.
 
     Args:
         annotators: what is known of them, if it was found before; see `fit` and `load`.
@@ -168,12 +173,22 @@ def _unsettled(fit: Fit) -> str:
 
 
 def _by_definition(record: Definition) -> list[int]:
-    labels, classes = record.labels, record.classes
-    networks, epochs, samples = labels.shape
-    groups = group_epochs(epochs, samples=samples, classes=classes)
     likeness = likeness_by_definition(record)
     weights = weigh(likeness.within, reliability(likeness.across))
     start = np.array(vote_by_definition(record, weights))
+    for louder in LOUDER:
+        found = _find_by_definition(record, start, likeness, weights, louder)
+        if not lost_classes(start, found, classes=record.classes):
+            return [int(label) for label in found]
+    return [int(label) for label in start]
+
+
+def _find_by_definition(
+    record: Definition, start: NDArray[Any], likeness: Likeness, weights: Weights, louder: int
+) -> NDArray[Any]:
+    labels, classes = record.labels, record.classes
+    networks, epochs, samples = labels.shape
+    groups = group_epochs(epochs, samples=samples, classes=classes)
     posterior, found = np.eye(classes)[start], start
     for rounds in range(MOST_ROUNDS):
         tally = Tally.empty(networks=networks, classes=classes, groups=groups)
@@ -184,7 +199,8 @@ def _by_definition(record: Definition) -> list[int]:
             tally.right[epoch] += posterior[sample, said]
         if rounds:
             weights = weigh(likeness.within, tally.reliability(likeness.said))
-        annotators = estimate(tally, groups, full_votes(weights, likeness, networks))
+        votes = full_votes(weights, likeness, networks, louder=louder)
+        annotators = estimate(tally, groups, votes)
         evidence = np.tile(on_grid(np.log(annotators.prior), LOGARITHM_BITS), (samples, 1))
         for network, epoch, sample in np.ndindex(labels.shape):
             weight = on_grid(annotators.weights, WEIGHT_BITS)[epoch]
@@ -194,5 +210,4 @@ def _by_definition(record: Definition) -> list[int]:
         found = posterior.argmax(axis=1)
         if has_settled(before, found):
             break
-    lost = lost_classes(start, found, classes=classes)
-    return [int(label) for label in (start if lost else found)]
+    return found

@@ -18,6 +18,7 @@ MOST_ROUNDS: Final = 50
 SETTLED: Final = 1000  # once fewer than one sample in so many changes its class
 VOTES_PER_CELL: Final = 10  # that a network's confusion matrix should have on average
 LEAST_GROUPS: Final = 4  # of epochs, however few samples there are
+LOUDER: Final = (1, 2, 4, 8, 16)  # times as many votes, until the classes keep their places
 
 Reader = Callable[[], Iterator[Block]]
 
@@ -70,17 +71,38 @@ def fit_annotators(
 ) -> Fit:
     """Find annotators and classes that explain each other, beginning with the classes given.
 
-    Each round reads the rows once, or not at all if they fit in memory. The epochs'
-    weights are found anew in each round after the first, from how often each is right.
+    Votes that count for too little leave the classes of poor networks to swallow each other. So
+    where classes change places, it begins anew with twice as many votes, up to sixteen times.
     """
     read = _reader(rows)
+    for louder in LOUDER:
+        fit = _fit_once(rows, read, start, likeness, weights, louder=louder)
+        if not fit.collapsed:
+            break
+    return fit
+
+
+def _fit_once(
+    rows: Rows,
+    read: Reader,
+    start: NDArray[Any],
+    likeness: Likeness,
+    weights: Weights,
+    *,
+    louder: int,
+) -> Fit:
+    """Each round reads the rows once, or not at all if they fit in memory.
+
+    The epochs' weights are found anew in each after the first, from how often each is right.
+    """
     groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
     tally = _tally(rows, groups, _certain(read, start, rows.classes))
     found, settled = start, False
     for rounds in range(1, MOST_ROUNDS + 1):
         if rounds > 1:
             weights = weigh(likeness.within, tally.reliability(likeness.said))
-        annotators = estimate(tally, groups, full_votes(weights, likeness, rows.networks))
+        votes = full_votes(weights, likeness, rows.networks, louder=louder)
+        annotators = estimate(tally, groups, votes)
         before = found
         tally, found = _round(rows, read, annotators)
         settled = has_settled(before, found)
@@ -112,15 +134,17 @@ def lost_classes(before: NDArray[Any], after: NDArray[Any], *, classes: int) -> 
     return tuple(int(lost) for lost in np.flatnonzero(moved.max(axis=1) > kept))
 
 
-def full_votes(weights: Weights, likeness: Likeness, networks: int) -> Weights:
-    """Turn weights that add up to 1 into shares of a full vote.
+def full_votes(weights: Weights, likeness: Likeness, networks: int, *, louder: int = 1) -> Weights:
+    """Turn weights that add up to 1 into shares of a full vote, or so many times as much.
 
     Votes are not independent: as full votes they would make every posterior 0 or 1. The
     networks share their training labels, so that together they count as one with as many
-    independent epochs as it has; but each counts at least as one vote.
+    independent epochs as it has; but each counts at least as one vote. None is made to count
+    as more than one.
     """
     votes = max(independent_epochs(likeness, weights), networks)
-    return weights * votes / networks
+    shares = weights * votes / networks
+    return np.maximum(shares, np.minimum(louder * shares, 1.0))
 
 
 def _round(rows: Rows, read: Reader, annotators: Annotators) -> tuple[Tally, NDArray[np.intp]]:
