@@ -4,27 +4,15 @@ import json
 
 import numpy as np
 import pytest
+from small_spec import SMALL
 
 from accord.training import run as run_module
-
-TEXT = """
-name = "small"
-[data]
-kind = "digits"
-per_class = 10
-[train]
-networks = 2
-network = "mlp"
-options = { widths = [8] }
-epochs = 2
-batch = 16
-"""
 
 
 @pytest.fixture
 def spec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "spec.toml").write_text(TEXT)
+    (tmp_path / "spec.toml").write_text(SMALL)
     return tmp_path / "spec.toml"
 
 
@@ -34,7 +22,7 @@ def train_text(spec, text):
 
 
 def test_the_json_tells_what_was_trained_and_where_it_lies(accord, spec):
-    text = TEXT + '[record]\nsplits = ["test", "train"]\naverages = ["ema"]\n'
+    text = SMALL + '[record]\nsplits = ["test", "train"]\naverages = ["ema"]\n'
     status, printed, said = accord(*train_text(spec, text), "--json", "--networks", "1")
     found = json.loads(printed)
     assert status == 0
@@ -56,7 +44,7 @@ def test_without_json_nothing_is_printed(accord, spec):
 
 
 def test_a_network_that_was_stopped_is_in_the_json_and_not_in_what_comes_next(accord, spec):
-    text = TEXT.replace("networks = 2", "networks = [{}, { lr = 1e30 }, {}]")
+    text = SMALL.replace("networks = 2", "networks = [{}, { lr = 1e30 }, {}]")
     status, printed, said = accord(*train_text(spec, text), "--json")
     found = json.loads(printed)
     assert (status, found["epochs"]) == (1, {"0": 2, "1": 0, "2": 2})
@@ -66,7 +54,7 @@ def test_a_network_that_was_stopped_is_in_the_json_and_not_in_what_comes_next(ac
 
 
 def test_members_of_a_batch_ensemble_that_was_stopped_are_all_left_out(accord, spec):
-    text = TEXT.replace("networks = 2", "networks = [{ lr = 1e30 }, {}]\nbatch_ensemble = 2")
+    text = SMALL.replace("networks = 2", "networks = [{ lr = 1e30 }, {}]\nbatch_ensemble = 2")
     status, _, said = accord(*train_text(spec, text))
     assert status == 1
     assert said.endswith("Next: accord score mine/test --networks 2,3\n")
@@ -74,7 +62,7 @@ def test_members_of_a_batch_ensemble_that_was_stopped_are_all_left_out(accord, s
 
 @pytest.mark.parametrize("rate", ["inf", "1e30"])
 def test_where_no_network_could_be_trained_that_is_said(accord, spec, rate):
-    text = TEXT + f"optimizer = {{ lr = {rate} }}\n"
+    text = SMALL + f"optimizer = {{ lr = {rate} }}\n"
     status, printed, said = accord(*train_text(spec, text), "--json")
     assert (status, json.loads(printed)["epochs"]) == (1, {"0": 0, "1": 0})
     assert said.count("was stopped") == 2
@@ -108,7 +96,7 @@ def test_the_plan_is_printed_as_json_too(accord, spec):
 
 def test_a_plan_is_json_whatever_the_rate(accord, spec):
     status, printed, _ = accord(
-        *train_text(spec, TEXT + "optimizer = { lr = inf }\n"), "--plan", "--json"
+        *train_text(spec, SMALL + "optimizer = { lr = inf }\n"), "--plan", "--json"
     )
     assert status == 0
     assert "Infinity" not in printed
@@ -128,7 +116,7 @@ def test_what_the_data_lack_is_noted_by_plan_and_run(accord, spec):
     np.savez(
         "x.npz", x_train=np.eye(4), y_train=[0, 1, 0, 1], x_test=np.eye(4), y_test=[0, 1, 2, 2]
     )
-    text = TEXT.replace('"digits"\nper_class = 10', '"npz"\npath = "x.npz"')
+    text = SMALL.replace('"digits"\nper_class = 10', '"npz"\npath = "x.npz"')
     for options in ([], ["--plan"]):
         status, printed, said = accord(*train_text(spec, text), "--json", *options)
         (note,) = json.loads(printed)["notes"]

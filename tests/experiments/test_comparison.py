@@ -445,7 +445,7 @@ def test_the_last_weights_say_what_was_recorded_last(compared, out):
 @pytest.mark.parametrize(
     ("training", "disk", "cells"),
     [
-        (20 / 3, 24_300, "6.7  24.3 kB"),
+        (20 / 3, 24_300, "6.7  24.3 KB"),
         (2.0, 44_700_000, "2  44.7 MB"),
         (0.0, 1_000_000, "1.0 MB"),
     ],

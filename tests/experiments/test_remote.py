@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import labels_of, write_record
+from small_spec import SMALL
 
 import accord
 from accord.api import Recorder
@@ -47,18 +48,7 @@ from accord.store import pack_record
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
 
-TEXT = """
-name = "small"
-[data]
-kind = "digits"
-per_class = 10
-[train]
-networks = 2
-network = "mlp"
-options = { widths = [8] }
-epochs = 2
-"""
-SPEC = parse_spec(TEXT)
+SPEC = parse_spec(SMALL)
 ONE = Share(cpus=1.0, gpus=0.0)
 BY_SAMPLE = {
     "consensus",
@@ -188,9 +178,9 @@ def job(out, network=0, **changes):
     said = {
         "out": str(out),
         "spec": SPEC.model_dump_json(),
-        "source": TEXT,
+        "source": SMALL,
         "network": network,
-        "digest": leave_word(out, changes.get("source", TEXT)),
+        "digest": leave_word(out, changes.get("source", SMALL)),
         "folder": str(Path.cwd()),
         "patience": 0.0,
     }
@@ -255,7 +245,7 @@ def test_a_run_that_appears_late_is_waited_for(tmp_path, monkeypatch):
 
 
 def test_the_paths_of_a_spec_start_where_the_driver_stands(tmp_path):
-    text = TEXT.replace('kind = "digits"', 'kind = "cifar10"\npath = "nothing-here"')
+    text = SMALL.replace('kind = "digits"', 'kind = "cifar10"\npath = "nothing-here"')
     asked = {"spec": parse_spec(text).model_dump_json(), "source": text, "folder": str(tmp_path)}
     with pytest.raises(SourceError, match=rf"^on {platform.node()}: .*nothing-here"):
         train_one(job(tmp_path / "run", **asked))
@@ -324,7 +314,7 @@ def test_a_cluster_trains_what_one_process_trains(here, tmp_path):
     result = train_remotely(
         SPEC,
         tmp_path / "run",
-        source=TEXT,
+        source=SMALL,
         address="auto",
         ship=True,
         cpus=2,
@@ -332,12 +322,12 @@ def test_a_cluster_trains_what_one_process_trains(here, tmp_path):
         progress=lambda *one: seen.append(one[:4]),
         say=said.append,
     )
-    train_run(SPEC, tmp_path / "plain", source=TEXT)
+    train_run(SPEC, tmp_path / "plain", source=SMALL)
     assert (result.out, result.failed, result.notes) == (tmp_path / "run", {}, ())
     np.testing.assert_array_equal(
         accord.open(tmp_path / "run/test").labels, accord.open(tmp_path / "plain/test").labels
     )
-    assert (tmp_path / "run/spec.toml").read_text() == TEXT
+    assert (tmp_path / "run/spec.toml").read_text() == SMALL
     assert (tmp_path / "run/metrics.csv").read_text().count("\n") == 5
     assert here[0].asked == {"address": "auto", "ship": True}
     assert [(one[1]["network"], *one[2:]) for one in here[0].started] == [
@@ -349,24 +339,24 @@ def test_a_cluster_trains_what_one_process_trains(here, tmp_path):
 
 
 def test_some_networks_alone_can_be_trained(here, tmp_path):
-    train_remotely(SPEC, tmp_path / "run", source=TEXT, networks=[1])
+    train_remotely(SPEC, tmp_path / "run", source=SMALL, networks=[1])
     assert [one[1]["network"] for one in here[0].started] == [1]
     assert accord.open(tmp_path / "run/test").rows.numbers == (1,)
     with pytest.raises(ChoiceError, match="small: no network 7; there are 0, 1"):
-        train_remotely(SPEC, tmp_path / "run", source=TEXT, networks=[7])
+        train_remotely(SPEC, tmp_path / "run", source=SMALL, networks=[7])
     with pytest.raises(ChoiceError, match="retries must be 0 or more; got -1"):
-        train_remotely(SPEC, tmp_path / "run", source=TEXT, retries=-1)
+        train_remotely(SPEC, tmp_path / "run", source=SMALL, retries=-1)
 
 
 def test_relative_folders_are_sent_whole(here, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert train_remotely(SPEC, "run", source=TEXT).out == tmp_path / "run"
+    assert train_remotely(SPEC, "run", source=SMALL).out == tmp_path / "run"
     assert here[0].started[0][1]["out"] == str(tmp_path / "run")
     assert here[0].started[0][1]["folder"] == str(tmp_path)
 
 
 def test_a_network_that_cannot_be_trained_is_named_and_the_others_go_on(here, tmp_path):
-    text = TEXT.replace("networks = 2", "networks = [{ lr = 1e30 }, {}]\nbatch = 16")
+    text = SMALL.replace("networks = 2", "networks = [{ lr = 1e30 }, {}]\nbatch = 16")
     result = train_remotely(parse_spec(text), tmp_path / "run", source=text)
     assert list(result.failed) == [0]
     assert "the loss became" in result.failed[0]
@@ -379,17 +369,17 @@ def test_a_network_that_cannot_be_trained_is_named_and_the_others_go_on(here, tm
     [('"mlp"', '"mlpp"', ChoiceError), ('"digits"', '"cifar10"\npath = "no"', SourceError)],
 )
 def test_what_cannot_begin_bars_no_other_spec_from_its_folder(here, tmp_path, old, new, error):
-    text = TEXT.replace(old, new)
+    text = SMALL.replace(old, new)
     with pytest.raises(error, match=r"mlp|no"):
         train_remotely(parse_spec(text), tmp_path / "run", source=text)
     assert not (tmp_path / "run/spec.toml").exists()
-    assert train_remotely(SPEC, tmp_path / "run", source=TEXT).failed == {}
-    assert (tmp_path / "run/spec.toml").read_text() == TEXT
+    assert train_remotely(SPEC, tmp_path / "run", source=SMALL).failed == {}
+    assert (tmp_path / "run/spec.toml").read_text() == SMALL
 
 
 def test_a_folder_of_another_spec_is_refused_before_a_cluster_is_asked(here, tmp_path):
-    train_run(SPEC, tmp_path / "run", source=TEXT)
-    text = TEXT.replace("epochs = 2", "epochs = 3")
+    train_run(SPEC, tmp_path / "run", source=SMALL)
+    text = SMALL.replace("epochs = 2", "epochs = 3")
     with pytest.raises(SpecError, match="holds a run of another spec"):
         train_remotely(parse_spec(text), tmp_path / "run", source=text)
     assert here == []
@@ -402,7 +392,7 @@ def test_a_worker_that_dies_for_good_fails_its_network_alone(here, tmp_path, mon
         return {"failed": {}, "notes": ("slow",)}
 
     monkeypatch.setattr(remote_training, "train_one", dies)
-    result = train_remotely(SPEC, tmp_path / "run", source=TEXT)
+    result = train_remotely(SPEC, tmp_path / "run", source=SMALL)
     assert result.failed == {
         0: f"its worker or node died: bang; see {tmp_path}/run/logs/network-000.log"
     }
@@ -415,20 +405,20 @@ def test_a_node_that_cannot_take_part_stops_it_all(here, tmp_path, monkeypatch):
 
     monkeypatch.setattr(remote_training, "train_one", unfit)
     with pytest.raises(NodeUnfit, match="b: has no accord"):
-        train_remotely(SPEC, tmp_path / "run", source=TEXT)
+        train_remotely(SPEC, tmp_path / "run", source=SMALL)
 
 
 def test_the_same_note_of_all_networks_is_kept_once(here, tmp_path, monkeypatch):
     said = {"failed": {}, "notes": ("slow",)}
     monkeypatch.setattr(remote_training, "train_one", lambda _: said)
-    assert train_remotely(SPEC, tmp_path / "run", source=TEXT).notes == ("slow",)
+    assert train_remotely(SPEC, tmp_path / "run", source=SMALL).notes == ("slow",)
 
 
 def test_the_driver_writes_the_metrics_of_all_networks_at_the_end(here, tmp_path, monkeypatch):
-    train_run(SPEC, tmp_path / "run", source=TEXT)
+    train_run(SPEC, tmp_path / "run", source=SMALL)
     (tmp_path / "run/metrics.csv").rename(tmp_path / "whole")
     monkeypatch.setattr(remote_training, "train_one", lambda _: {"failed": {}, "notes": ()})
-    train_remotely(SPEC, tmp_path / "run", source=TEXT)
+    train_remotely(SPEC, tmp_path / "run", source=SMALL)
     assert (tmp_path / "run/metrics.csv").read_text() == (tmp_path / "whole").read_text()
 
 
@@ -544,7 +534,7 @@ def test_urls_are_sent_as_they_are_and_paths_whole(here, record, monkeypatch):
 def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ExtraMissing, match=r"clusters need ray: pip install 'accord\[ray\]'"):
-        train_remotely(SPEC, tmp_path / "run", source=TEXT)
+        train_remotely(SPEC, tmp_path / "run", source=SMALL)
     assert not (tmp_path / "run").exists()
 
 
@@ -604,10 +594,10 @@ def test_a_task_runs_elsewhere_and_what_it_raises_comes_back(joined):
 
 @pytest.mark.slow
 def test_a_spec_that_a_worker_refused_can_be_corrected_in_its_folder(joined, tmp_path):
-    text = TEXT.replace('"mlp"', '"mlpp"')
+    text = SMALL.replace('"mlp"', '"mlpp"')
     with pytest.raises(ChoiceError, match=rf"on {platform.node()}: .*Did you mean 'mlp'"):
         train_remotely(parse_spec(text), tmp_path / "run", source=text)
-    assert train_remotely(SPEC, tmp_path / "run", source=TEXT).failed == {}
+    assert train_remotely(SPEC, tmp_path / "run", source=SMALL).failed == {}
     assert accord.open(tmp_path / "run/test").epochs == 2
 
 

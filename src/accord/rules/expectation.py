@@ -91,9 +91,10 @@ def _fit_once(
     *,
     louder: int,
 ) -> Fit:
-    """Each round reads the rows once, or not at all if they fit in memory.
+    """Search once, each vote counting for so many times its share.
 
-    The epochs' weights are found anew in each after the first, from how often each is right.
+    Each round reads the rows once, or not at all if they fit in memory. The epochs' weights are
+    found anew in each round after the first, from how often each is right.
     """
     groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
     tally = _tally(rows, groups, _certain(read, start, rows.classes))

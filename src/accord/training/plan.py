@@ -103,6 +103,6 @@ def size_text(size: int) -> str:
     """Return a number of bytes as people read it.
 
     >>> size_text(24_300), size_text(44_700_000)
-    ('24.3 kB', '44.7 MB')
+    ('24.3 KB', '44.7 MB')
     """
-    return f"{size / 1e3:.1f} kB" if size < 1e6 else f"{size / 1e6:.1f} MB"
+    return f"{size / 1e3:.1f} KB" if size < 1e6 else f"{size / 1e6:.1f} MB"
