@@ -111,6 +111,16 @@ def test_chance_is_three_standard_errors_of_kappa(samples, classes, expected):
     assert chance_error(rows) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("repeated", "kind"), [(1, "random"), (20, "weak")])
+def test_what_few_samples_cannot_tell_from_chance_is_random(repeated, kind):
+    right = np.tile([0, 1], 20 * repeated)
+    guessed = np.tile([0, 1] * 12 + [1, 0] * 8, repeated)  # kappa is 0.2
+    labels = np.stack([right, right, guessed])[:, np.newaxis].astype(np.uint8)
+    rows = ArrayRows(labels, Facts(len(right), 2))
+    assert members(rows)[2].agreement == pytest.approx(0.2)
+    assert members(rows)[2].kind == kind
+
+
 def test_where_nobody_agrees_nobody_is_named():
     labels = np.random.default_rng(0).integers(0, 4, (3, 8, 500)).astype(np.uint8)
     for rows in (

@@ -44,7 +44,7 @@ def members(rows: Rows) -> tuple[Member, ...]:
     Two networks agree beyond chance by kappa: 0 if they say the same no more often than the
     frequencies of their classes make likely, 1 if always. A network counts by the fellow it
     agrees with most, so that any number of bad ones cannot outvote two good ones. It is bad if
-    that is no more than chance, or less than half of the median of those above chance:
+    that is less than half of the median of those above chance:
 
     - constant: nearly all of its votes are for one class, and those of others are not;
     - diverged: it once agreed with a fellow as well as the median network does now;
@@ -61,11 +61,12 @@ def members(rows: Rows) -> tuple[Member, ...]:
     once = np.max([_best_fellow(kappa[:, :, epoch]) for epoch in range(rows.epochs)], axis=0)
     shares = said[:, last].sum(axis=1)
     commonest = shares.max(axis=1) / shares.sum(axis=1)
-    usual = _usual(now, chance_error(rows))
+    chance = chance_error(rows)
+    usual = _usual(now, chance)
     return tuple(
         Member(
             number,
-            _kind(float(now[i]), float(once[i]), float(commonest[i]), usual),
+            _kind(float(now[i]), float(once[i]), float(commonest[i]), usual, chance),
             float(now[i]),
             float(once[i]),
             float(commonest[i]),
@@ -144,14 +145,14 @@ def _usual(now: NDArray[np.float64], chance: float) -> float:
     return float(np.quantile(above, 0.5, method="lower")) if above.size else 0.0
 
 
-def _kind(now: float, once: float, commonest: float, usual: float) -> Kind:
+def _kind(now: float, once: float, commonest: float, usual: float, chance: float) -> Kind:
     if not usual or now >= HALF * usual:
         return "good"
     if commonest >= CONSTANT:
         return "constant"
     if once >= usual:
         return "diverged"
-    return "random" if now <= NEAR_CHANCE else "weak"
+    return "random" if now <= chance else "weak"
 
 
 def _best_fellow(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (network,)
