@@ -89,6 +89,13 @@ def test_networks_of_unequal_length_are_cut_and_that_is_said(accord, tmp_path):
     assert "watching the 4 epochs all have" in said
 
 
+def test_networks_of_equal_length_are_not_called_cut_because_of_others(accord, tmp_path):
+    path = write(tmp_path / "unequal", run_rows(end=None), lengths=[7, 4, 7])
+    status, out, said = accord("watch", path, "--json", "--networks", "0,2")
+    assert (status, said) == (0, "")
+    assert len(json.loads(out)["agreement"]) == 7
+
+
 def test_one_network_is_an_error(accord, clean):
     status, out, said = accord("watch", clean, "--networks", "1")
     assert (status, out) == (2, "")

@@ -99,7 +99,7 @@ def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     opened = open_record(path, common=True, networks=numbers)
     found = watch_rows(opened.rows)
     bad = [member for member in members(opened.rows) if not member.good]
-    if len(set(lengths.values())) > 1:
+    if len({lengths[number] for number in opened.rows.numbers}) > 1:
         common = counted(opened.epochs, "epoch")
         typer.echo(f"accord: {path}: watching the {common} all have", err=True)
     if as_json:
