@@ -10,6 +10,7 @@ from accord.rules import recommend as module
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.overfit.epochs_before import EarlyOverfit
 from accord.rules.recommend import (
+    Recommendation,
     choose,
     directed_share,
     recommend,
@@ -252,6 +253,11 @@ def test_few_networks_leave_no_choice(networks, rule, reason):
     assert reason in chosen.reason
     assert chosen.agreement == {}
     assert networks == 1 or chosen.fall > 0.2
+
+
+def test_one_class_is_not_told_as_two():
+    rows = ArrayRows(np.zeros((5, 4, 40), np.uint8), Facts(40, 1))
+    assert recommend(rows) == Recommendation("max-agreement", "there is one class")
 
 
 def test_confusion_matrices_are_not_tried_on_few_samples_or_very_many_classes(monkeypatch):

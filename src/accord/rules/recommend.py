@@ -84,10 +84,12 @@ def recommend(rows: Rows) -> Recommendation:
     from those in between, and its halves agree on more samples by three standard errors. Two or
     three networks make no halves to compare.
 
-    At most 10,000 samples are looked at, evenly spaced. With one network, max agreement.
+    At most 10,000 samples are looked at, evenly spaced. With one network or one class, max
+    agreement.
     """
-    if rows.networks == 1:
-        return Recommendation(MaxAgreement.name, "there is one network")
+    for what, there in (("network", rows.networks), ("class", rows.classes)):
+        if there == 1:
+            return Recommendation(MaxAgreement.name, f"there is one {what}")
     some = _evenly_spaced(rows)
     early = find_early_overfit(some) if fit_in_memory(rows) else None
     if early is not None and early.spoils:
