@@ -8,7 +8,9 @@ import accord
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
 from accord.kernels import count_votes
 from accord.rules import annotators, expectation
+from accord.rules import dawid_skene as module
 from accord.rules.annotators import Annotators, Tally, small_parts
+from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.epoch_weights import (
     Likeness,
@@ -262,8 +264,8 @@ def test_other_voters_than_fitted_are_refused(tmp_path):
 
 
 def test_a_record_in_several_blocks_is_read_anew_in_each_round(monkeypatch):
-    rows = draw_rows(accuracies=(0.5,) * 5, samples=100)
-    whole, read = DawidSkene()(rows), []
+    rows, same = (draw_rows(accuracies=(0.5,) * 5, samples=100) for _ in range(2))
+    whole, read = DawidSkene()(same), []
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows_module, "LEAST_BLOCK", 40)
     monkeypatch.setattr(annotators, "CELLS_AT_ONCE", 100)
@@ -286,6 +288,22 @@ def test_a_record_in_one_block_is_read_once_for_all_rounds(monkeypatch):
         weights=equal_weights(5),
     )
     assert read == [1]
+
+
+@pytest.mark.parametrize(("most", "searches"), [(8 * 4 * 5 * 16, 1), (8 * 4 * 5 * 16 - 1, 3)])
+def test_the_same_rows_are_searched_once_unless_that_fills_the_memory(monkeypatch, most, searches):
+    rows, searched = draw_rows(networks=4, accuracies=(0.5,) * 5, classes=4), []
+
+    def fit_counted(*args, **options):
+        searched.append(1)
+        return fit_annotators(*args, **options)
+
+    monkeypatch.setattr(module, "BLOCK_BYTES", most)
+    monkeypatch.setattr(module, "fit_annotators", fit_counted)
+    fitted = DawidSkene().fit(rows)
+    for predicted in (DawidSkene()(rows), BeforeOverfit()(rows), fitted(rows)):
+        np.testing.assert_array_equal(predicted.scores, DawidSkene(fitted.annotators)(rows).scores)
+    assert len(searched) == searches
 
 
 def test_parts_are_cut_to_a_small_table(monkeypatch):

@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,10 @@ from accord.rules.max_agreement import MaxAgreement
 from accord.rules.rule import Definition, Prediction
 from accord.rules.weighted_votes import predict_weighted, vote_by_definition
 from accord.store import Rows
+from accord.store.rows import BLOCK_BYTES
+
+# Scores, the recommendation and the alarm all ask it of the same rows, which do not change.
+_found: WeakKeyDictionary[Rows, tuple[Prediction, Fit]] = WeakKeyDictionary()
 
 
 class DawidSkene(FittedRule):
@@ -133,6 +138,13 @@ class DawidSkene(FittedRule):
 
 
 def _fit(rows: Rows) -> tuple[Prediction, Fit]:
+    found = _found.get(rows) or _search(rows)
+    if found[1].annotators.confusion.nbytes <= BLOCK_BYTES:  # larger ones would fill the memory
+        _found[rows] = found
+    return found
+
+
+def _search(rows: Rows) -> tuple[Prediction, Fit]:
     likeness = measure_likeness(rows)
     weights = weigh(likeness.within, reliability(likeness.across))
     start = predict_weighted(rows, weights)
