@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels.arrays import Labels, Positions
+from accord.kernels.blocks import TABLE_CELLS, spans
 
 JOINED_ROWS = 2**10
 DENSE_FROM = 2  # one cell in so many holds a share
@@ -43,8 +44,11 @@ def add_evidence(
     classes, joined = tables.shape[-1], tables[0]
     for table in tables[1:]:
         joined = (joined[:, np.newaxis] + table).reshape(-1, classes)
-    # Labels were checked when they were recorded; without `clip`, take checks each again.
-    evidence += joined.take(_join(said, classes), axis=0, mode="clip")
+    rows = _join(said, classes)
+    # All at once, the rows taken would leave the cache: 3.9 ns a cell instead of 0.9 (100 classes).
+    for span in spans(len(rows), max(1, TABLE_CELLS // classes)):
+        # Labels were checked when they were recorded; without `clip`, take checks each again.
+        evidence[span] += joined.take(rows[span], axis=0, mode="clip")
 
 
 class Expected:
