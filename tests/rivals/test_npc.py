@@ -30,7 +30,7 @@ from accord.rivals.dirichlet import (
 )
 from accord.rivals.features import extract_with_logits
 from accord.rivals.neighbours import nearest_classes
-from accord.rivals.npc import Npc, fit_npc, predict_npc
+from accord.rivals.npc import Npc, fit_npc, learning_epochs, predict_npc
 from accord.rivals.prior import similar_classes, surest_samples
 from accord.training.batches import ImageBatches, TableBatches
 from accord.training.loop import predict_probabilities
@@ -438,7 +438,7 @@ def slow_fit(network, rows, *, seed):
 
 
 def test_training_equals_the_loop_spelt_out():
-    found = fit_npc(NETWORK, batches(ROWS), seed=3)._autoencoder.state_dict()
+    found = fit_npc(NETWORK, batches(ROWS), seed=3, epochs=10)._autoencoder.state_dict()
     for name, expected in slow_fit(NETWORK, ROWS, seed=3).items():
         torch.testing.assert_close(found[name], expected)
 
@@ -507,6 +507,20 @@ class Explodes(Classifier):
 def test_a_loss_that_becomes_nan_is_named():
     with pytest.raises(TrainingError, match=r"loss became nan in epoch 0 at learning rate 0\.001"):
         fit_npc(Explodes(), batches(ROWS), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("samples", "epochs"), [(50_000, 10), (12_800, 10), (12_672, 11), (970, 125), (5, 1000)]
+)
+def test_few_samples_are_learnt_from_for_longer(samples, epochs):
+    assert learning_epochs(samples) == epochs
+
+
+def test_without_a_number_of_epochs_it_learns_long_enough(monkeypatch):
+    monkeypatch.setattr("accord.rivals.npc.STEPS", 12 * math.ceil(len(ROWS) / 128))
+    predict = partial(predict_npc, NETWORK, lambda _: batches(ROWS), seed=0)
+    np.testing.assert_array_equal(predict(), predict(epochs=12))
+    assert not np.array_equal(predict(), predict(epochs=10))
 
 
 def test_no_epoch_at_all_is_refused():

@@ -22,6 +22,7 @@ from accord.training.loop import diverged, out_of_memory_named, precision
 from accord.training.seeds import OwnRandomness, derive_seed, draw_epoch
 
 EPOCHS: Final = 10
+STEPS: Final = 1000  # at the least: in 80, what 1,000 samples give in 10 epochs, little is learnt
 BATCH: Final = 128
 RATE: Final = 1e-3
 
@@ -50,8 +51,22 @@ class Npc:
         return probabilities
 
 
+def learning_epochs(samples: int) -> int:
+    """Return how long to learn from so many samples: 10 epochs, but at least 1,000 steps.
+
+    >>> learning_epochs(50_000), learning_epochs(1000)
+    (10, 125)
+    """
+    return max(EPOCHS, math.ceil(STEPS / math.ceil(samples / BATCH)))
+
+
 def fit_npc(
-    network: nn.Module, samples: Batches, *, seed: int, epochs: int = EPOCHS, bfloat16: bool = False
+    network: nn.Module,
+    samples: Batches,
+    *,
+    seed: int,
+    epochs: int | None = None,
+    bfloat16: bool = False,
 ) -> Npc:
     """Learn how a trained network's predictions are wrong.
 
@@ -64,7 +79,7 @@ def fit_npc(
         network: trained, on the device of the samples.
         samples: those it was trained on, taken plain.
         seed: where all chance comes from.
-        epochs: how long to learn; 10 epochs of few samples are few steps.
+        epochs: how long to learn; by default as `learning_epochs` says.
         bfloat16: whether to compute in it where that is safe.
 
     Raises:
@@ -72,7 +87,7 @@ def fit_npc(
         PredictionError: the network predicts one class only, or numbers that are not finite.
         TrainingError: the loss is not a number any more, or the device is out of memory.
     """
-    if epochs < 1:
+    if epochs is not None and epochs < 1:
         raise ChoiceError(f"NPC must learn for at least 1 epoch; got {epochs}.")
     layer = last_layer(network) + INPUT
     features, logits = extract_with_logits(network, samples, [layer], bfloat16=bfloat16)
@@ -91,7 +106,7 @@ def fit_npc(
         said,
         prior,
         seed=derive_seed(seed, 2),
-        epochs=epochs,
+        epochs=learning_epochs(len(samples)) if epochs is None else epochs,
         bfloat16=bfloat16,
     )
     return Npc(network, autoencoder)
@@ -103,7 +118,7 @@ def predict_npc(
     *,
     seed: int,
     split: str = "test",
-    epochs: int = EPOCHS,
+    epochs: int | None = None,
     bfloat16: bool = False,
 ) -> NDArray[np.float32]:
     """Predict the probability of each class for each sample of a split, (sample, class).
@@ -115,7 +130,7 @@ def predict_npc(
         sees: gives a split's samples, such as `partial(material.batches, device=device)`.
         seed: where all chance comes from.
         split: what to predict.
-        epochs: how long to learn.
+        epochs: how long to learn; by default as `learning_epochs` says.
         bfloat16: whether to compute in it where that is safe.
 
     Raises:

@@ -106,16 +106,17 @@ def _from_features(name: str) -> Callable[[Runs], Outcome]:
         if name == "rog":
             return _outcome(run, labels, passes=networks)
         # NPC asks each network and a copy of it, which it trains for some epochs.
-        training = networks * npc.EPOCHS / run.spec.train.epochs
+        epochs = npc.learning_epochs(len(run.material.splits["train"]))
+        training = networks * epochs / run.spec.train.epochs
         return _outcome(run, labels, passes=2 * networks, training=training)
 
     return of
 
 
 def _vote_from_features(name: str, run: TrainedRun) -> NDArray[np.intp]:
-    sees = partial(run.material.batches, device=run.device)
     tables = []
     for network, member in zip(run.networks(), members_of(run.spec), strict=True):
+        sees = partial(run.material.batches, device=run.device)
         bfloat16 = recipe_for(run.spec, member, run.device).bfloat16
         tables.append(
             predict_rog(network, run.material, sees, seed=member.seed, bfloat16=bfloat16)
