@@ -6,6 +6,7 @@ import torch
 
 import accord
 from accord.errors import SpecError
+from accord.experiments.comparison import compare
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
 
@@ -105,6 +106,15 @@ def test_an_interrupted_training_of_texts_goes_on_to_the_same_bits(bert, tmp_pat
     parts, whole = (np.asarray(accord.open(tmp_path / f"{name}/test").labels)
                     for name in ("parts", "whole"))  # fmt: skip
     np.testing.assert_array_equal(parts, whole)
+
+
+def test_rivals_that_need_features_read_texts_too(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr("accord.rivals.npc.STEPS", 1)  # ten epochs will do
+    write_texts(tmp_path)
+    spec = parse_spec(spec_for(bert, tmp_path, "sst2"))
+    rog, npc = compare(spec, tmp_path / "out", methods=["rog", "npc"]).methods
+    assert (rog.failures, npc.failures) == ((), ())
+    assert rog.accuracy > 0.6, rog
 
 
 def test_other_networks_are_refused_for_texts(bert, tmp_path):

@@ -19,6 +19,7 @@ from accord.experiments.comparison import (
     compare,
     comparison_json,
     comparison_text,
+    methods,
 )
 from accord.experiments.comparison import runs as runs_module
 from accord.experiments.comparison.methods import best_epoch
@@ -412,6 +413,19 @@ def test_networks_whose_last_weights_are_gone_fail_what_needs_them_alone(tmp_pat
     majority, npc = compare(spec, tmp_path, methods=["majority", "npc"]).methods
     assert majority.outcomes
     assert re.search(r"network-001: holds no checkpoint of epoch 0\. Remove", npc.failures[0])
+
+
+def test_features_are_taken_of_samples_as_each_network_reads_them(compared, out, monkeypatch):
+    """A text's tokens are its network's own, and as many as the spec says."""
+    folder = run_of(out, "shared")
+    run = runs_module.TrainedRun(load_spec(folder / "spec.toml"), folder)
+    shown = []
+    monkeypatch.setattr("accord.training.material.show", lambda *_, **facts: shown.append(facts))
+    monkeypatch.setattr(
+        "accord.rivals.npc.predict_npc", lambda _, sees, **__: sees("test") or np.eye(10)
+    )
+    methods._vote_from_features("npc", run)
+    assert [(one["network"], one["length"]) for one in shown] == [("small-cnn", 128)] * 3
 
 
 def test_kept_predictions_are_not_made_again(compared, out):

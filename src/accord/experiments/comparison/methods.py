@@ -116,7 +116,7 @@ def _from_features(name: str) -> Callable[[Runs], Outcome]:
 def _vote_from_features(name: str, run: TrainedRun) -> NDArray[np.intp]:
     tables = []
     for network, member in zip(run.networks(), members_of(run.spec), strict=True):
-        sees = partial(run.material.batches, device=run.device)
+        sees = partial(run.batches, member=member)
         bfloat16 = recipe_for(run.spec, member, run.device).bfloat16
         tables.append(
             predict_rog(network, run.material, sees, seed=member.seed, bfloat16=bfloat16)

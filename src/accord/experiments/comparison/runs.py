@@ -14,11 +14,13 @@ from torch import nn
 from accord.api import Record, open_record
 from accord.errors import ChoiceError, PredictionError, TrainingError
 from accord.store.places import Folder
+from accord.training.batches import Batches
 from accord.training.checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
+from accord.training.keeping import Run
 from accord.training.material import Material, prepare_material
 from accord.training.run import Progress, RunResult, build_network, train_run
 from accord.training.settings import choose_device
-from accord.training.spec import SEEDS_APART, Spec, members_of
+from accord.training.spec import SEEDS_APART, Member, Spec, members_of
 from accord.training.spec_text import dump_spec
 
 SHARED: Final = "shared"  # the run of the spec itself
@@ -148,6 +150,10 @@ class TrainedRun:
     def material(self) -> Material:
         """The data it was trained on."""
         return prepare_material(self.spec)
+
+    def batches(self, split: str, member: Member) -> Batches:
+        """Return a split's samples as one network sees them."""
+        return Run(self.spec, self.material, self.out, self.device).batches(split, member)
 
     @cached_property
     def network_bytes(self) -> int:
