@@ -4,9 +4,11 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from overfitting import memorised
 
 import accord
 from accord.cli.app import run as run_command
@@ -23,6 +25,7 @@ from accord.experiments.comparison import (
 )
 from accord.experiments.comparison import runs as runs_module
 from accord.experiments.comparison.methods import best_epoch
+from accord.rules.overfit.epochs_before import epochs_before_overfit
 from accord.training.spec import load_spec, members_of, parse_spec
 
 TEXT = """
@@ -214,6 +217,15 @@ def test_what_cannot_be_measured_is_a_line_and_the_rest_goes_on(tmp_path, monkey
         compare(SPEC, tmp_path, methods=["npc"])
 
 
+def test_where_all_fail_the_first_reason_is_told(tmp_path, monkeypatch):
+    def refuse(spec, out, **_):
+        raise TrainingError(f"{out.name.rpartition('-')[0]} failed")
+
+    monkeypatch.setattr(runs_module, "train_run", refuse)
+    with pytest.raises(TrainingError, match="shared failed"):
+        compare(SPEC, tmp_path, methods=["majority", "elr"])
+
+
 def test_a_run_that_fails_is_tried_once_and_fails_its_methods_alone(tmp_path, monkeypatch):
     asked = []
 
@@ -250,11 +262,9 @@ def test_what_is_trained_anew_is_trained_as_it_should_be(compared, out):
     assert elr.loss.kind == "elr"
     assert [one.lr for one in hyper.networks] == pytest.approx([0.01, 0.04, 0.07, 0.10])
     assert (members.networks, members.batch_ensemble) == (1, 4)
-    assert [compared[name].training for name in ("elr", "hyper-ensemble", "batch-ensemble")] == [
-        3.0,
-        4.0,
-        1.0,
-    ]
+    # A BatchEnsemble passes each sample through its four members at every step.
+    for name, networks in (("elr", 3), ("hyper-ensemble", 4), ("batch-ensemble", 4)):
+        assert compared[name].training == networks
     assert compared["batch-ensemble"].passes == 4
     assert compared["batch-ensemble"].disk < 4 * compared["single"].disk
 
@@ -289,6 +299,36 @@ def test_repetitions_have_other_seeds_and_a_standard_error(tmp_path):
     assert table["repetitions"] == 3
     assert list(table["methods"]) == names
     assert "±" in comparison_text(found)
+
+
+def test_what_max_agreement_adds_has_a_standard_error_too():
+    summary = Summary(
+        METHODS["elr"], tuple(Outcome(0.5, with_max_agreement=one) for one in (0.6, 0.7, 0.9))
+    )
+    comparison = Comparison(SPEC, 3, Path("out"), (summary,))
+    error = np.std([0.6, 0.7, 0.9], ddof=1) / np.sqrt(3)
+    found = comparison_json(comparison)["methods"]["elr"]
+    assert found["with_max_agreement_standard_error"] == pytest.approx(error)
+    assert f"50.00 ± 0.00  73.33 ± {100 * error:.2f}" in comparison_text(comparison)
+
+
+def test_each_repetition_tells_the_epoch_that_it_chose():
+    chosen = tuple(Outcome(0.5, epoch=epoch) for epoch in (4, 2))
+    summary = Summary(METHODS["early-stopping"], chosen)
+    found = comparison_json(Comparison(SPEC, 2, Path("out"), (summary,)))
+    assert found["methods"]["early-stopping"]["epochs"] == [4, 2]
+
+
+def test_epochs_that_have_no_say_need_be_neither_asked_nor_kept():
+    rows = memorised()
+    run = SimpleNamespace(record=accord.Record(rows), network_bytes=100, spec=SPEC)
+    before, all_epochs = (
+        METHODS[name].measure({"shared": run}) for name in ("before-overfit", "dawid-skene")
+    )
+    kept = epochs_before_overfit(rows)
+    assert kept < 40
+    assert (before.passes, before.disk) == (4 * kept, 400 * kept)
+    assert (all_epochs.passes, all_epochs.disk) == (160, 16_000)
 
 
 def test_networks_whose_seeds_are_given_have_others_in_each_repetition(tmp_path):
@@ -403,6 +443,12 @@ def test_elr_is_the_loss_of_all_networks_whatever_each_had():
     first, second = members_of(runs_module.elr_spec(parse_spec(text)))
     assert first.loss.kind == second.loss.kind == "elr"
     assert (first.optimizer.lr, second.optimizer.lr) == (0.1, 0.05)
+
+
+def test_elr_keeps_the_options_that_the_spec_gives_it():
+    text = TEXT + 'loss = { kind = "elr", beta = 0.9, strength = 7 }\n'
+    for member in members_of(runs_module.elr_spec(parse_spec(text))):
+        assert member.loss.options == {"beta": 0.9, "strength": 7}
 
 
 def test_networks_whose_last_weights_are_gone_fail_what_needs_them_alone(tmp_path):

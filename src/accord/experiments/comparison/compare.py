@@ -48,11 +48,15 @@ class Summary:
 
     @property
     def standard_error(self) -> float | None:
-        """Of that mean; None for one repetition."""
-        count = len(self.outcomes)
-        if count < 2:
+        """Of the mean accuracy; None for one repetition."""
+        return self.error("accuracy")
+
+    def error(self, fact: str) -> float | None:
+        """Return the standard error of the mean of any of the outcomes' numbers."""
+        mean, count = self.mean(fact), len(self.outcomes)
+        if mean is None or count < 2:
             return None
-        squares = sum((one.accuracy - self.accuracy) ** 2 for one in self.outcomes)
+        squares = sum((getattr(one, fact) - mean) ** 2 for one in self.outcomes)
         return math.sqrt(squares / (count - 1) / count)
 
 
@@ -115,7 +119,7 @@ def compare(
                 outcomes[method.name].append(method.measure(runs))
             except (PredictionError, TrainingError) as error:
                 failures[method.name].append(str(error))
-                failed = error
+                failed = failed or error
     if failed is not None and not any(outcomes.values()):
         raise failed
     summaries = tuple(

@@ -16,6 +16,7 @@ from accord.kernels import winners
 from accord.rivals import npc
 from accord.rivals.rog import predict_rog
 from accord.rules import all_rules, find_rule
+from accord.rules.overfit.epochs_before import epochs_before_overfit
 from accord.training.settings import recipe_for
 from accord.training.spec import Spec, members_of
 
@@ -67,10 +68,10 @@ def _by_rule(name: str) -> Callable[[Runs], Outcome]:
         if name == "single":
             accuracy = record.score(["single"])[0].accuracy
             return Outcome(accuracy=accuracy, disk=run.network_bytes)
-        passes = record.networks * (record.epochs if rule.reads == "all" else 1)
-        if rule.oracle:
-            passes = record.networks
-        return _outcome(run, record.predict(name).labels, passes=passes)
+        epochs = 1 if rule.oracle or rule.reads == "last" else record.epochs
+        if name == "before-overfit":
+            epochs = epochs_before_overfit(record.rows) or record.epochs
+        return _outcome(run, record.predict(name).labels, passes=epochs * record.networks)
 
     return of
 
@@ -169,7 +170,9 @@ def _batch_ensemble(runs: Runs) -> Outcome:
     """Average the members' probabilities; they share one network's weights."""
     run = runs["batch-ensemble"]
     labels = run.record.predict("probability-average").labels
-    return _outcome(run, labels, passes=run.record.networks, training=1.0, **_beside(run))
+    members = run.record.networks
+    # Every step passes each sample through every member: it costs what as many networks cost.
+    return _outcome(run, labels, passes=members, training=float(members), **_beside(run))
 
 
 def _beside(run: TrainedRun) -> dict[str, float]:

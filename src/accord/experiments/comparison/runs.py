@@ -69,7 +69,8 @@ def snapshot_spec(spec: Spec) -> Spec:
 
 def elr_spec(spec: Spec) -> Spec:
     """The same networks, trained with a loss that resists wrong labels."""
-    train: dict[str, Any] = {"loss": {"kind": "elr"}}
+    asked = spec.train.loss
+    train: dict[str, Any] = {"loss": asked.model_dump() if asked.kind == "elr" else {"kind": "elr"}}
     if isinstance(spec.train.networks, tuple):
         plain = [one.model_copy(update={"loss": None}) for one in spec.train.networks]
         train["networks"] = [one.model_dump(exclude_none=True) for one in plain]

@@ -28,12 +28,14 @@ def _as_json(summary: Summary) -> dict[str, Any]:
         "accuracies": [one.accuracy for one in summary.outcomes],
         "single": summary.mean("single"),
         "with_max_agreement": summary.mean("with_max_agreement"),
+        "with_max_agreement_standard_error": summary.error("with_max_agreement"),
         "coverage": summary.mean("coverage"),
         "selective_accuracy": summary.selective_accuracy,
         "passes": first.passes,
         "training": first.training,
         "disk": first.disk,
         "epoch": first.epoch,
+        "epochs": None if first.epoch is None else [one.epoch for one in summary.outcomes],
         "oracle": summary.method.oracle,
     }
     return {name: value for name, value in facts.items() if value is not None} | failed
@@ -57,8 +59,8 @@ def comparison_text(comparison: Comparison) -> str:
     legend = (
         "accuracy in %, with its standard error over repetitions; with MAP: max agreement over\n"
         "that method's own networks and epochs; passes: forward passes for a new sample;\n"
-        "training: networks trained for it alone, those of npc by their part of the epochs;\n"
-        "weights: to keep, to predict new samples"
+        "training: networks trained for it alone, those of npc by their part of the epochs,\n"
+        "members of a batch-ensemble each; weights: of the networks to keep, for new samples"
     )
     return "\n".join([head, "", *lines, "", legend])
 
@@ -67,17 +69,21 @@ def _as_row(summary: Summary) -> tuple[str, ...]:
     if not summary.outcomes:
         return (summary.method.name, "-", "", "", "", "", _note(summary))
     first = summary.outcomes[0]
-    error = summary.standard_error
-    agreed = summary.mean("with_max_agreement")
     return (
         summary.method.name,
-        f"{summary.accuracy:.2%}"[:-1] + (f" ± {error:.2%}"[:-1] if error is not None else ""),
-        "" if agreed is None else f"{agreed:.2%}"[:-1],
+        _percent(summary, "accuracy"),
+        _percent(summary, "with_max_agreement"),
         str(first.passes),
         f"{round(first.training, 1):g}" if first.training else "",
         size_text(first.disk),
         _note(summary),
     )
+
+
+def _percent(summary: Summary, fact: str) -> str:
+    mean, error = summary.mean(fact), summary.error(fact)
+    numbers = [f"{100 * number:.2f}" for number in (mean, error) if number is not None]
+    return " ± ".join(numbers)
 
 
 def _note(summary: Summary) -> str:
