@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,6 +177,18 @@ def test_a_finished_run_is_not_trained_again_for_a_file_that_was_removed(
         path.unlink()
     monkeypatch.setattr(run_module, "_moments", lambda *_: pytest.fail("trained again"))
     assert go(tmp_path / "run").failed == {}
+
+
+@pytest.mark.parametrize("gone", ["test", "test/network-001", "train", "test-swa"])
+def test_what_was_removed_of_a_record_is_recorded_again(tmp_path, gone):
+    out = tmp_path / "run"
+    text = changed(("checkpoints = 2", 'averages = ["swa"]\nevery = 2'))
+    go(out, text)
+    before = {split: labels_in(out, split) for split in ("test", "train", "test-swa")}
+    shutil.rmtree(out / gone)
+    go(out, text)
+    for split, labels in before.items():
+        np.testing.assert_array_equal(labels_in(out, split), labels)
 
 
 def test_a_network_without_checkpoints_to_keep_is_finished(tmp_path, monkeypatch):

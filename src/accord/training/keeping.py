@@ -95,9 +95,9 @@ class SplitKeeper:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def finished(self, moments: int) -> bool:
-        """Tell whether all of them hold what there will be after so many moments."""
-        wanted = 1 if self._average == "swa" else moments
+    def holds(self, moments: int, *, of: int) -> bool:
+        """Tell whether all is there that so many moments, of so many in all, give to record."""
+        wanted = int(moments == of) if self._average == "swa" else moments
         return min(recorder.epochs for recorder in self._recorders) >= wanted
 
     def keep(self, network: nn.Module, moment: Moment, recipe: Recipe) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -180,15 +180,24 @@ class _Start:
 
     @functools.cached_property
     def state(self) -> State | None:
-        """Where to go on from."""
-        return self._checkpoints.state()
+        """Where to go on from: the start, if a record lacks what came before the kept state."""
+        state = self._checkpoints.state()
+        return state if state is not None and self._holds(state.epochs) else None
 
     @property
     def finished(self) -> bool:
         """Whether every moment is recorded, and the last checkpoint written."""
-        total = moments_of(self.recipe, len(self._run.material.splits["train"]))
-        recorded = all(keeper.finished(total) for keeper in self._keepers)
+        recorded = self._holds(self.recipe.epochs)
         return recorded and (self._checkpoints.finished or not self.trainable)
+
+    def _holds(self, epochs: int) -> bool:
+        """Tell whether the records hold all of the first so many epochs, the last recorded."""
+        samples = len(self._run.material.splits["train"])
+        moments, total = (
+            moments_of(replace(self.recipe, epochs=some), samples)
+            for some in (epochs, self.recipe.epochs)
+        )
+        return all(keeper.holds(moments, of=total) for keeper in self._keepers)
 
     @property
     def trainable(self) -> bool:
