@@ -44,7 +44,7 @@ def test_without_json_nothing_is_printed(accord, spec):
 
 
 def test_a_network_that_was_stopped_is_in_the_json_and_not_in_what_comes_next(accord, spec):
-    text = SMALL.replace("networks = 2", "networks = [{}, { lr = 1e30 }, {}]")
+    text = SMALL.replace("networks = 2", "networks = [{}, { lr = 1e30 }, {}]\nbatch = 50")
     status, printed, said = accord(*train_text(spec, text), "--json")
     found = json.loads(printed)
     assert (status, found["epochs"]) == (1, {"0": 2, "1": 0, "2": 2})
