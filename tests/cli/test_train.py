@@ -1,9 +1,11 @@
 """`accord train`: what it prints, says and refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from small_spec import SMALL
 
 from accord.training import run as run_module
@@ -121,6 +123,21 @@ def test_what_the_data_lack_is_noted_by_plan_and_run(accord, spec):
         status, printed, said = accord(*train_text(spec, text), "--json", *options)
         (note,) = json.loads(printed)["notes"]
         assert (status, "of the class 2, and 2 of 4 test samples" in note) == (0, True)
+        assert f"accord: {note}\n" in said
+
+
+def test_what_was_left_out_in_reading_is_noted_by_plan_and_run(accord, spec):
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8), np.uint8)
+    for number, name in enumerate(["train/a", "train/b", "test/a", "test/b"]):
+        Path(f"photos/{name}").mkdir(parents=True)
+        Image.fromarray(pixels + number).save(f"photos/{name}/1.png")
+    Path("photos/train/b/2.png").write_text("no image")
+    data = 'kind = "image-folder"\npath = "photos"\nsize = 8\nskip_unreadable = true'
+    text = SMALL.replace('kind = "digits"\nper_class = 10', data)
+    note = "train: left out 1 image that cannot be read: train/b/2.png"
+    for options in ([], ["--plan"]):
+        status, printed, said = accord(*train_text(spec, text), "--json", *options)
+        assert (status, json.loads(printed)["notes"]) == (0, [note])
         assert f"accord: {note}\n" in said
 
 

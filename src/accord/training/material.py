@@ -76,7 +76,10 @@ class Material:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before training: classes that are tested and that nothing teaches."""
+        """What to know before training: what was not read, and classes that nothing teaches."""
+        return (*self.dataset.notes, *self._untaught())
+
+    def _untaught(self) -> tuple[str, ...]:
         test = _truth(self.splits["test"])
         unknown = np.setdiff1d(test, self.splits["train"].labels)
         if not unknown.size:
