@@ -52,6 +52,21 @@ def test_every_mode_becomes_rgb(tmp_path, mode):
     assert decode_image(path, size=9, resize=9).shape == (3, 9, 9)
 
 
+@pytest.mark.parametrize("ending", ["png", "tif", "pgm"])
+def test_grey_of_16_bits_keeps_its_upper_8(tmp_path, ending):
+    grey = np.arange(0, 2**16, 2**16 // 81, dtype=np.uint16)[:81].reshape(9, 9)
+    Image.fromarray(grey).save(tmp_path / f"a.{ending}")
+    image = decode_image(tmp_path / f"a.{ending}", size=9, resize=9)
+    np.testing.assert_array_equal(image, np.broadcast_to(grey >> 8, (3, 9, 9)))
+
+
+@pytest.mark.parametrize("pixels", [np.float32(0.5), np.int32(2**16), np.int32(-1)])
+def test_grey_of_no_known_range_is_refused(tmp_path, pixels):
+    Image.fromarray(np.full((9, 9), pixels)).save(tmp_path / "a.tif")
+    with pytest.raises(SourceError, match=r"its pixels are \w+ in .* 8 or 16 bits"):
+        decode_image(tmp_path / "a.tif", size=9, resize=9)
+
+
 def test_a_palette_with_transparency_is_read_without_a_warning(tmp_path):
     image = Image.new("P", (9, 9))
     image.putpalette([0, 0, 0, 200, 100, 50])

@@ -19,7 +19,7 @@ from accord.errors import SourceError, StorageError
 if TYPE_CHECKING:
     from accord.store.progress import CountProgress
 
-_VERSION = "accord-images-1"  # part of the name: change it when decoding changes
+_VERSION = "accord-images-2"  # part of the name: change it when decoding changes
 _BLOCK = 256
 
 

@@ -145,8 +145,20 @@ def decode_image(path: Path, *, size: int, resize: int) -> NDArray[np.uint8]:
 
 
 def _as_rgb(image: Any) -> Any:
+    if image.mode[0] in "IF":  # grey of more than 8 bits, which pillow would cut off at 255
+        return _pillow().fromarray(_as_bytes(np.asarray(image))).convert("RGB")
     # Pillow warns when a palette with transparency goes to RGB directly.
     return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
+
+
+def _as_bytes(grey: NDArray[Any]) -> NDArray[np.uint8]:
+    """Keep the upper 8 of 16 bits, as pillow does with colours of 16 bits."""
+    if grey.dtype.kind not in "iu" or not 0 <= grey.min() <= grey.max() < 2**16:
+        raise ValueError(
+            f"its pixels are {grey.dtype} in {grey.min():g}..{grey.max():g}, where images have "
+            "whole numbers of 8 or 16 bits"
+        )
+    return (grey >> 8).astype(np.uint8)
 
 
 def _resize(image: Any, resize: int, resample: Any) -> Any:
