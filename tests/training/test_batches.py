@@ -8,6 +8,7 @@ from accord.training.augmentation import augment, crop_images, reach_of, shift_i
 from accord.training.batches import (
     ImageBatches,
     TableBatches,
+    TextBatches,
     channel_statistics,
     column_statistics,
     stream_batches,
@@ -216,3 +217,17 @@ def test_a_constant_column_stays_finite():
 def test_a_black_channel_stays_finite():
     _, spread = channel_statistics(np.zeros((2, 1, 2, 2), np.uint8))
     assert spread == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_batch_of_texts_is_as_long_as_its_longest_wherever_they_are_filled_up(left):
+    lengths = torch.tensor([2, 5, 3])
+    counts = torch.arange(6) < lengths[:, None]
+    counts = counts.flip(1) if left else counts
+    words = torch.arange(1, 19).reshape(3, 6) * counts
+    texts = TextBatches(torch.stack([words, counts], dim=1).int().numpy(), device=CPU)
+    for chosen in ([0, 2], [1], [0, 1, 2]):
+        batch = texts.take(torch.tensor(chosen))
+        assert batch.shape == (len(chosen), 2, lengths[chosen].max())
+        for row, sample in zip(batch, chosen, strict=True):
+            assert row[0][row[1] > 0].tolist() == words[sample][counts[sample]].tolist()

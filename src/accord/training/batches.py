@@ -134,7 +134,7 @@ class TextBatches:
     """Texts, or pairs of texts, as tokens: (sample, part, token).
 
     The parts are the tokens, whether each counts, and, for pairs, which text it belongs to. A
-    batch is as long as its longest text.
+    batch is as long as its longest text; what fills up the shorter ones may stand on either side.
     """
 
     def __init__(self, tokens: NDArray[np.int32], *, device: torch.device) -> None:
@@ -147,8 +147,8 @@ class TextBatches:
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
         """Return some texts; they are not augmented."""
         taken = self._tokens[chosen.to(self.device)]
-        longest = int(taken[:, 1].sum(dim=1).max())
-        return taken[:, :, :longest].long()
+        used = taken[:, 1].any(dim=0).nonzero()
+        return taken[:, :, int(used[0]) : int(used[-1]) + 1].long()
 
 
 def channel_statistics(
