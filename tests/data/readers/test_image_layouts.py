@@ -190,6 +190,7 @@ def test_image_folder_tells_what_is_missing(tree, tmp_path, picture):
 def test_hidden_files_and_other_endings_are_no_images(tmp_path, picture):
     picture(tmp_path / "b.jpg")
     picture(tmp_path / "sub/A.PNG")
+    picture(tmp_path / "sub/.thumbnails/A.png")
     (tmp_path / "._b.jpg").write_bytes(b"a Mac was here")
     (tmp_path / "c.txt").write_text("text")
     assert list_images(tmp_path) == ["b.jpg", "sub/A.PNG"]

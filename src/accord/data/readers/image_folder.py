@@ -48,8 +48,13 @@ def list_images(folder: Path) -> list[str]:
     return sorted(
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*")
-        if file.suffix.lower() in ENDINGS and not file.name.startswith(".")
+        if file.suffix.lower() in ENDINGS and not _is_hidden(file, folder)
     )
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    """Tell whether its own name or that of a folder above it, such as .thumbnails, is hidden."""
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def _first(path: Path, names: tuple[str, ...]) -> Path | None:
@@ -99,7 +104,7 @@ def _notes(path: Path) -> tuple[str, ...]:
     others = [
         file.relative_to(path).as_posix()
         for file in path.rglob("*")
-        if file.is_file() and file.suffix.lower() not in ENDINGS and not file.name.startswith(".")
+        if file.is_file() and file.suffix.lower() not in ENDINGS and not _is_hidden(file, path)
     ]
     if not others:
         return ()
