@@ -89,6 +89,11 @@ def test_what_is_not_there_is_told(read):
         read(both(IMAGES / 255))
     with pytest.raises(SourceError, match=r"train_inputs: a split needs one of `labels` for each"):
         read(both(IMAGES, LABELS[:4]))
+    for labels, kind in ((LABELS.astype(str), "<U21"), (LABELS / 2, "float64")):
+        with pytest.raises(SourceError, match=rf"train_labels must be integers; got {kind}\. Numb"):
+            read(both(IMAGES, labels))
+    with pytest.raises(ChoiceError, match="test_inputs is there to test on; leave out held_out"):
+        read(both(IMAGES), held_out=0.5)
 
 
 def test_pickled_objects_and_other_files_are_refused(read, tmp_path):

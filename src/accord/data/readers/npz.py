@@ -39,6 +39,7 @@ def read_npz(
     arrays = _load(path)
     spelling = next((names for names in _SPELLINGS if set(names) <= set(arrays)), None)
     if spelling is not None:
+        _check_undivided(path, held_out, spelling[2])
         train = _as_split(path, arrays, spelling[0], spelling[1], "train_", channels)
         test = _as_split(path, arrays, spelling[2], spelling[3], "test_", channels)
     elif {"inputs", "labels"} <= set(arrays):
@@ -72,10 +73,20 @@ def _checked_share(path: Path, held_out: float | None) -> float:
     return held_out
 
 
+def _check_undivided(path: Path, held_out: float | None, test: str) -> None:
+    if held_out is not None:
+        raise ChoiceError(f"{path}: {test} is there to test on; leave out held_out.")
+
+
 def _as_split(
     path: Path, arrays: Arrays, inputs: str, labels: str, part: str, channels: str | None
 ) -> Split:
     given = arrays[labels]
+    if not np.issubdtype(given.dtype, np.integer):
+        raise SourceError(
+            f"{path}: {labels} must be integers; got {given.dtype}. Number the classes from 0; "
+            "their names may be in class_names."
+        )
     if given.ndim == 2 and given.shape[1] == 1:  # as Keras stores CIFAR
         given = given[:, 0]
     try:
