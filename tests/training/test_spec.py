@@ -62,6 +62,7 @@ def test_a_good_spec_is_read():
         ("rate = 0.4", "rate = 0.4\nseed = -1", r"line 12: noise\.seed: .*; got -1"),
         ("lr = 0.05", "momentum = 0", r"train\.optimizer: nesterov needs a mom"),
         ("lr = 0.05", "betas = [0.9, 1.0]", r"train\.optimizer\.betas.*less than 1; got 1\.0"),
+        ("every = 0.1", "every = inf", r"line 2\d: record\.every: .*a finite number; got inf"),
         ("every = 0.1", "every = 0.3", "a whole number of epochs, or 1 divided by one"),
         ('"train"]', '"validation"]', r"data\.validation holds out nothing"),
         ('name = "mine"', 'name = "a/b"', "line 2: name: "),

@@ -166,7 +166,7 @@ class TrainSpec(_Part):
 class RecordSpec(_Part):
     """What to keep."""
 
-    every: float = Field(1.0, gt=0)  # epochs
+    every: float = Field(1.0, gt=0, allow_inf_nan=False)  # epochs
     splits: tuple[Literal["test", "train", "validation"], ...] = ("test",)
     probabilities: bool = False
     checkpoints: Checkpoints = 0  # equally spaced epochs
