@@ -187,6 +187,30 @@ def test_images_are_scaled_by_the_statistics_of_the_training_samples():
     assert len(batches) == 50
 
 
+def test_statistics_are_measured_block_by_block():
+    images = np.random.default_rng(0).integers(0, 256, (600, 2, 3, 5)).astype(np.uint8)
+    images[:, 1] //= 9
+    mean, spread = channel_statistics(images)
+    np.testing.assert_allclose(mean, images.mean(axis=(0, 2, 3)), rtol=1e-6)
+    np.testing.assert_allclose(spread, images.std(axis=(0, 2, 3)), rtol=1e-6)
+    asked = []
+
+    class Files:
+        def __len__(self):
+            return 600
+
+        def read(self, indices):
+            asked.append(len(indices))
+            return images[indices]
+
+    np.testing.assert_array_equal(channel_statistics(Files()), [mean, spread])
+    assert (max(asked), sum(asked)) == (200, 600)
+    some = images[np.linspace(0, 599, 7).astype(int)]
+    np.testing.assert_allclose(
+        channel_statistics(images, most=7)[0], some.mean(axis=(0, 2, 3)), rtol=1e-6
+    )
+
+
 def test_images_that_lie_on_disk_are_read_as_they_are_taken():
     images = np.random.default_rng(0).integers(0, 256, (9, 1, 2, 2)).astype(np.uint8)
 

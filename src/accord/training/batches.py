@@ -1,7 +1,8 @@
 """Samples as a network sees them: on its device, scaled, and augmented for training."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor
 
 from accord.training.augmentation import augment
 from accord.training.seeds import Draws
+
+AT_ONCE: Final = 256  # images to measure
 
 
 class Batches(Protocol):
@@ -156,11 +159,21 @@ def channel_statistics(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return each channel's mean and spread, over at most so many images, evenly chosen."""
     chosen = np.linspace(0, len(images) - 1, min(most, len(images))).astype(np.intp)
-    some = images[chosen] if isinstance(images, np.ndarray) else images.read(chosen)
-    axes = (0, 2, 3)
-    spread = some.std(axis=axes, dtype=np.float64)
-    mean = some.mean(axis=axes, dtype=np.float64)
+    # Block by block: at 224 pixels, 10,000 images and their squares would take 13 GB.
+    blocks = np.array_split(chosen, math.ceil(len(chosen) / AT_ONCE))
+    counts = sum(_count_values(images, block) for block in blocks)
+    shares, values = counts / counts.sum(axis=1, keepdims=True), np.arange(256)
+    mean = shares @ values
+    spread = np.sqrt((shares * (values - mean[:, np.newaxis]) ** 2).sum(axis=1))
     return mean.astype(np.float32), np.maximum(spread, 1.0).astype(np.float32)
+
+
+def _count_values(
+    images: NDArray[np.uint8] | Readable, chosen: NDArray[np.intp]
+) -> NDArray[np.intp]:  # (channel, value)
+    some = images[chosen] if isinstance(images, np.ndarray) else images.read(chosen)
+    channels = some.swapaxes(0, 1).reshape(some.shape[1], -1)
+    return np.stack([np.bincount(channel, minlength=256) for channel in channels])
 
 
 def column_statistics(
