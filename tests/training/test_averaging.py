@@ -103,6 +103,18 @@ def test_norms_are_measured_as_torch_does_and_keep_their_ways():
     assert all(norm.momentum == 0.1 for norm in ours.modules() if isinstance(norm, nn.BatchNorm2d))
 
 
+def test_norms_are_measured_without_dropout_and_without_the_caller_s_randomness():
+    plain = nn.Sequential(nn.Flatten(), nn.Dropout(0.0), nn.BatchNorm1d(64), nn.Dropout(0.5))
+    dropping = copy.deepcopy(plain)
+    dropping[1].p = 0.5
+    before = torch.get_rng_state()
+    for network in (plain, dropping):
+        refresh_norms(network, batches())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(module.training for module in dropping.modules())
+    assert torch.equal(plain[2].running_var, dropping[2].running_var)
+
+
 def test_a_network_without_norms_needs_no_refreshing():
     network = nn.Flatten()
     refresh_norms(network, batches())

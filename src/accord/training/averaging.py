@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from accord.training.batches import Batches, stream_batches
+from accord.training.loop import evaluating
 
 DECAY: Final = 0.999  # of the moving average, at each step; less in the first ones
 BEGIN: Final = 0.75  # share of the training after which epochs are averaged
@@ -98,6 +99,7 @@ def refresh_norms(network: nn.Module, samples: Batches, *, batch: int = 1024) ->
     """Measure anew what the batch norms have to know of the training samples.
 
     Averaged weights give other activations than those whose means and variances were tracked.
+    All but the norms answers as in evaluation: torch's random state is not read.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -106,10 +108,12 @@ def refresh_norms(network: nn.Module, samples: Batches, *, batch: int = 1024) ->
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # the mean over all batches
-        norm.train()
     try:
-        for part in stream_batches(samples, torch.arange(len(samples)).split(batch)):
-            network(part)
+        with evaluating(network):
+            for norm in norms:
+                norm.train()
+            for part in stream_batches(samples, torch.arange(len(samples)).split(batch)):
+                network(part)
     finally:
         for norm, (momentum, training) in zip(norms, kept, strict=True):
             norm.momentum = momentum

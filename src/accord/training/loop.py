@@ -152,7 +152,7 @@ def predict_probabilities(
     """
     parts = torch.arange(len(samples)).split(batch)
     with (
-        _evaluating(network),
+        evaluating(network),
         torch.inference_mode(),
         out_of_memory_named(),
         precision(samples.device, bfloat16),
@@ -226,7 +226,8 @@ def moments_of(recipe: Recipe, samples: int | None) -> int:
 
 
 @contextmanager
-def _evaluating(network: nn.Module) -> Iterator[None]:
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Put a network into evaluation mode for as long as the context lives."""
     # Module by module: a caller may have frozen one batch norm and not the others.
     in_training = [module for module in network.modules() if module.training]
     network.eval()
