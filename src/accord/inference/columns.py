@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data.dataset import Inputs
-from accord.data.readers.columns import Columns, read_columns, read_unquoted
+from accord.data.readers.columns import Columns, as_texts, read_columns, read_unquoted
 from accord.data.readers.glue import TASKS
 from accord.errors import SourceError
 from accord.inference.samples import Samples, as_labels
@@ -105,8 +105,7 @@ def _texts(
     if names is None:
         wanted = " or ".join(", ".join(names) for names in spellings)
         raise SourceError(f"{path}: has no column {wanted}; it has {', '.join(columns)}.")
-    cells = [[str(value) for value in columns[name]] for name in names]
-    return tuple(cells[0]) if len(cells) == 1 else tuple(zip(*cells, strict=True))
+    return as_texts(columns, names)
 
 
 def _numbers(path: Path, columns: Columns, spec: Spec, traits: Traits, label: str | None) -> Inputs:

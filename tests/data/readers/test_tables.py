@@ -137,6 +137,22 @@ def test_empty_cells_of_parquet_are_told(tmp_path):
         read_dataset("parquet", tmp_path / "b.parquet", held_out=0.5)
 
 
+@pytest.mark.parametrize("nothing", [None, float("nan")])
+def test_a_label_that_is_not_there_is_no_class(tmp_path, nothing):
+    table = pa.table({"age": [1.0, 2.0, 3.0], "label": [0.0, 1.0, nothing]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"a\.parquet: row 3 has no 'label'"):
+        read_dataset("parquet", tmp_path / "a.parquet", held_out=0.5)
+
+
+def test_a_text_that_is_not_there_is_empty(tmp_path):
+    table = pa.table({"one": ["a", None], "two": [None, "b"], "label": ["x", "y"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    options = {"test": "a.parquet", "text": ["one", "two"]}
+    dataset = read_dataset("parquet", tmp_path / "a.parquet", **options)
+    assert dataset.train.inputs == (("a", ""), ("", "b"))
+
+
 def test_a_class_that_training_never_saw_is_told(write):
     write("age,label\n1,unheard\n", "test.csv")
     with pytest.raises(SourceError, match=r"test\.csv: column 'label' holds classes .*: unheard"):

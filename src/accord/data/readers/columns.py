@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
+from accord.data.dataset import TextPairs, Texts
 from accord.errors import ExtraMissing, SourceError
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
@@ -50,6 +51,16 @@ def _check_row(path: Path, line: int, header: list[str], row: list[str]) -> list
             "Is a delimiter or a quotation mark missing?"
         )
     return row
+
+
+def as_texts(columns: Columns, names: Sequence[str]) -> Texts | TextPairs:
+    """Return a column of texts, or the pairs of two; where Parquet holds nothing, it is empty.
+
+    >>> as_texts({"text": ["good", None], "label": [1, 0]}, ["text"])
+    ('good', '')
+    """
+    cells = [["" if value is None else str(value) for value in columns[name]] for name in names]
+    return tuple(cells[0]) if len(cells) == 1 else tuple(zip(*cells, strict=True))
 
 
 def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data.dataset import Dataset, Features, Inputs, Kind, Labels, NamedColumns, Split
-from accord.data.readers.columns import Column, Columns, read_columns
+from accord.data.readers.columns import Column, Columns, as_texts, read_columns
 from accord.data.readers.locate import missing
 from accord.data.subsets import hold_out
 from accord.errors import ChoiceError, SourceError
@@ -125,7 +125,10 @@ def _class_names(tables: list[_Table], roles: _Roles) -> tuple[str, ...]:
 
 
 def _as_names(table: _Table, column: str) -> list[str]:
-    names = ["" if value is None else str(value) for value in table.column(column)]
+    # A number that is not itself is NaN, as some write a missing one.
+    names = [
+        "" if value is None or value != value else str(value) for value in table.column(column)
+    ]
     if "" in names:
         raise SourceError(f"{table.path}: row {names.index('') + 1} has no {column!r}.")
     return names
@@ -157,8 +160,7 @@ def _as_split(
 
 
 def _texts(table: _Table, roles: _Roles) -> Inputs:
-    columns = [[str(value) for value in table.column(name)] for name in roles.text]
-    return tuple(columns[0]) if len(columns) == 1 else tuple(zip(*columns, strict=True))
+    return as_texts({name: table.column(name) for name in roles.text}, roles.text)
 
 
 def _columns(tables: list[_Table], roles: _Roles) -> NamedColumns:
