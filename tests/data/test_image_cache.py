@@ -32,6 +32,13 @@ def test_cached_images_are_the_decoded_ones(files, tmp_path):
     assert isinstance(cached.pixels, np.memmap)
 
 
+def test_a_cache_may_lie_at_home(files, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    cache_images(files, "~/cache")
+    assert len(list((tmp_path / "home/cache").iterdir())) == 2
+
+
 def test_a_choice_of_cached_images_shares_the_cache(files, tmp_path):
     cached = cache_images(files, tmp_path / "cache")
     chosen = cached.choose(np.array([6, 2])).choose(np.array([1, 0]))

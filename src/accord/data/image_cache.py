@@ -47,7 +47,7 @@ def cache_images(
         SourceError: a file is missing or is no image; the message names it.
         StorageError: the cache cannot be written.
     """
-    place = _Place.of(files, Path(folder))
+    place = _Place.of(files, Path(folder).expanduser())
     pixels, unreadable = place.open() or place.write(files, skip_unreadable, progress)
     rows = np.arange(len(files))
     rows[unreadable] = -1

@@ -30,9 +30,11 @@ def test_tinyimagenet_may_be_named_by_the_folder_above(tree):
 def test_tinyimagenet_without_a_class_or_its_labels_is_told(tree):
     path, options = tree("tinyimagenet")
     annotations = path / "val/val_annotations.txt"
-    annotations.write_text(annotations.read_text().replace("n02", "n09"))
-    with pytest.raises(SourceError, match=r"val_0\.JPEG is of class n09, which wnids\.txt"):
-        read_dataset("tinyimagenet", path, **options)
+    whole = annotations.read_text()
+    for cut, wnid in ((whole.replace("n02", "n09"), "n09"), ("val_0.JPEG", "")):
+        annotations.write_text(cut)
+        with pytest.raises(SourceError, match=rf"val_0\.JPEG is of class '{wnid}', which wnids\."):
+            read_dataset("tinyimagenet", path, **options)
     (path / "wnids.txt").write_text("n01\nn02\nn07\n")
     with pytest.raises(SourceError, match=r"images of class n07 not found.*train/n07/images"):
         read_dataset("tinyimagenet", path, **options)
@@ -45,6 +47,14 @@ def test_imagenet_is_numbered_by_the_sorted_class_list(tree):
     assert dataset.train.ids[2:].tolist() == ["train/n03/a.JPEG", "train/n03/b.JPEG"]
     assert dataset.test.ids.tolist() == ["val/n01/c.JPEG", "val/n03/c.JPEG"]
     assert dataset.train.inputs.shape == (4, 3, 224, 224)
+
+
+def test_a_class_list_may_have_tabs_and_lie_at_home(tree, tmp_path, monkeypatch):
+    path, options = tree("imagenet")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "two.txt").write_text("n03\ttiger  shark\nn01\n")
+    dataset = read_dataset("imagenet", path, **{**options, "class_list": "~/two.txt"})
+    assert dataset.class_names == ("n01", "tiger  shark")
 
 
 def test_imagenet_without_a_list_takes_every_folder(tree):

@@ -78,7 +78,7 @@ def _choose(name: str, columns: dict[str, str]) -> str:
 
 def _find_labels(path: Path, labels_file: str | None, names: tuple[str, ...]) -> Path:
     if labels_file is not None:
-        return Path(labels_file)
+        return Path(labels_file).expanduser()
     for folder in (path, path.parent):
         for name in names:
             if (folder / name).is_file():

@@ -39,7 +39,7 @@ def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool =
 
 
 def _read_list(path: Path, class_list: str) -> dict[str, str]:
-    file = Path(class_list)
+    file = Path(class_list).expanduser()
     if not file.is_file() and (path / class_list).is_file():
         file = path / class_list
     words = dict(_wnid_and_name(line) for line in read_lines(file))
@@ -49,8 +49,8 @@ def _read_list(path: Path, class_list: str) -> dict[str, str]:
 
 
 def _wnid_and_name(line: str) -> tuple[str, str]:
-    wnid, _, name = line.partition(" ")
-    return wnid, name.strip()
+    wnid, *name = line.split(maxsplit=1)
+    return wnid, "".join(name)
 
 
 def _wnids_in(folder: Path) -> dict[str, str]:

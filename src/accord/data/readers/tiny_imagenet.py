@@ -52,9 +52,10 @@ def _read_val(folder: Path, numbers: dict[str, int]) -> Split:
     file = find(folder, (_VAL,), what="the labels of val")
     names, labels = [], []
     for line in read_lines(file):
-        name, wnid, *_box = line.split("\t")
+        name, _, rest = line.partition("\t")
+        wnid = rest.partition("\t")[0]
         if wnid not in numbers:
-            raise SourceError(f"{file}: {name} is of class {wnid}, which {_WNIDS} does not list.")
+            raise SourceError(f"{file}: {name} is of class {wnid!r}, which {_WNIDS} does not list.")
         names.append(f"val/images/{name}")
         labels.append(numbers[wnid])
     return _as_split(folder, names, labels)
