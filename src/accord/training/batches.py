@@ -161,7 +161,7 @@ def channel_statistics(
     chosen = np.linspace(0, len(images) - 1, min(most, len(images))).astype(np.intp)
     # Block by block: at 224 pixels, 10,000 images and their squares would take 13 GB.
     blocks = np.array_split(chosen, math.ceil(len(chosen) / AT_ONCE))
-    counts = sum(_count_values(images, block) for block in blocks)
+    counts = np.sum([_count_values(images, block) for block in blocks], axis=0)
     shares, values = counts / counts.sum(axis=1, keepdims=True), np.arange(256)
     mean = shares @ values
     spread = np.sqrt((shares * (values - mean[:, np.newaxis]) ** 2).sum(axis=1))
