@@ -127,3 +127,11 @@ def test_an_existing_record_is_not_overwritten(tmp_path):
     (tmp_path / "record").mkdir()
     with pytest.raises(RecordExists, match="already there"):
         imported(tmp_path, labels=LABELS)
+
+
+def test_a_damaged_npz_is_named(tmp_path):
+    np.savez_compressed(tmp_path / "cut.npz", labels=np.random.default_rng(0).integers(9, size=999))
+    whole = (tmp_path / "cut.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[:200] + b"\xff" * 60 + whole[260:])
+    with pytest.raises(SourceError, match=r"cut\.npz: cannot be read.*decompressing"):
+        import_record(tmp_path / "cut.npz", tmp_path / "record")

@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from accord.store.progress import CountProgress
 from accord.store.rows import ArrayRows
 
 Reader = Callable[[Path, int | None], ArrayRows]
+_DAMAGED = (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 def import_record(
@@ -125,7 +127,7 @@ def read_npz(path: Path, classes: int | None) -> ArrayRows:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
             arrays = {name: opened[name] for name in opened.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except _DAMAGED as error:
         pickled = "allow_pickle" in str(error)
         cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
         raise SourceError(

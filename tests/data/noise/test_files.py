@@ -66,6 +66,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"?")
     with pytest.raises(SourceError, match=r"a\.npz: cannot be read"):
         read(tmp_path / "a.npz")
+    np.savez_compressed(tmp_path / "cut.npz", labels=np.random.default_rng(0).integers(9, size=999))
+    whole = (tmp_path / "cut.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[:200] + b"\xff" * 60 + whole[260:])
+    with pytest.raises(SourceError, match=r"cut\.npz: cannot be read.*decompressing"):
+        read(tmp_path / "cut.npz")
     (tmp_path / "a.csv").write_text("a,b\n1\n")
     with pytest.raises(SourceError, match=r"a\.csv: its rows have different numbers of cells"):
         read(tmp_path / "a.csv")

@@ -102,3 +102,8 @@ def test_pickled_objects_and_other_files_are_refused(read, tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"?")
     with pytest.raises(SourceError, match=r"bad\.npz: cannot be read as npz"):
         read_dataset("npz", tmp_path / "bad.npz")
+    np.savez_compressed(tmp_path / "cut.npz", labels=np.random.default_rng(0).integers(9, size=999))
+    whole = (tmp_path / "cut.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[:200] + b"\xff" * 60 + whole[260:])
+    with pytest.raises(SourceError, match=r"cut\.npz: cannot be read.*decompressing"):
+        read_dataset("npz", tmp_path / "cut.npz")

@@ -2,6 +2,7 @@
 
 import csv
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def read_columns(path: Path) -> Columns:
         return _FORMATS[path.suffix](path)
     except SourceError:
         raise
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, csv.Error) as error:
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
 

@@ -1,6 +1,7 @@
 """Users' own arrays, from an npz file."""
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ _SPELLINGS = (  # of inputs and labels, for training and testing
     ("x_train", "y_train", "x_test", "y_test"),
 )
 _CHANNELS = (1, 3, 4)
+_DAMAGED = (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 def read_npz(
@@ -58,7 +60,7 @@ def _load(path: Path) -> Arrays:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
             return {name: opened[name] for name in opened.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except _DAMAGED as error:
         pickled = "allow_pickle" in str(error)
         cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
         raise SourceError(f"{path}: cannot be read as npz: {cause}") from error
