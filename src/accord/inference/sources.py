@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accord.data.dataset import Inputs, Split
 from accord.data.image_files import ImageFiles
 from accord.data.readers import find_reader, read_dataset
-from accord.data.readers.image_folder import ENDINGS, list_images
+from accord.data.readers.image_folder import ENDINGS, TEST, TRAIN, first_of, list_images
 from accord.errors import ChoiceError, SourceError, suggest
 from accord.inference.columns import read_rows, read_text_lines
 from accord.inference.samples import Samples, as_labels, check_samples, to_grey
@@ -27,7 +27,6 @@ _INPUTS: Final = ("inputs", "images", "rows", "texts", "test_inputs", "x_test", 
 _LABELS: Final = ("labels", "truth", "test_labels", "y_test", "y")
 _IDS: Final = ("ids", "test_ids")
 AT_ONCE: Final = 256  # images to turn grey
-_TESTS: Final = ("test", "testing", "val", "valid", "validation")
 
 
 def find_samples(
@@ -127,9 +126,7 @@ def _check_images_wanted(path: Path, traits: Traits) -> None:
 
 def _test_part(path: Path) -> Path:
     """Return the part to test on, of a folder that was laid out for training."""
-    if not any((path / name).is_dir() for name in ("train", "training")):
-        return path
-    return next((path / name for name in _TESTS if (path / name).is_dir()), path)
+    return (first_of(path, TEST) or path) if first_of(path, TRAIN) else path
 
 
 def _truth_of_folders(

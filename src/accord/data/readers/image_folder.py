@@ -14,8 +14,8 @@ from accord.errors import ChoiceError, SourceError
 ENDINGS: Final = frozenset(
     {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 )
-_TRAIN: Final = ("train", "training")
-_TEST: Final = ("test", "testing", "val", "valid", "validation")
+TRAIN: Final = ("train", "training")
+TEST: Final = ("test", "testing", "val", "valid", "validation")
 
 
 def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 0) -> Dataset:
@@ -31,7 +31,7 @@ def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 
         seed: which images are held out.
     """
     need_folder(path, what="one folder of images per class")
-    parts = [_first(path, names) for names in (_TRAIN, _TEST)]
+    parts = [first_of(path, names) for names in (TRAIN, TEST)]
     if parts[0] and parts[1] and held_out is None:
         names = _class_folders(parts[0])
         train, test = (_read_split(path, part, names) for part in parts if part)
@@ -57,15 +57,16 @@ def _is_hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def _first(path: Path, names: tuple[str, ...]) -> Path | None:
+def first_of(path: Path, names: tuple[str, ...]) -> Path | None:
+    """Return the first of these folders that is there below `path`."""
     return next((path / name for name in names if (path / name).is_dir()), None)
 
 
 def _check_held_out(path: Path, held_out: float | None, test: Path | None) -> None:
     if held_out is None:
         raise ChoiceError(
-            f"{path}: there is nothing to test on. Looked for {', '.join(_TRAIN)} and "
-            f"{', '.join(_TEST)}. To hold some images out: held_out=0.2"
+            f"{path}: there is nothing to test on. Looked for {', '.join(TRAIN)} and "
+            f"{', '.join(TEST)}. To hold some images out: held_out=0.2"
         )
     if test is not None:
         raise ChoiceError(f"{test}: is there to test on; leave out held_out.")
