@@ -1,6 +1,7 @@
 """Checkpoints say of new samples what their networks said while they were trained."""
 
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceEr
 from accord.inference import counting, infer, saved_run
 from accord.inference import recording as recording_module
 from accord.inference.exits import Certain
+from accord.inference.samples import Samples
 from accord.rules import find_rule
 from accord.rules.consensus import Consensus
 from accord.training import checkpoints
@@ -124,6 +126,17 @@ def test_labels_that_come_along_are_scored(whole, tmp_path):
     assert infer(whole, TEST.inputs).accuracy is None
     best = infer(whole, tmp_path / "new.npz", rule="oracle-best-epoch")
     assert best.accuracy is not None
+
+
+def test_what_was_left_out_in_reading_is_noted(whole, monkeypatch):
+    some = Samples(TEST.inputs[:2], notes=("left out 1 image",))
+    monkeypatch.setattr(
+        sys.modules["accord.inference.infer"], "find_samples", lambda *_, **__: some
+    )
+    assert infer(whole, "photos").notes == (
+        "left out 1 image",
+        "checkpoints were kept at 4 of 6 recorded epochs: 0, 2, 3, 5",
+    )
 
 
 def test_the_recommended_rule_is_the_one_of_the_record(whole, spoken):

@@ -327,10 +327,13 @@ def test_a_folder_of_images_that_the_run_was_trained_from_is_read_as_it_was(tmp_
     write_image(tmp_path / "training/0_a.png", draw(6, 6, 3))
     spec = spec_of("animal10n", f'path = "{tmp_path}"')
     split = Split(draw(2, 3, 6, 6), np.array([0, 1]))
-    dataset = Dataset("animal10n", "image", ("cat", "dog"), train=split, test=split)
+    dataset = Dataset(
+        "animal10n", "image", ("cat", "dog"), train=split, test=split, notes=("left out 1 image",)
+    )
     asked = []
     monkeypatch.setattr(sources, "read_dataset", lambda *some: asked.append(some) or dataset)
-    assert find_samples(tmp_path, spec, PHOTOS).truth.tolist() == [0, 1]
+    found = find_samples(tmp_path, spec, PHOTOS)
+    assert (found.truth.tolist(), found.notes) == ([0, 1], ("left out 1 image",))
     assert asked == [("animal10n", tmp_path)]
     below = spec_of("animal10n", f'path = "{tmp_path.name}"')
     rooted = below.model_copy(update={"root": str(tmp_path.parent)})

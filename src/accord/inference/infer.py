@@ -79,7 +79,8 @@ def infer(
         name = wanted.name
     else:
         prediction, asked, name = _by_record(saved, found, wanted, record, progress)
-    return Inferred(prediction, asked, facts, name, saved.networks, saved.epochs, saved.notes)
+    notes = (*found.notes, *saved.notes)
+    return Inferred(prediction, asked, facts, name, saved.networks, saved.epochs, notes)
 
 
 def _check_choice(rule: Rule | None, exit: Exit, record: Location | None) -> None:  # noqa: A002

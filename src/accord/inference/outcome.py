@@ -19,7 +19,7 @@ class Inferred:
     rule: str
     networks: tuple[int, ...]  # that were asked
     epochs: tuple[int, ...]  # at which
-    notes: tuple[str, ...] = ()  # what could not be asked, for people to read
+    notes: tuple[str, ...] = ()  # what could not be read or asked, for people to read
 
     def __len__(self) -> int:
         return len(self.prediction)

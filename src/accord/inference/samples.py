@@ -21,6 +21,7 @@ class Samples:
     truth: Labels | None = None  # (sample,)
     ids: NDArray[Any] | None = None  # (sample,)
     name: str = "the samples"
+    notes: tuple[str, ...] = ()  # what was left out in reading, for people to read
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -93,7 +93,7 @@ def _read_as_the_run(path: Path, spec: Spec, traits: Traits) -> Samples:
         )
     split: Split = dataset.test
     truth = split.labels if split.truth is None else split.truth
-    return Samples(split.inputs, truth, split.ids, str(path))
+    return Samples(split.inputs, truth, split.ids, str(path), dataset.notes)
 
 
 def _read_images(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
