@@ -118,8 +118,9 @@ def test_a_row_written_twice_is_refused(path):
             RowExists, match=r"holds 1 epochs; epoch 0 was.*begin at recorder\.epochs"
         ):
             recorder.record(labels_of(0, 0), epoch=0)
-        with pytest.raises(RowExists, match=r"last at progress 1; got 0\.5"):
-            recorder.record(labels_of(0, 0), progress=0.5)
+        for before in (0.5, 1.0):
+            with pytest.raises(RowExists, match=rf"last at progress 1; got {before:g}, which"):
+                recorder.record(labels_of(0, 0), progress=before)
         with pytest.raises(RecordError, match="the next is 1; got epoch 5"):
             recorder.record(labels_of(0, 0), epoch=5)
         with pytest.raises(RecordError, match="finite number, got nan"):
