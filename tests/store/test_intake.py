@@ -22,12 +22,18 @@ def row(predicted, *, probabilities=False):
     ("predicted", "words"),
     [
         ([0, 3], r"0\.\.2 for 3 classes; got 0\.\.3.*counted from 1"),
-        ([-1, 0], r"0\.\.2 for 3 classes; got -1\.\.0"),
+        ([-1, 0], r"0\.\.2 for 3 classes; got -1\.\.0.*without a class\? Leave those"),
         ([0.5, 1], r"whole numbers; got 0\.5"),
         ([np.nan, 1], r"whole numbers; got nan"),
-        (["a", "b"], r"whole numbers; got <U1"),
+        (["a", "b"], r"whole numbers; got <U1 values\. Give each class its number"),
+        ([True, False], r"whole numbers; got bool values\. Add \.astype\(int\)"),
+        ([[0], [1]], r"shape \(2,\), one class per sample; got \(2, 1\).*reshape\(-1\)"),
         ([0, 1, 2], r"shape \(2,\), one class per sample; got \(3,\).*drop the last batch"),
-        ([[0.5, 0.5, 0.0]], r"shape \(2, 3\).*got \(1, 3\)"),
+        ([[0.5, 0.5, 0.0]], r"shape \(2, 3\).*got \(1, 3\).*drop the last batch"),
+        ([[0.5, 0.5]] * 2, r"shape \(2, 3\).*got \(2, 2\)\. Is `classes` wrong\?"),
+        (np.eye(3, dtype=bool)[:2], r"must be numbers; got bool values\. Add \.astype\(float\)"),
+        ((label for label in [0, 1]), r"array, tensor or list was wanted; got a generator.*list\("),
+        ([[0, 1], [2]], r"list whose parts differ in shape.*np\.concatenate\(batches\)"),
         ([[0.5, 0.5, np.nan]] * 2, r"finite; sample 0 holds NaN.*diverged"),
         ([[0.5, 0.4, 0.4], [1, 0, 0]], r"add up to 1.*sample 0 adds up to 1\.3.*logits="),
         ([[2.0, -1.0, 0.0]] * 2, r"lie in 0\.\.1.*got -1\.\.2"),
@@ -36,6 +42,20 @@ def row(predicted, *, probabilities=False):
 def test_bad_predictions_are_refused_with_the_likely_cause(predicted, words):
     with pytest.raises(PredictionError, match=words):
         row(predicted)
+
+
+def test_one_column_for_two_classes_is_refused_with_the_way_to_make_two():
+    one = np.array([[0.2], [0.7]])
+    sizes = {"samples": 2, "classes": 2}
+    with pytest.raises(PredictionError, match=r"got \(2, 1\).*column_stack\(\[1 - p, p\]\)"):
+        row_from_predictions(one, **sizes, probabilities=False)
+    with pytest.raises(PredictionError, match=r"got \(2, 1\).*column_stack\(\[0 \* z, z\]\)"):
+        row_from_logits(one, **sizes, keep=False)
+
+
+def test_one_hot_labels_are_refused_with_the_way_to_classes():
+    with pytest.raises(PredictionError, match=r"truth must have shape.*argmax\(axis=1\)"):
+        as_labels(np.eye(3)[:2], **SIZE, what="truth")
 
 
 def test_whole_numbers_stored_as_floats_are_labels():

@@ -83,6 +83,10 @@ def test_networks_that_are_not_asked_for_need_not_be_readable(record):
         open_rows(record, networks=[7])
     with pytest.raises(ChoiceError, match="a network is chosen twice"):
         open_rows(record, networks=[1, 1])
+    with pytest.raises(ChoiceError, match="leaves no network; there are 3"):
+        open_rows(record, networks=[])
+    with pytest.raises(ChoiceError, match="networks are chosen by a list of whole numbers; got 1"):
+        open_rows(record, networks=1)
 
 
 def test_epochs_are_counted_from_the_end_too(record):
@@ -155,8 +159,12 @@ def test_a_view_of_a_view_reads_the_right_rows(record):
     [
         ({"epochs": slice(9, 12)}, "leaves no epoch; there are 3"),
         ({"networks": []}, "leaves no network; there are 2"),
-        ({"networks": [0, 0]}, "a network is chosen twice"),
+        ({"networks": [0, 0]}, "the same network is chosen twice"),
+        ({"epochs": [0, 0]}, "the same epoch is chosen twice"),
         ({"epochs": [3]}, r"epochs must lie in 0\.\.2; got 3\.\.3"),
+        ({"epochs": -1}, r"chosen by a list of whole numbers; got -1\. For one alone: \[3\]"),
+        ({"epochs": "::2"}, "chosen by a list of whole numbers; got '::2'"),
+        ({"epochs": np.array([True])}, "chosen by a list of whole numbers; got array"),
     ],
 )
 def test_an_impossible_choice_is_refused(record, choice, words):
@@ -172,6 +180,8 @@ def test_networks_are_found_by_their_numbers(path):
     assert rows.numbered([7]) == [1]
     with pytest.raises(ChoiceError, match="no network 0; there are 3, 7"):
         rows.numbered([0])
+    with pytest.raises(ChoiceError, match="networks are chosen by a list of whole numbers; got 7"):
+        rows.numbered(7)
 
 
 def test_what_was_not_recorded_is_asked_for_in_vain(path):

@@ -201,9 +201,39 @@ def test_a_packed_record_takes_no_more_rows(record, tmp_path):
         Recorder(tmp_path / "packed", network=0, **SIZE)
 
 
-def test_a_negative_network_is_refused(path):
-    with pytest.raises(ChoiceError, match="network must be a number from 0; got -1"):
-        Recorder(path, network=-1, **SIZE)
+@pytest.mark.parametrize("network", [-1, 1_000_000, 1.5, "0"])
+def test_a_network_that_is_no_whole_number_in_range_is_refused(path, network):
+    words = rf"network must be a whole number in 0\.\.999999; got {network!r}"
+    with pytest.raises(ChoiceError, match=words):
+        Recorder(path, network=network, **SIZE)
+
+
+def test_sizes_may_be_numbers_of_numpy(path):
+    truth = np.arange(3)
+    sizes = {"samples": np.int64(3), "classes": truth.max() + 1}
+    with Recorder(path, network=np.int64(2), **sizes) as recorder:
+        recorder.record(truth)
+    assert (open_rows(path).numbers, open_rows(path).classes) == ((2,), 3)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"samples": 4.0, "classes": 3}, r"samples must be a whole number; got 4\.0"),
+        ({"samples": 4, "classes": "3"}, "classes must be a whole number; got '3'"),
+        ({"samples": 0, "classes": 3}, "at least one sample and one class; got 0 and 3"),
+        ({"samples": 4, "classes": 2**32 + 1}, r"at most 4294967296 classes; got 4294967297.*ids"),
+        ({"samples": 4, "classes": 3, "split": None}, 'split must be a word such as "test"; got N'),
+        (
+            {"samples": 4, "classes": 3, "split": ""},
+            "split must be a word such as \"test\"; got ''",
+        ),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused_before_anything_is_written(path, facts, words):
+    with pytest.raises(PredictionError, match=words):
+        Recorder(path, network=0, **facts)
+    assert not path.exists()
 
 
 def test_leftovers_of_a_dead_writer_are_overwritten_and_swept(record):

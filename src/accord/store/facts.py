@@ -1,8 +1,9 @@
 """What a record says of its samples and classes: checked, written once, compared ever after."""
 
 import json
+import operator
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from accord.store import layout
 from accord.store.intake import as_labels, to_numpy
 from accord.store.places import Place
 from accord.store.rows import Facts
+
+MOST_CLASSES: Final = 2**32  # labels are stored as uint32 at most
 
 
 def make_facts(
@@ -35,10 +38,8 @@ def make_facts(
     >>> make_facts(samples=2, classes=3, truth=[0, 2]).truth
     array([0, 2], dtype=uint8)
     """
-    if samples < 1 or classes < 1:
-        raise PredictionError(
-            f"a record needs at least one sample and one class; got {samples} and {classes}"
-        )
+    samples, classes = _whole(samples, "samples"), _whole(classes, "classes")
+    _check_sizes(samples, classes, split)
 
     def labels(what: str, values: object) -> NDArray[Any] | None:
         if values is None:
@@ -54,6 +55,27 @@ def make_facts(
         ids=None if ids is None else _as_ids(to_numpy(ids), samples),
         class_names=None if class_names is None else _as_names(to_numpy(class_names), classes),
     )
+
+
+def _whole(size: Any, what: str) -> int:
+    try:
+        return operator.index(size)  # numpy's and torch's numbers too: JSON takes Python's alone
+    except TypeError as error:
+        raise PredictionError(f"{what} must be a whole number; got {size!r}") from error
+
+
+def _check_sizes(samples: int, classes: int, split: object) -> None:
+    if samples < 1 or classes < 1:
+        raise PredictionError(
+            f"a record needs at least one sample and one class; got {samples} and {classes}"
+        )
+    if classes > MOST_CLASSES:
+        raise PredictionError(
+            f"a record holds at most {MOST_CLASSES} classes; got {classes}. "
+            "Are the labels ids or hashes? Number the classes from 0."
+        )
+    if not isinstance(split, str) or not split:
+        raise PredictionError(f'split must be a word such as "test"; got {split!r}')
 
 
 def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:

@@ -68,9 +68,13 @@ def as_labels(
     array([0, 2, 1], dtype=uint8)
     """
     if values.shape != (samples,):
+        cure = "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
+        if values.shape == (samples, classes):
+            cure = "Is it one-hot? Take the class of each: argmax(axis=1)."
+        elif values.size == samples:
+            cure = "Make it flat: reshape(-1)."
         raise PredictionError(
-            f"{what} must have shape ({samples},), one class per sample; got {values.shape}. "
-            "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
+            f"{what} must have shape ({samples},), one class per sample; got {values.shape}. {cure}"
         )
     return as_classes(values, classes=classes, what=what)
 
@@ -79,11 +83,13 @@ def as_classes(values: NDArray[Any], *, classes: int, what: str = "labels") -> N
     """Return classes of any shape in the smallest unsigned type, or say what is wrong."""
     check_whole(values, what)
     if values.size and (values.min() < 0 or values.max() >= classes):
+        they = "the labels" if what == "labels" else "they"
+        cure = f"Are {they} counted from 1, or is `classes` too small?"
+        if values.min() < 0:
+            cure = "Do negative numbers mark samples without a class? Leave those samples out."
         raise PredictionError(
             f"{what} must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {values.min():g}..{values.max():g}. "
-            f"Are {'the labels' if what == 'labels' else 'they'} counted from 1, "
-            "or is `classes` too small?"
+            f"got {values.min():g}..{values.max():g}. {cure}"
         )
     return values.astype(label_dtype(classes))
 
@@ -103,14 +109,30 @@ def check_probabilities(values: NDArray[Any], *, samples: int, classes: int) -> 
 
 
 def to_numpy(values: object) -> NDArray[Any]:
-    """Return any array-like as numpy, tensors on any device included."""
+    """Return any array-like as numpy, tensors on any device included.
+
+    Raises:
+        PredictionError: it is no array, or a list of arrays of different lengths.
+    """
     tensor: Any = values
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
         if "bfloat16" in str(tensor.dtype):  # numpy has no such type
             tensor = tensor.float()
         return np.asarray(tensor.numpy())
-    return np.asarray(tensor)
+    try:
+        array = np.asarray(tensor)
+    except ValueError as error:
+        raise PredictionError(
+            "an array was wanted; got a list whose parts differ in shape. "
+            "Are they batches? Join them: np.concatenate(batches)"
+        ) from error
+    if array.dtype == object and not array.ndim:  # numpy wraps what it cannot look into
+        raise PredictionError(
+            f"an array, tensor or list was wanted; got a {type(values).__name__}. "
+            "If it can be walked through, give list(…) of it."
+        )
+    return array
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +165,8 @@ def check_whole(values: NDArray[Any], what: str) -> None:
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind != "f":
-        raise PredictionError(f"{what} must be whole numbers; got {values.dtype} values")
+        cure = "Give each class its number." if values.dtype.kind in "UT" else "Add .astype(int)."
+        raise PredictionError(f"{what} must be whole numbers; got {values.dtype} values. {cure}")
     strange = values[~(np.isfinite(values) & (values == np.floor(values)))]
     if strange.size:
         raise PredictionError(
@@ -154,12 +177,20 @@ def check_whole(values: NDArray[Any], what: str) -> None:
 
 def _check_table(values: NDArray[Any], what: str, *, samples: int, classes: int) -> None:
     if values.shape != (samples, classes):
+        cure = "Does the evaluation loader drop the last batch?"
+        if values.shape == (samples, 1) and classes == 2:
+            pair = "0 * z, z" if what == "logits" else "1 - p, p"
+            cure = f"Two classes need two columns: np.column_stack([{pair}])."
+        elif values.ndim == 2 and len(values) == samples:
+            cure = "Is `classes` wrong?"
         raise PredictionError(
             f"{what} must have shape ({samples}, {classes}), (sample, class); got {values.shape}. "
-            "Does the evaluation loader drop the last batch?"
+            f"{cure}"
         )
     if values.dtype.kind not in "fiu":
-        raise PredictionError(f"{what} must be numbers; got {values.dtype} values")
+        raise PredictionError(
+            f"{what} must be numbers; got {values.dtype} values. Add .astype(float)."
+        )
     finite = np.isfinite(values).all(axis=1)
     if not finite.all():
         raise PredictionError(

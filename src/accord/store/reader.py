@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import NotARecord, ProbabilitiesMissing, RowDamaged, UnequalNetworks
+from accord.errors import ChoiceError, NotARecord, ProbabilitiesMissing, RowDamaged, UnequalNetworks
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
 from accord.store.facts import read_facts, read_root
 from accord.store.places import Place, existing_place
-from accord.store.rows import Facts, Rows, Told, check_numbers
+from accord.store.rows import Facts, Rows, Told, check_numbers, whole_numbers
 
 
 def open_rows(
@@ -42,7 +42,10 @@ def _chosen_lengths(
 ) -> dict[int, int]:
     if networks is None:
         return lengths
+    networks = whole_numbers(place.name, "networks", networks)
     check_numbers(place.name, networks, lengths)
+    if not networks:
+        raise ChoiceError(f"{place.name}: that choice leaves no network; there are {len(lengths)}")
     return {number: lengths[number] for number in networks}
 
 

@@ -1,7 +1,8 @@
 """What a rule reads: labels, and perhaps probabilities, by network, epoch and block of samples."""
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -149,12 +150,14 @@ class Rows(ABC):
         chosen = range(self.networks) if networks is None else networks
         if isinstance(epochs, slice) or epochs is None:
             epochs = range(self.epochs)[epochs or slice(None)]
-        counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in epochs)
+        positions = whole_numbers(self.name, "epochs", epochs)
+        counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in positions)
         rows = ChosenRows(self, tuple(chosen), tuple(counted))
         return rows if samples is None else RangedRows(rows, samples)
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
         """Return the positions of networks given by their own numbers."""
+        numbers = whole_numbers(self.name, "networks", numbers)
         check_numbers(self.name, numbers, self.numbers)
         return [self.numbers.index(number) for number in numbers]
 
@@ -314,6 +317,17 @@ def _check_range(name: str, chosen: range, samples: int) -> None:
         raise ChoiceError(f"{name}: that choice leaves no sample; there are {samples}")
 
 
+def whole_numbers(name: str, what: str, chosen: Iterable[Any]) -> list[int]:
+    """Return networks or epochs as chosen, or say that it must be a list of whole numbers."""
+    try:
+        return [operator.index(one) for one in chosen]
+    except TypeError as error:
+        raise ChoiceError(
+            f"{name}: {what} are chosen by a list of whole numbers; got {chosen!r}. "
+            "For one alone: [3]"
+        ) from error
+
+
 def check_numbers(name: str, asked: Sequence[int], there: Collection[int]) -> None:
     """Refuse numbers of networks that are not there, or asked for twice."""
     strange = [number for number in asked if number not in there]
@@ -328,7 +342,7 @@ def _check_choice(name: str, what: str, chosen: tuple[int, ...], available: int)
     if not chosen:
         raise ChoiceError(f"{name}: that choice leaves no {what}; there are {available}")
     if len(set(chosen)) < len(chosen):
-        raise ChoiceError(f"{name}: a {what} is chosen twice in {list(chosen)}")
+        raise ChoiceError(f"{name}: the same {what} is chosen twice in {list(chosen)}")
     if not all(0 <= one < available for one in chosen):
         raise ChoiceError(
             f"{name}: {what}s must lie in 0..{available - 1}; got {min(chosen)}..{max(chosen)}"

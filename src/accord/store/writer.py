@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import operator
 import os
 import time
 import uuid
@@ -44,7 +45,7 @@ class Writer:
         probabilities: bool = False,
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        _check_network(network)
+        network = _checked_network(network)
         self.place = open_place(location)
         self.network = network
         self.facts = facts
@@ -275,6 +276,9 @@ def _create_network(
 MOST_NETWORKS: Final = 1_000_000
 
 
-def _check_network(network: int) -> None:
-    if not 0 <= network < MOST_NETWORKS:
-        raise ChoiceError(f"network must be a number from 0; got {network}")
+def _checked_network(network: Any) -> int:
+    with contextlib.suppress(TypeError):
+        number = operator.index(network)  # numpy's numbers too: JSON takes Python's alone
+        if 0 <= number < MOST_NETWORKS:
+            return number
+    raise ChoiceError(f"network must be a whole number in 0..{MOST_NETWORKS - 1}; got {network!r}")
