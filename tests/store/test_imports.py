@@ -1,8 +1,11 @@
+import contextlib
+
 import numpy as np
 import pytest
 
 from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import import_record, open_rows
+from accord.store.imports import read_npz
 
 LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
 LABELS[0, 0, 0] = 3
@@ -63,7 +66,9 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"votes": LABELS}, "no array named 'labels'; it holds votes"),
+        ({"votes": LABELS}, r"no array named 'labels'; it holds votes.*np\.savez\(file, labels="),
+        ({"probabilities": LABELS}, r"it holds probabilities\. Add labels=probabilities\.argmax"),
+        ({"labels": LABELS.astype(np.uint64) + 2**63}, "at most 4294967296 classes; got 92"),
         ({"labels": LABELS[0]}, r"axes \(network, epoch, sample\).*got shape \(3, 10\)"),
         ({"labels": LABELS[:0]}, r"none empty; got shape \(0, 3, 10\)"),
         ({"labels": LABELS + 0.5}, r"labels must be whole numbers; got 3\.5"),
@@ -114,6 +119,24 @@ def test_what_is_no_npz_is_refused(tmp_path, content):
     (tmp_path / "logs.npz").write_bytes(content)
     with pytest.raises(SourceError, match="cannot be read as npz"):
         import_record(tmp_path / "logs.npz", tmp_path / "record")
+
+
+def test_an_array_alone_is_no_npz(tmp_path):
+    np.save(tmp_path / "logs.npy", LABELS)
+    with pytest.raises(SourceError, match=r"logs\.npy: cannot be read as npz: it is no zip file"):
+        import_record(tmp_path / "logs.npy", tmp_path / "record", format="npz")
+
+
+def test_an_npz_damaged_anywhere_is_refused_or_read(tmp_path):
+    path = tmp_path / "logs.npz"
+    np.savez_compressed(path, labels=LABELS, truth=LABELS[0, 0])
+    sound = path.read_bytes()
+    for position in range(len(sound)):
+        damaged = bytearray(sound)
+        damaged[position] ^= 0xFF
+        path.write_bytes(damaged)
+        with contextlib.suppress(SourceError):
+            read_npz(path, None)
 
 
 def test_a_missing_source_and_an_unknown_format_are_refused(tmp_path):

@@ -95,6 +95,7 @@ def test_tensors_of_any_type_are_taken(dtype):
     tensor = torch.tensor([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]], dtype=dtype, requires_grad=True)
     np.testing.assert_array_equal(row(tensor).labels, [1, 0])
     assert to_numpy(torch.tensor([1, 2])).tolist() == [1, 2]
+    np.testing.assert_array_equal(row(list(tensor)).labels, [1, 0])
 
 
 @pytest.mark.parametrize(

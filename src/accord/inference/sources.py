@@ -173,7 +173,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
             if isinstance(opened, np.ndarray):
                 return {"inputs": opened}
             return {name: opened[name] for name in opened.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise SourceError(f"{path}: cannot be read as arrays: {error}") from error
 
 

@@ -5,7 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,16 @@ from accord.store.progress import CountProgress
 from accord.store.rows import ArrayRows
 
 Reader = Callable[[Path, int | None], ArrayRows]
-_DAMAGED = (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error)
+# What numpy and zipfile raise for a damaged npz; RuntimeError where a flipped bit says "encrypted".
+_UNREADABLE: Final = (
+    ValueError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    AttributeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def import_record(
@@ -125,9 +134,11 @@ def _formats_of(path: Path) -> list[str]:
 def read_npz(path: Path, classes: int | None) -> ArrayRows:
     """Read an npz file into memory and check all of it. Pickled objects are refused."""
     try:
+        if not zipfile.is_zipfile(path):  # numpy would call it pickled, or load it as one array
+            raise zipfile.BadZipFile("it is no zip file, as npz files are")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
             arrays = {name: opened[name] for name in opened.files}
-    except _DAMAGED as error:
+    except _UNREADABLE as error:
         pickled = "allow_pickle" in str(error)
         cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
         raise SourceError(
@@ -169,7 +180,10 @@ def rows_from_arrays(
 def _labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
     if "labels" not in arrays:
         have = ", ".join(sorted(arrays)) or "nothing"
-        raise SourceError(f"{name}: no array named 'labels'; it holds {have}")
+        cure = "Write them under that name: np.savez(file, labels=labels)"
+        if "probabilities" in arrays:
+            cure = "Add labels=probabilities.argmax(-1)"
+        raise SourceError(f"{name}: no array named 'labels'; it holds {have}. {cure}")
     labels = arrays["labels"]
     if labels.ndim != 3 or 0 in labels.shape:
         raise SourceError(

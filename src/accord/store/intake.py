@@ -120,6 +120,8 @@ def to_numpy(values: object) -> NDArray[Any]:
         if "bfloat16" in str(tensor.dtype):  # numpy has no such type
             tensor = tensor.float()
         return np.asarray(tensor.numpy())
+    if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
+        tensor = [to_numpy(part) for part in values]
     try:
         array = np.asarray(tensor)
     except ValueError as error:

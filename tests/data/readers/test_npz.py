@@ -1,10 +1,12 @@
 """Users' arrays: what they are follows from their types and axes."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 from accord.data import read_dataset
-from accord.errors import ChoiceError, SourceError
+from accord.errors import AccordError, ChoiceError, SourceError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 3, 8, 8), dtype=np.uint8)
 LABELS = np.array([0, 1, 0, 1, 0, 1])
@@ -100,10 +102,17 @@ def test_pickled_objects_and_other_files_are_refused(read, tmp_path):
     with pytest.raises(SourceError, match="pickled objects, which are never loaded"):
         read(both(np.array(["a", 1, 2, 3, 4, 5], dtype=object)))
     (tmp_path / "bad.npz").write_bytes(b"?")
-    with pytest.raises(SourceError, match=r"bad\.npz: cannot be read as npz"):
+    with pytest.raises(SourceError, match=r"bad\.npz: cannot be read as npz: it is no zip file"):
         read_dataset("npz", tmp_path / "bad.npz")
-    np.savez_compressed(tmp_path / "cut.npz", labels=np.random.default_rng(0).integers(9, size=999))
-    whole = (tmp_path / "cut.npz").read_bytes()
-    (tmp_path / "cut.npz").write_bytes(whole[:200] + b"\xff" * 60 + whole[260:])
-    with pytest.raises(SourceError, match=r"cut\.npz: cannot be read.*decompressing"):
-        read_dataset("npz", tmp_path / "cut.npz")
+
+
+def test_an_npz_damaged_anywhere_is_refused_or_read(tmp_path):
+    path = tmp_path / "damaged.npz"
+    np.savez_compressed(path, **both(IMAGES))
+    sound = path.read_bytes()
+    for position in range(0, len(sound), 2):
+        damaged = bytearray(sound)
+        damaged[position] ^= 0xFF
+        path.write_bytes(damaged)
+        with contextlib.suppress(AccordError):
+            read_dataset("npz", path)

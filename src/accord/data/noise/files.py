@@ -15,6 +15,15 @@ from accord.data.torch_files import load_torch
 from accord.errors import ChoiceError, PredictionError, SourceError
 
 Columns = dict[str, NDArray[Any]]
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    csv.Error,
+)
 
 
 def labels_from_file(path: str, *, samples: int, classes: int) -> Labels:
@@ -57,7 +66,7 @@ def read_columns(path: Path) -> Columns:
         return _FORMATS[path.suffix](path)
     except SourceError:
         raise
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
+    except _UNREADABLE as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
 

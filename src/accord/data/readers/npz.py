@@ -18,7 +18,16 @@ _SPELLINGS = (  # of inputs and labels, for training and testing
     ("x_train", "y_train", "x_test", "y_test"),
 )
 _CHANNELS = (1, 3, 4)
-_DAMAGED = (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error)
+# What numpy and zipfile raise for a damaged npz; RuntimeError where a flipped bit says "encrypted".
+_UNREADABLE = (
+    ValueError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    AttributeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def read_npz(
@@ -58,9 +67,11 @@ def read_npz(
 
 def _load(path: Path) -> Arrays:
     try:
+        if not zipfile.is_zipfile(path):  # numpy would call it pickled, or load it as one array
+            raise zipfile.BadZipFile("it is no zip file, as npz files are")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
             return {name: opened[name] for name in opened.files}
-    except _DAMAGED as error:
+    except _UNREADABLE as error:
         pickled = "allow_pickle" in str(error)
         cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
         raise SourceError(f"{path}: cannot be read as npz: {cause}") from error
