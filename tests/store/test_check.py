@@ -1,9 +1,12 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from recorded import labels_of, write_record
 
 from accord.errors import RowDamaged
-from accord.store import check_record, open_rows, pack_record
+from accord.store import check_record, describe, open_rows, pack_record
 
 
 def texts(report):
@@ -22,6 +25,27 @@ def test_leftovers_and_unequal_lengths_are_told_and_do_no_harm(record):
     assert report.sound
     assert "network 1, epoch 3: labels without a commit" in texts(report)[0]
     assert "different numbers of epochs (network 0: 4, network 1: 3)" in texts(report)[1]
+
+
+def test_half_written_files_are_told_and_do_no_harm(record):
+    (record / "network-001/labels/.c.3.0.abc.part").write_bytes(b"to")
+    report = check_record(record)
+    assert report.sound
+    assert texts(report)[0].startswith("network-001/labels/.c.3.0.abc.part: half-written")
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("{")])
+def test_rows_of_a_network_without_metadata_are_damage_and_never_left_out(record, spoil):
+    spoil(record / "network-001/zarr.json")
+    words = r"network 1 holds rows, and network-001/zarr\.json is missing or cannot be read"
+    report = check_record(record)
+    assert not report.sound
+    assert re.search(words, texts(report)[0])
+    with pytest.raises(RowDamaged, match=words):
+        open_rows(record)
+    with pytest.raises(RowDamaged, match=words):
+        describe(record)
+    assert open_rows(record, networks=[0]).numbers == (0,)
 
 
 def test_an_empty_record_is_told(record):
@@ -50,9 +74,14 @@ def test_a_missing_commit_between_others_is_damage(record):
     assert "network 0, epoch 1 is missing though later ones are there" in texts(report)[0]
 
 
-def test_a_damaged_truth_is_damage(record):
+def test_a_damaged_truth_is_damage_and_hides_no_other(record):
     (record / "truth/c.0").write_bytes(b"x")
-    assert not check_record(record).sound
+    (record / "network-000/labels/c.1.0").write_bytes(b"")
+    report = check_record(record)
+    assert (report.rows, report.sound) == (6, False)
+    first, second = texts(report)
+    assert "truth is damaged: it does not match its checksum" in first
+    assert "network 0, epoch 1 is damaged" in second
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from accord.errors import RowDamaged
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
-from accord.store.facts import read_facts, read_root
+from accord.store.facts import read_fact, read_root
 from accord.store.places import Place, existing_place
-from accord.store.reader import PackedRows, network_numbers, read_row
+from accord.store.reader import PackedRows, network_facts, network_numbers, read_row
 from accord.store.rows import Facts
 
 
@@ -47,18 +47,24 @@ def check_record(location: str | os.PathLike[str]) -> CheckReport:
     """
     place = existing_place(location)
     root = read_root(place)
-    try:
-        facts = read_facts(place)
-    except RowDamaged as error:
-        return CheckReport(0, (Finding(str(error), damage=True),))
     if root["layout"] == layout.PACKED:
         return _check_packed(place)
+    facts = Facts(root["samples"], root["classes"])
     lengths: dict[int, int] = {}
-    findings: list[Finding] = []
+    findings = [*_check_facts(place)]
     for number in network_numbers(place):
         findings += _check_network(place, number, facts, lengths)
     findings += _check_lengths(lengths)
+    findings += _check_parts(place)
     return CheckReport(sum(lengths.values()), tuple(findings))
+
+
+def _check_facts(place: Place) -> Iterator[Finding]:
+    for fact in layout.FACTS:
+        try:
+            read_fact(place, fact)
+        except RowDamaged as error:
+            yield Finding(str(error), damage=True)
 
 
 def _check_network(
@@ -66,6 +72,7 @@ def _check_network(
 ) -> Iterator[Finding]:
     try:
         epochs = lengths[number] = committed_epochs(place, number)
+        network_facts(place, number)
     except RowDamaged as error:
         yield Finding(str(error), damage=True)
         return
@@ -103,6 +110,14 @@ def _check_lengths(lengths: dict[int, int]) -> Iterator[Finding]:
         yield Finding(f"the networks hold different numbers of epochs ({told})")
     if not any(lengths.values()):
         yield Finding("the record holds no epochs yet")
+
+
+def _check_parts(place: Place) -> Iterator[Finding]:
+    for name in place.unfinished():
+        yield Finding(
+            f"{name}: half-written, left by a writer that was stopped or is writing now; "
+            "it does no harm"
+        )
 
 
 def _check_packed(place: Place) -> CheckReport:

@@ -128,14 +128,14 @@ def read_root(place: Place) -> dict[str, Any]:
 def read_facts(place: Place) -> Facts:
     """Return all a record says of its samples and classes."""
     root = read_root(place)
-    names = _read_fact(place, "class_names")
+    names = read_fact(place, "class_names")
     return Facts(
         samples=root["samples"],
         classes=root["classes"],
         split=root["split"],
-        truth=_read_fact(place, "truth"),
-        given=_read_fact(place, "given"),
-        ids=_read_fact(place, "ids"),
+        truth=read_fact(place, "truth"),
+        given=read_fact(place, "given"),
+        ids=read_fact(place, "ids"),
         class_names=None if names is None else tuple(str(name) for name in names),
     )
 
@@ -153,7 +153,7 @@ def _write_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
     if place.get(f"{fact}/{layout.ROOT}") is None:
         place.create(f"{fact}/c.0", data)
         place.create(f"{fact}/{layout.ROOT}", document)
-    there = _read_fact(place, fact)
+    there = read_fact(place, fact)
     if there is None or not _same(there, values):
         raise RecordMismatch(
             f"{place.name}: the record's {fact} differ from this recorder's. "
@@ -177,7 +177,8 @@ def encode_fact(values: NDArray[Any]) -> tuple[bytes, bytes]:
     return layout.array_document(values.shape, chunks=values.shape, dtype=dtype, facts=facts), data
 
 
-def _read_fact(place: Place, fact: str) -> NDArray[Any] | None:
+def read_fact(place: Place, fact: str) -> NDArray[Any] | None:
+    """Return one of the facts, None if it was not recorded, or say that it is damaged."""
     document = place.get(f"{fact}/{layout.ROOT}")
     if document is None:
         return None

@@ -46,6 +46,10 @@ class Place(ABC):
         """Keep other writers of `key` away while the context lives, where the place can."""
         yield
 
+    def unfinished(self, prefix: str = "") -> list[str]:  # noqa: ARG002
+        """Return the names of what is half-written below `prefix`, however deep."""
+        return []
+
     def sweep(self, prefix: str) -> None:  # noqa: B027
         """Remove what writers that died left half-written below `prefix`."""
 
@@ -142,10 +146,15 @@ class Folder(Place):
             finally:
                 _held.discard(file.fileno())
 
+    def unfinished(self, prefix: str = "") -> list[str]:
+        """Return the names of half-written files below `prefix`, however deep."""
+        parts = (self.path / prefix).rglob(f".*{PART}")
+        return sorted(part.relative_to(self.path).as_posix() for part in parts)
+
     def sweep(self, prefix: str) -> None:
         """Remove half-written files below `prefix`."""
-        for part in (self.path / prefix).rglob(f".*{PART}"):
-            part.unlink(missing_ok=True)
+        for name in self.unfinished(prefix):
+            (self.path / name).unlink(missing_ok=True)
 
 
 class Zip(Place):

@@ -55,12 +55,15 @@ def network_lengths(place: Place) -> dict[int, int]:
 
 
 def network_numbers(place: Place) -> list[int]:
-    """Return the numbers of the networks of a record being written."""
+    """Return the numbers of the networks of a record being written.
+
+    A folder without metadata is none yet, unless rows were committed in it: then it is damaged.
+    """
     return sorted(
         network
         for name in place.children()
         if (network := layout.network_of(name)) is not None
-        and place.get(f"{name}/{layout.ROOT}") is not None
+        and (place.get(f"{name}/{layout.ROOT}") is not None or committed_epochs(place, network))
     )
 
 
@@ -148,9 +151,15 @@ class RecordedRows(Rows):
 
 
 def network_facts(place: Place, number: int) -> dict[str, Any]:
-    """Return what the writer of one network said of it."""
+    """Return what the writer of one network said of it, or say that it is damaged."""
     key = f"{layout.network_folder(number)}/{layout.ROOT}"
-    return layout.facts_in(place.get(key) or b"")
+    facts = layout.facts_in(place.get(key) or b"")
+    if not facts:
+        raise RowDamaged(
+            f"{place.name}: network {number} holds rows, and {key} is missing or cannot be read. "
+            "Restore it from a copy."
+        )
+    return facts
 
 
 def row_form(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...], str]:
