@@ -4,6 +4,7 @@ Each descends from `AccordError` and from the built-in that a caller would guess
 
     AccordError
     ├── ChoiceError          (ValueError)         an argument names something that is not there
+    │   ├── NetworksMissing                       networks are compared, and there is one
     │   └── SpecError                             a spec asks for something that cannot be
     ├── PredictionError      (ValueError)         labels, probabilities or logits are not usable
     ├── TruthMissing         (ValueError)         a rule or a score needs true labels
@@ -51,6 +52,10 @@ class AccordError(Exception):
 
 class ChoiceError(AccordError, ValueError):
     """An argument names something that does not exist, or has the wrong form."""
+
+
+class NetworksMissing(ChoiceError):
+    """Networks must be compared with each other, and there is only one."""
 
 
 class SpecError(ChoiceError):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
+from accord.api import Recorder
 from accord.cli.app import app
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
@@ -182,6 +183,20 @@ def test_mistakes_are_named_on_standard_error(accord, record, arguments, status,
     found, out, said = accord(*given)
     assert (found, out) == (status, "")
     assert words in said
+
+
+@pytest.mark.parametrize("command", [["watch"], ["audit"], ["fit", "--out", "rule.npz"]])
+def test_one_network_is_the_fault_of_the_record_or_of_the_choice(accord, tmp_path, command):
+    path = tmp_path / "given"
+    for network in (0, 1):
+        with Recorder(path, network=network, samples=2, classes=2, given=[0, 1]) as recorder:
+            recorder.record([0, 1])
+        if network == 0:
+            status, out, said = accord(*command, path)
+            assert (status, out) == (1, "")
+            assert "there is one" in said
+    assert accord(*command, path, "--networks", "1")[0] == 2
+    assert accord(*command, path, "--networks=1")[0] == 2
 
 
 def test_the_version_is_told(accord):

@@ -9,7 +9,7 @@ import typer
 from accord._version import __version__
 from accord.cli import audit, compare, fit, infer, make, read, reproduce, train, trust, watch
 from accord.cli.progress import Stopped
-from accord.errors import AccordError, ChoiceError
+from accord.errors import AccordError, ChoiceError, NetworksMissing
 
 STOPPED: Final = 130  # the status of what was stopped at the keyboard
 # Newer releases of typer carry their own copy of click, so its name depends on the release.
@@ -70,10 +70,8 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(stopped), STOPPED)
     except (typer.Abort, KeyboardInterrupt):
         return _fail("stopped", STOPPED)
-    except ChoiceError as error:
-        return _fail(str(error), 2)
     except AccordError as error:
-        return _fail(str(error), 1)
+        return _fail(str(error), _blame(error, arguments))
     except BrokenPipeError:  # `accord predict … | head`
         sys.stderr.close()
         return 0
@@ -81,6 +79,12 @@ def run(arguments: Sequence[str]) -> int:
         error.show()
         return 2
     return _status(result)
+
+
+def _blame(error: AccordError, arguments: Sequence[str]) -> int:
+    if isinstance(error, NetworksMissing):  # the record has one network, or one was chosen
+        return 2 if any(one.partition("=")[0] == "--networks" for one in arguments) else 1
+    return 2 if isinstance(error, ChoiceError) else 1
 
 
 def _status(result: object) -> int:

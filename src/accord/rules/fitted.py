@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, RecordMismatch, SourceError
+from accord.errors import ChoiceError, NetworksMissing, RecordMismatch, SourceError
 from accord.rules.rule import Prediction, Rule
 from accord.rules.voters import SAME_ONLY, Voters
 from accord.store import Rows
@@ -170,10 +170,10 @@ def check_networks(rows: Rows, rule: str) -> None:
     """Refuse to fit what compares networks with each other if there is only one.
 
     Raises:
-        ChoiceError: there is one network.
+        NetworksMissing: there is one network.
     """
     if rows.networks < 2:
-        raise ChoiceError(
+        raise NetworksMissing(
             f"{rows.name}: {rule} learns from how alike the networks vote, and there is one. "
             "Record at least two, or use max-agreement."
         )

@@ -12,7 +12,7 @@ from accord.analysis.labels.evidence import count_moves, gather_evidence, weigh_
 from accord.analysis.labels.ranking_score import RankingScore, score_ranking
 from accord.analysis.labels.true_classes import tell_classes
 from accord.analysis.labels.unpredicted import never_predicted, suspect_unpredicted
-from accord.errors import ChoiceError, RecordError
+from accord.errors import NetworksMissing, RecordError
 from accord.kernels.checks import check_table
 from accord.store import ArrayRows, Rows
 
@@ -119,7 +119,7 @@ def audit(rows: Rows) -> Audit:
     Raises:
         RecordError: there are no given labels, they are all of one class, or the networks
             agree with them from the first epoch on.
-        ChoiceError: there is only one network.
+        NetworksMissing: there is only one network.
         PredictionError: so many classes occur that their tables would exceed 4 GiB.
     """
     given, kept, first_epoch = _checked_given(rows), _in_memory(rows), _first_epoch(rows)
@@ -160,7 +160,7 @@ def audit_probabilities(rows: Rows) -> NDArray[np.float64]:  # (sample, class)
     Where no epoch tells, all weigh the same.
 
     Raises:
-        RecordError, ChoiceError: as `audit` does.
+        RecordError, NetworksMissing: as `audit` does.
         PredictionError: the table would exceed 4 GiB.
     """
     given, rows = _checked_given(rows), _in_memory(rows)
@@ -190,7 +190,7 @@ def _checked_given(rows: Rows) -> NDArray[np.intp]:
             "Are these the right labels?"
         )
     if rows.networks < 2:
-        raise ChoiceError(
+        raise NetworksMissing(
             f"{rows.name}: an audit trusts what two networks say against a label; there is one. "
             "Record another one, trained from another seed."
         )

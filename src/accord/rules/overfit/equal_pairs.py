@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, NetworksMissing
 from accord.store import Rows
 
 GROUPS: Final = 64  # of samples: enough to see how far they differ, few enough to keep
@@ -69,7 +69,7 @@ def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
     Groups of samples are interleaved: sample s belongs to group s mod `groups`.
 
     Raises:
-        ChoiceError: there is only one network.
+        NetworksMissing: there is only one network.
 
     >>> from accord.store import ArrayRows, Facts
     >>> labels = np.array([[[0, 1]], [[0, 0]], [[0, 1]]], np.uint8)
@@ -79,7 +79,7 @@ def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
            [0.75]])
     """
     if rows.networks < 2:
-        raise ChoiceError(
+        raise NetworksMissing(
             f"{rows.name}: agreement between networks needs two; there is one. "
             "Record another network of the same samples"
         )
@@ -105,7 +105,7 @@ def network_agreement(rows: Rows) -> NDArray[np.float64]:
     """Return how often two networks predict the same class, over all pairs and samples (epoch,).
 
     Raises:
-        ChoiceError: there is only one network.
+        NetworksMissing: there is only one network.
     """
     return count_equal_pairs(rows, groups=1).agreement
 
