@@ -144,6 +144,8 @@ def test_probabilities_that_were_not_kept_are_asked_for_in_vain(record):
 def test_arrays_without_three_axes_are_refused():
     with pytest.raises(PredictionError, match=r"axes \(network, epoch, sample\).*labels\[None\]"):
         accord.max_agreement(np.zeros((2, 3), int), classes=2)
+    with pytest.raises(PredictionError, match="list whose parts differ in shape"):
+        accord.agreement([[[0, 1], [0]]], classes=2)
 
 
 def test_an_agreement_table_that_does_not_fit_is_refused(tmp_path):

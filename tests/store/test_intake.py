@@ -26,6 +26,8 @@ def row(predicted, *, probabilities=False):
         ([0.5, 1], r"whole numbers; got 0\.5"),
         ([np.nan, 1], r"whole numbers; got nan"),
         (["a", "b"], r"whole numbers; got <U1 values\. Give each class its number"),
+        (np.array(["a", "b"], object), r"got object values\. Give each class its number"),
+        (np.zeros((2, 1, 3)), r"shape \(2,\).*got \(2, 1, 3\).*np\.concatenate\(batches\)"),
         ([True, False], r"whole numbers; got bool values\. Add \.astype\(int\)"),
         ([[0], [1]], r"shape \(2,\), one class per sample; got \(2, 1\).*reshape\(-1\)"),
         ([0, 1, 2], r"shape \(2,\), one class per sample; got \(3,\).*drop the last batch"),
@@ -83,6 +85,11 @@ def test_large_logits_become_probabilities_without_overflow():
     np.testing.assert_array_equal(kept.labels, [0, 1])
     np.testing.assert_allclose(kept.probabilities.sum(axis=1), 1, atol=1e-3)
     assert kept.probabilities[1, 1] == np.float16(np.e / (np.e + 2))
+
+
+def test_logits_in_batches_are_refused_with_the_way_to_join_them():
+    with pytest.raises(PredictionError, match=r"got \(2, 1, 3\).*np\.concatenate\(batches\)"):
+        row_from_logits(np.zeros((2, 1, 3)), **SIZE, keep=False)
 
 
 def test_infinite_logits_are_refused():

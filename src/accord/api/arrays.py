@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from accord import kernels
 from accord.errors import PredictionError
+from accord.store.intake import to_numpy
 
 
 def max_agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
@@ -38,11 +39,11 @@ def agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.float64]:
     return kernels.agreement(_checked(labels), classes=classes)
 
 
-def _checked(labels: NDArray[Any]) -> NDArray[Any]:
-    labels = np.asarray(labels)
-    if labels.ndim != 3:
+def _checked(labels: object) -> NDArray[Any]:
+    array = to_numpy(labels)
+    if array.ndim != 3:
         raise PredictionError(
-            f"labels must have axes (network, epoch, sample); got shape {labels.shape}. "
+            f"labels must have axes (network, epoch, sample); got shape {array.shape}. "
             "For one network, add an axis: labels[None]"
         )
-    return labels
+    return array

@@ -73,6 +73,8 @@ def as_labels(
             cure = "Is it one-hot? Take the class of each: argmax(axis=1)."
         elif values.size == samples:
             cure = "Make it flat: reshape(-1)."
+        elif values.ndim > 2:
+            cure = "Are they batches? Join them: np.concatenate(batches)"
         raise PredictionError(
             f"{what} must have shape ({samples},), one class per sample; got {values.shape}. {cure}"
         )
@@ -167,7 +169,8 @@ def check_whole(values: NDArray[Any], what: str) -> None:
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind != "f":
-        cure = "Give each class its number." if values.dtype.kind in "UT" else "Add .astype(int)."
+        texts = values.dtype.kind in "UT" or (values.size and isinstance(values.flat[0], str))
+        cure = "Give each class its number." if texts else "Add .astype(int)."
         raise PredictionError(f"{what} must be whole numbers; got {values.dtype} values. {cure}")
     strange = values[~(np.isfinite(values) & (values == np.floor(values)))]
     if strange.size:
@@ -185,6 +188,8 @@ def _check_table(values: NDArray[Any], what: str, *, samples: int, classes: int)
             cure = f"Two classes need two columns: np.column_stack([{pair}])."
         elif values.ndim == 2 and len(values) == samples:
             cure = "Is `classes` wrong?"
+        elif values.ndim > 2:
+            cure = "Are they batches? Join them: np.concatenate(batches)"
         raise PredictionError(
             f"{what} must have shape ({samples}, {classes}), (sample, class); got {values.shape}. "
             f"{cure}"
