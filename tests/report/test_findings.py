@@ -194,3 +194,10 @@ def test_without_given_labels_there_is_no_section_about_them(falling, training):
     assert label_finding(Measured(falling)) is None
     assert section(report_page(falling), "labels") is None
     assert label_finding(Measured(training.select(networks=[1]))) is None
+
+
+def test_too_many_classes_to_audit_leave_the_rest_of_the_report(training, monkeypatch):
+    monkeypatch.setattr("accord.analysis.labels.true_classes.LARGEST", 1)
+    text = report_page(training)
+    assert "could not be audited. an audit of" in section(text, "labels")
+    assert section(text, "members") is not None

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from accord.analysis import Audit
 from accord.analysis.labels.audit_notes import audit_notes
-from accord.errors import RecordError
+from accord.errors import PredictionError, RecordError
 from accord.report.captions import epoch_words
 from accord.report.measured import Measured
 
@@ -38,7 +38,7 @@ def label_finding(measured: Measured) -> dict[str, Any] | None:
         return None
     try:
         found = measured.audit
-    except RecordError as error:
+    except (RecordError, PredictionError) as error:  # the latter of very many classes
         return {"refused": str(error)}
     flagged = int(found.flagged.sum())
     return {
