@@ -201,3 +201,20 @@ def test_too_many_classes_to_audit_leave_the_rest_of_the_report(training, monkey
     text = report_page(training)
     assert "could not be audited. an audit of" in section(text, "labels")
     assert section(text, "members") is not None
+
+
+def test_the_noise_rate_is_told_beside_the_labels_flagged_where_many_are_undecided():
+    generator = np.random.default_rng(0)
+    truth = generator.integers(0, 2, 400)
+    given = np.where(generator.random(400) < 0.2, 1 - truth, truth)
+    votes = np.where(generator.random((3, 8, 400)) < 0.8, truth, 1 - truth)
+    facts = make_facts(samples=400, classes=2, given=given, split="train")
+    record = Record(ArrayRows(votes, facts, name="two"))
+    found = record.audit()
+    assert found.noise_rate > found.flagged.mean() + 0.05
+    rate = f"By all suspicions, the noise rate is {100 * found.noise_rate:.1f} %"
+    assert rate in section(report_page(record), "labels")
+
+
+def test_one_rate_is_told_where_votes_decide(training):
+    assert "By all suspicions" not in section(report_page(training), "labels")

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from accord.analysis import Audit
+from accord.analysis.labels.audit import UNDECIDED
 from accord.analysis.labels.audit_notes import audit_notes
 from accord.errors import PredictionError, RecordError
 from accord.report.captions import epoch_words
@@ -46,6 +47,7 @@ def label_finding(measured: Measured) -> dict[str, Any] | None:
         "flagged": f"{flagged:,}",
         "samples": f"{record.samples:,}",
         "rate": f"{100 * found.flagged.mean():.1f} %",
+        "by_all": f"{100 * found.noise_rate:.1f} %" if found.undecided > UNDECIDED else None,
         "score": _score(found),
         "notes": audit_notes(found, record.rows.facts),
         "by_id": record.ids is not None,
