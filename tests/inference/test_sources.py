@@ -116,8 +116,15 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, arrays, words):
 
 def test_a_file_that_is_no_array_is_named(tmp_path):
     (tmp_path / "new.npz").write_bytes(b"PK")
-    with pytest.raises(SourceError, match=r"new\.npz: cannot be read as arrays"):
+    with pytest.raises(SourceError, match=r"new\.npz: cannot be read as npz"):
         find_samples(tmp_path / "new.npz", IMAGES, PHOTOS)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"\x93NUMPY\x01\x00"])
+def test_a_file_that_is_no_npy_is_named(tmp_path, data):
+    (tmp_path / "new.npy").write_bytes(data)
+    with pytest.raises(SourceError, match=r"new\.npy: cannot be read as npy"):
+        find_samples(tmp_path / "new.npy", IMAGES, PHOTOS)
 
 
 def test_a_damaged_file_of_arrays_is_named(tmp_path):
@@ -126,7 +133,7 @@ def test_a_damaged_file_of_arrays_is_named(tmp_path):
     data = bytearray(path.read_bytes())
     data[200:220] = bytes(20)
     path.write_bytes(bytes(data))
-    with pytest.raises(SourceError, match=r"new\.npz: cannot be read as arrays"):
+    with pytest.raises(SourceError, match=r"new\.npz: cannot be read as npz"):
         find_samples(path, IMAGES, PHOTOS)
 
 

@@ -1,8 +1,6 @@
 """Where new samples come from: files, folders and arrays."""
 
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +15,7 @@ from accord.data.readers.image_folder import ENDINGS, TEST, TRAIN, first_of, lis
 from accord.errors import ChoiceError, SourceError, suggest
 from accord.inference.columns import read_rows, read_text_lines
 from accord.inference.samples import Samples, as_labels, check_samples, to_grey
+from accord.store.npz import load_npz
 from accord.training.spec import Spec
 from accord.training.traits import Traits
 
@@ -146,7 +145,7 @@ def _truth_of_folders(
 
 
 def _read_npz(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
-    arrays = _load(path)
+    arrays = load_npz(path)
     found = {what: _first(arrays, names) for what, names in _ROLES.items()}
     if found["inputs"] is None:
         raise SourceError(
@@ -163,18 +162,12 @@ def _read_npz(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG00
 
 
 def _read_npy(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
-    return Samples(_as_inputs(_load(path)["inputs"], traits, str(path)), name=str(path))
-
-
-def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file:
-            opened = np.load(file, allow_pickle=False)
-            if isinstance(opened, np.ndarray):
-                return {"inputs": opened}
-            return {name: opened[name] for name in opened.files}
-    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise SourceError(f"{path}: cannot be read as arrays: {error}") from error
+            inputs = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise SourceError(f"{path}: cannot be read as npy: {error}") from error
+    return Samples(_as_inputs(inputs, traits, str(path)), name=str(path))
 
 
 def _first(arrays: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[Any] | None:

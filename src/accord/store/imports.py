@@ -1,11 +1,9 @@
 """Make a record from what others wrote: find out in which form, read it, write it packed."""
 
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +14,12 @@ from accord.store.gathering import Source, gather_rows
 from accord.store.import_cartography import has_dynamics, read_dynamics
 from accord.store.import_npy import has_npy_files, read_npy_files
 from accord.store.intake import as_classes, check_probabilities, check_whole, to_numpy
+from accord.store.npz import load_npz
 from accord.store.pack import write_packed
 from accord.store.progress import CountProgress
 from accord.store.rows import ArrayRows
 
 Reader = Callable[[Path, int | None], ArrayRows]
-# What numpy and zipfile raise for a damaged npz; RuntimeError where a flipped bit says "encrypted".
-_UNREADABLE: Final = (
-    ValueError,
-    OSError,
-    EOFError,
-    RuntimeError,
-    AttributeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def import_record(
@@ -134,16 +123,11 @@ def _formats_of(path: Path) -> list[str]:
 def read_npz(path: Path, classes: int | None) -> ArrayRows:
     """Read an npz file into memory and check all of it. Pickled objects are refused."""
     try:
-        if not zipfile.is_zipfile(path):  # numpy would call it pickled, or load it as one array
-            raise zipfile.BadZipFile("it is no zip file, as npz files are")
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
-            arrays = {name: opened[name] for name in opened.files}
-    except _UNREADABLE as error:
-        pickled = "allow_pickle" in str(error)
-        cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
+        arrays = load_npz(path)
+    except SourceError as error:
         raise SourceError(
-            f"{path}: cannot be read as npz: {cause}. Write it with "
-            "np.savez(file, labels=labels, truth=truth), all arrays of numbers or text."
+            f"{error}. Write it with np.savez(file, labels=labels, truth=truth), "
+            "all arrays of numbers or text."
         ) from error
     try:
         split = _split(arrays)

@@ -70,7 +70,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     damaged = bytearray((tmp_path / "a.npz").read_bytes())
     damaged[200:260] = bytes(60)
     (tmp_path / "a.npz").write_bytes(damaged)
-    with pytest.raises(SourceError, match=r"a\.npz: cannot be read: .*decompressing"):
+    with pytest.raises(SourceError, match=r"a\.npz: cannot be read as npz: .*decompressing"):
         read(tmp_path / "a.npz", samples=1000, classes=1000)
     (tmp_path / "a.csv").write_text("a,b\n1\n")
     with pytest.raises(SourceError, match=r"a\.csv: its rows have different numbers of cells"):

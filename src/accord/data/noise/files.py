@@ -1,8 +1,6 @@
 """Labels that someone else made wrong, from a file."""
 
 import csv
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,9 @@ from numpy.typing import NDArray
 from accord.data.noise.checks import Labels
 from accord.data.torch_files import load_torch
 from accord.errors import ChoiceError, PredictionError, SourceError
+from accord.store.npz import load_npz
 
 Columns = dict[str, NDArray[Any]]
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    ValueError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    csv.Error,
-)
 
 
 def labels_from_file(path: str, *, samples: int, classes: int) -> Labels:
@@ -66,7 +56,7 @@ def read_columns(path: Path) -> Columns:
         return _FORMATS[path.suffix](path)
     except SourceError:
         raise
-    except _UNREADABLE as error:
+    except (OSError, EOFError, ValueError, csv.Error) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
 
@@ -85,11 +75,6 @@ def _choose(columns: Columns, name: str, file: str) -> NDArray[Any]:
 
 def _read_npy(path: Path) -> Columns:
     return {"labels": np.load(path, allow_pickle=False)}
-
-
-def _read_npz(path: Path) -> Columns:
-    with np.load(path, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
 
 
 def _read_torch(path: Path) -> Columns:
@@ -125,7 +110,7 @@ def _is_integer(cell: str) -> bool:
 
 _FORMATS: dict[str, Callable[[Path], Columns]] = {
     ".npy": _read_npy,
-    ".npz": _read_npz,
+    ".npz": load_npz,
     ".csv": _read_csv,
     ".pt": _read_torch,
 }

@@ -1,7 +1,5 @@
 """Users' own arrays, from an npz file."""
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from accord.data.dataset import Dataset, Inputs, Kind, Split
 from accord.data.subsets import hold_out
 from accord.errors import ChoiceError, SourceError
+from accord.store.npz import load_npz
 
 Arrays = dict[str, NDArray[Any]]
 _SPELLINGS = (  # of inputs and labels, for training and testing
@@ -18,16 +17,6 @@ _SPELLINGS = (  # of inputs and labels, for training and testing
     ("x_train", "y_train", "x_test", "y_test"),
 )
 _CHANNELS = (1, 3, 4)
-# What numpy and zipfile raise for a damaged npz; RuntimeError where a flipped bit says "encrypted".
-_UNREADABLE = (
-    ValueError,
-    OSError,
-    EOFError,
-    RuntimeError,
-    AttributeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def read_npz(
@@ -47,7 +36,7 @@ def read_npz(
         seed: which samples are held out.
         channels: "first" or "last", where four axes leave it open.
     """
-    arrays = _load(path)
+    arrays = load_npz(path)
     spelling = next((names for names in _SPELLINGS if set(names) <= set(arrays)), None)
     if spelling is not None:
         _check_undivided(path, held_out, spelling[2])
@@ -63,18 +52,6 @@ def read_npz(
         )
     names = _class_names(arrays, train, test)
     return Dataset(path.stem, _kind(train.inputs), names, train=train, test=test)
-
-
-def _load(path: Path) -> Arrays:
-    try:
-        if not zipfile.is_zipfile(path):  # numpy would call it pickled, or load it as one array
-            raise zipfile.BadZipFile("it is no zip file, as npz files are")
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as opened:
-            return {name: opened[name] for name in opened.files}
-    except _UNREADABLE as error:
-        pickled = "allow_pickle" in str(error)
-        cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
-        raise SourceError(f"{path}: cannot be read as npz: {cause}") from error
 
 
 def _checked_share(path: Path, held_out: float | None) -> float:
