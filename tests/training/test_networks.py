@@ -16,7 +16,7 @@ TRAINABLE = [name for name in NETWORKS if name != "random"]
 NARROW = {
     "mlp": {"widths": [8]},
     "small-cnn": {"width": 4},
-    "resnet18": {"width": 4},
+    "resnet18": {"width": 8},
     "resnet32": {"width": 4},
     "resnet50": {"width": 4},
     "densenet121": {"growth": 4},
@@ -159,7 +159,7 @@ def test_small_cnn_starts_as_it_always_did():
 
 
 @pytest.mark.parametrize(
-    "network", [build_small_cnn(classes=2, seed=0), build("resnet18", **SMALL, seed=0, width=4)]
+    "network", [build_small_cnn(classes=2, seed=0), build("resnet18", **SMALL, seed=0, width=8)]
 )
 def test_convolutions_lie_channels_last(network):
     convolutions = [one.weight for one in network.modules() if isinstance(one, nn.Conv2d)]

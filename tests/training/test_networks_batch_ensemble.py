@@ -19,7 +19,7 @@ MEMBERS = 3
 NARROW = {
     "mlp": {"widths": [8]},
     "small-cnn": {"width": 4},
-    "resnet18": {"width": 4},
+    "resnet18": {"width": 8},
     "resnet32": {"width": 4},
     "resnet50": {"width": 4},
     "densenet121": {"growth": 4},

@@ -604,7 +604,7 @@ def test_averages_go_on_after_an_interruption(tmp_path, monkeypatch):
 NARROW = {
     "mlp": "{ widths = [8] }",
     "small-cnn": "{ width = 4 }",
-    "resnet18": "{ width = 4 }",
+    "resnet18": "{ width = 8 }",
     "resnet32": "{ width = 4 }",
     "resnet50": "{ width = 4 }",
     "densenet121": "{ growth = 4 }",
