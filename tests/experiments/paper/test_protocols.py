@@ -72,6 +72,15 @@ def test_other_ensembles_are_trained_as_their_authors_say():
     assert [one.lr for one in hyper.networks] == [0.01, 0.04, 0.07, 0.1]
 
 
+@pytest.mark.parametrize("scale", ["quick", "stand-in"])
+def test_elr_is_set_as_its_authors_say_where_they_do(scale):
+    for data, setting in {"cifar10": (0.7, 3), "tinyimagenet": (0.9, 7)}.items():
+        cell = Cell(data, "sym", 40, "elr")
+        loss = build_spec(cell, scale).train.loss
+        assert (loss.kind, loss.beta, loss.strength) == ("elr", *setting)
+        assert ("as its authors set it" in cell.says) == (data == "cifar10")
+
+
 def test_variants_change_what_they_name_and_nothing_else():
     plain = build_spec(Cell("cifar100", "sym", 40), "quick")
     constant = build_spec(Cell("cifar100", "sym", 40, "constant-rate"), "quick")

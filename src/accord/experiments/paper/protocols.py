@@ -36,7 +36,8 @@ class Cell:
         """The setting in words."""
         words = [sources()[self.data].name, IN_WORDS[self.noise].format(self.rate)]
         if self.variant is not None:
-            words.append(protocols()["variant"][self.variant]["says"])
+            variant = protocols()["variant"][self.variant]
+            words.append({**variant, **variant.get(self.data, {})}["says"])
         return ", ".join(words)
 
 
@@ -113,10 +114,11 @@ def _layers(cell: Cell, scale: str) -> list[dict[str, Any]]:
     """Return the settings that apply, the more particular ones later."""
     table = protocols()
     variant = table["variant"][cell.variant] if cell.variant else {}
+    if scale == "stand-in" and variant.get(scale) is False:
+        raise ChoiceError(f"{cell.says}: there is no stand-in for that")
+    variants = [variant, variant.get(cell.data, {}), variant.get(scale, {})]
     if scale == "stand-in":
-        if variant.get("stand-in") is False:
-            raise ChoiceError(f"{cell.says}: there is no stand-in for that")
-        return [table["scale"][scale], variant, variant.get(scale, {})]
+        return [table["scale"][scale], *variants]
     data = table["data"][cell.data]
     if data.get("text"):
         if scale not in table["text"]:
@@ -125,7 +127,7 @@ def _layers(cell: Cell, scale: str) -> list[dict[str, Any]]:
     else:
         common = [table["scale"][scale]]
     place = {"data": {**data["read"], "path": data["folder"]}}
-    return [*common, place, data, data.get(scale, {}), variant, variant.get(scale, {})]
+    return [*common, place, data, data.get(scale, {}), *variants]
 
 
 def _noise_of(cell: Cell, scale: str) -> dict[str, Any]:
