@@ -42,8 +42,21 @@ def test_a_list_can_be_of_some_targets_at_one_scale(reproduce, tmp_path):
         "--data",
         tmp_path,
     )
-    assert len(out.splitlines()) == 6
-    assert f"put it at {tmp_path / 'cifar-100-binary'}; it comes from https://" in out
+    *listed, empty, head, where = out.splitlines()
+    assert len(listed) == 6
+    assert (empty, head) == ("", "data missing:")
+    assert where.startswith(f"  put CIFAR-100 at {tmp_path / 'cifar-100-binary'}; it comes from ")
+
+
+def test_where_data_go_is_told_once_and_what_can_be_run_without(reproduce, tmp_path):
+    _, out, _ = reproduce("--list", "--out", tmp_path, "--data", tmp_path)
+    assert out.count("put CIFAR-100 at ") == 1
+    assert out.endswith(
+        "without them, digits can stand in, for all but table6/transfer-learning and "
+        "ours/cifar10/sym/40/transfer-learning: --scale stand-in\n"
+    )
+    _, out, _ = reproduce("table6/transfer-learning", "--list", "--data", tmp_path)
+    assert "stand in" not in out
 
 
 def test_what_was_reproduced_is_printed_and_listed_as_done(reproduce, tmp_path):

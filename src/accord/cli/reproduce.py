@@ -140,8 +140,9 @@ def _list(
         typer.echo(_listed(items))
 
 
+MISSING = "data missing"
 # Of several scales the one that is furthest is told; the stand-in is always at hand.
-_RANK = {"done": 0, "partly": 1, "data missing": 2, "not run": 3, "none": 4}
+_RANK = {"done": 0, "partly": 1, MISSING: 2, "not run": 3, "none": 4}
 
 
 def _listed(items: list[dict[str, Any]]) -> str:
@@ -151,9 +152,22 @@ def _listed(items: list[dict[str, Any]]) -> str:
         status = item["status"]
         if status in ("done", "partly"):
             status += f" ({item['scale']})"
-        note = f"; {item['note']}" if item["note"] else ""
+        note = f"; {item['note']}" if item["note"] and status != MISSING else ""
         lines.append(f"{item['name'].ljust(width)}  {status.ljust(18)}  {item['says']}{note}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_missing([item for item in items if item["status"] == MISSING])])
+
+
+def _missing(items: list[dict[str, Any]]) -> list[str]:
+    """Say once for each data set where to put it, and what can be run without."""
+    if not items:
+        return []
+    lines = ["", f"{MISSING}:", *dict.fromkeys(f"  {item['note']}" for item in items)]
+    stand_ins = [item["scales"].get("stand-in", "none") != "none" for item in items]
+    if any(stand_ins):
+        but = [item["name"] for item, can in zip(items, stand_ins, strict=True) if not can]
+        rest = f", for all but {' and '.join(but)}" if but else ""
+        lines.append(f"without them, digits can stand in{rest}: --scale stand-in")
+    return lines
 
 
 class _Bars:

@@ -43,10 +43,10 @@ def status_of(target: Target, scale: str, *, out: Path, data: Path) -> Status:
         if known is not None:
             check_same(known, runs_of(target, scale, wanted), out)
             return _of_result(known, wanted)
+        if any(find_record(one.folder) for one in trainings):
+            return _of_runs(trainings)
     except AccordError as error:
         return Status("partly", str(error))
-    if any(find_record(one.folder) for one in trainings):
-        return Status("partly", "trained in part, or not measured yet")
     return _of_data(trainings, data)
 
 
@@ -63,13 +63,27 @@ def _of_result(known: Result, wanted: int) -> Status:
     return Status("partly", f"{known.repetitions} of {wanted} repetitions")
 
 
+def _of_runs(trainings: list[Training]) -> Status:
+    finished = sum(one.finished for one in trainings)
+    if finished == len(trainings):
+        return Status("partly", "trained, and not measured yet")
+    return Status("partly", f"{finished} of {len(trainings)} runs trained")
+
+
 def _of_data(trainings: list[Training], data: Path) -> Status:
     for one in trainings:
         missing = missing_data(one.asked, data)
         if missing is not None:
-            note = f"put it at {data / missing}"
-            path = one.asked.data.path
-            if path is not None and (missing == path or missing.startswith(f"{path}/")):
-                note += f"; it comes from {sources()[one.cell.data].comes_from}"
-            return Status("data missing", note)
+            return Status("data missing", _where_to_put(missing, one, data))
     return Status("not run")
+
+
+def _where_to_put(missing: str, training: Training, data: Path) -> str:
+    source, path = sources()[training.cell.data], training.asked.data.path
+    if missing == path:
+        what = source.name
+    elif missing.startswith(f"{path}/"):
+        what = f"this part of {source.name}"
+    else:
+        return f"put these weights at {data / missing}"
+    return f"put {what} at {data / missing}; it comes from {source.comes_from}"
