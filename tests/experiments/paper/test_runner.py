@@ -234,6 +234,7 @@ def test_figures_keep_their_numbers_and_are_drawn(name, workshop, trainer, monke
     result = run(target, workshop)
     path = workshop.out / name / "stand-in"
     assert path.with_suffix(".svg").read_text("utf-8").startswith("<?xml")
+    assert result.numbers["panels"][0]["name"] == f"digits stand in for {target.says}"
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert json.loads(path.with_suffix(".json").read_text("utf-8"))["numbers"] == result.numbers
     monkeypatch.setitem(SCALES, "stand-in", replace(SCALES["stand-in"], repetitions=3))
@@ -366,6 +367,9 @@ def test_results_come_back_as_they_were_kept(workshop):
     summary = (workshop.out / "results.md").read_text("utf-8")
     assert "| table1/cifar10/sym/40 | stand-in | 1 | max-agreement | 90.0 ± 0.1 |" in summary
     assert "dawid-skene" not in summary
+    assert "\nAt the scale stand-in, digits stand in for the paper's data: compare" in summary
+    write_summary([replace(result, scale="quick")], workshop.out)
+    assert "digits" not in (workshop.out / "results.md").read_text("utf-8")
 
 
 def test_a_stand_in_is_not_measured_against_the_paper(workshop):

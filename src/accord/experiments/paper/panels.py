@@ -11,6 +11,7 @@ from accord.data.readers import read_dataset
 from accord.experiments.paper.protocols import missing_data
 from accord.experiments.paper.results import (
     PICTURES,
+    STAND_IN,
     Result,
     Row,
     is_drawn,
@@ -40,15 +41,16 @@ def measure_figure(
     """
     cells = cells_at(target, scale)
     records, specs = records_of(cells, scale, 0, workshop)
+    name = f"digits stand in for {target.says}" if scale == STAND_IN else target.says
     if number == 8:
         settings = [
-            Setting(target.says, record, samples_per_class=cells[role].per_class)
+            Setting(name, record, samples_per_class=cells[role].per_class)
             for role, record in records.items()
         ]
     else:
         clean = records.get("clean")
         pictures = _pictures(specs["noisy"], workshop.data) if number == 1 else None
-        settings = [Setting(target.says, records["noisy"], clean=clean, pictures=pictures)]
+        settings = [Setting(name, records["noisy"], clean=clean, pictures=pictures)]
     numbers = figure_numbers(number, settings)
     if number == 1:
         _keep_picture(numbers, known)

@@ -18,6 +18,7 @@ FORMAT: Final = 1
 SUMMARY: Final = "results.md"
 THOUGHT: Final = "thought"  # the scale of what trains no network
 STAND_IN: Final = "stand-in"
+ON_DIGITS: Final = "digits stand in for the paper's data: compare the order of the rows alone"
 SCALES_KEPT: Final = (*SCALES, THOUGHT)
 PICTURES: Final = (".svg", ".png")
 COUNT: Final = "-networks"  # the end of a row's name that holds a number of networks
@@ -178,7 +179,7 @@ def result_text(result: Result) -> str:
     """Return a table in Markdown, under a line that says what it is."""
     head = [f"{result.target}: {result.says}", _about(result)]
     if not result.comparable:
-        head.append("digits stand in for the paper's data: compare the order of the rows alone")
+        head.append(ON_DIGITS)
     if result.scale == THOUGHT:
         head += finding_of(result.target, result.numbers or {})
     parts = [head, _table(result)] if result.rows else [head]
@@ -235,6 +236,8 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 def write_summary(results: Sequence[Result], out: Path) -> None:
     """Keep all results that have rows as one page in Markdown, unless it is there already."""
     lines = ["# Reproduced", "", "Accuracies in percent, the paper's beside ours.", ""]
+    if not all(result.comparable for result in results):
+        lines += [f"At the scale {STAND_IN}, {ON_DIGITS}.", ""]
     lines += ["| target | scale | repetitions | row | paper | ours | difference |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for result in results:
