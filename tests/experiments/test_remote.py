@@ -642,3 +642,21 @@ def test_no_cluster_to_join_is_said(monkeypatch):
     monkeypatch.setattr(ray, "init", refuse)
     with pytest.raises(ClusterError, match=r"auto: the cluster cannot be joined: Could not find"):
         Cluster("auto")
+
+
+def test_ray_that_does_not_start_here_is_said(monkeypatch):
+    """On a busy machine Ray gives up after 30 seconds, with an exception of no kind."""
+
+    class TooSlow:
+        @staticmethod
+        def is_initialized():
+            return False
+
+        @staticmethod
+        def init(**_):
+            raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(cluster, "_import_ray", lambda: TooSlow)
+    words = r"could not be started on this machine: The current node timed out.*leave --ray out"
+    with pytest.raises(ClusterError, match=words):
+        Cluster()

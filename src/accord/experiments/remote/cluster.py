@@ -156,11 +156,20 @@ def _join(ray: Any, address: str, *, ship: bool) -> None:
         options["runtime_env"] = {"py_modules": [str(Path(accord.__file__).parent)]}
     try:
         ray.init(address=address, **options)
-    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ClusterError(
-            f"{address}: the cluster cannot be joined: {error} "
-            "Start one with `ray start --head` and name its HOST:PORT, or leave the address out."
-        ) from error
+    except Exception as error:  # what a node that starts too slowly makes Ray raise, itself
+        raise ClusterError(_why_not(address, error)) from error
+
+
+def _why_not(address: str, error: Exception) -> str:
+    if address == LOCAL:
+        return (
+            f"Ray could not be started on this machine: {error} "
+            "Is it busy, or out of memory? Training needs no Ray here: leave --ray out."
+        )
+    return (
+        f"{address}: the cluster cannot be joined: {error} "
+        "Start one with `ray start --head` and name its HOST:PORT, or leave the address out."
+    )
 
 
 def _check_door(address: str) -> None:
