@@ -65,8 +65,10 @@ def test_what_was_reproduced_is_printed_and_listed_as_done(reproduce, tmp_path):
     assert status == 0
     assert "| max-agreement       | 90.0 ± 0.1 |" in out
     assert "digits-sym40, seed 0: network 1, epoch 3 of 3" in err
-    _, out, _ = reproduce(name, "--list", "--out", tmp_path)
-    assert "done (stand-in)" in out
+    _, out, _ = reproduce(name, "--list", "--out", tmp_path, "--data", tmp_path)
+    assert "data missing        CIFAR-10, 40 % symmetric noise; digits have stood in\n" in out
+    _, out, _ = reproduce(name, "--list", "--scale", "stand-in", "--out", tmp_path)
+    assert out == f"{name}  done (stand-in)     CIFAR-10, 40 % symmetric noise\n"
     status, out, err = reproduce(name, "--scale", "stand-in", "--out", tmp_path, "--json")
     (result,) = json.loads(out)["results"]
     assert (result["target"], result["repetitions"]) == (name, 1)

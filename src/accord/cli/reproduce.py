@@ -123,7 +123,7 @@ def _list(
             one: status_of(target, one, out=out, data=data)
             for one in ([scale] if scale else SCALES)
         }
-        best = min(found, key=lambda one: _RANK[found[one].word])
+        best = min(found, key=lambda one: (one == STAND_IN, _RANK[found[one].word]))
         items.append(
             {
                 "name": target.name,
@@ -141,7 +141,8 @@ def _list(
 
 
 MISSING = "data missing"
-# Of several scales the one that is furthest is told; the stand-in is always at hand.
+STAND_IN = "stand-in"
+# Of several scales the one that is furthest is told; digits are not the target, however far.
 _RANK = {"done": 0, "partly": 1, MISSING: 2, "not run": 3, "none": 4}
 
 
@@ -153,6 +154,8 @@ def _listed(items: list[dict[str, Any]]) -> str:
         if status in ("done", "partly"):
             status += f" ({item['scale']})"
         note = f"; {item['note']}" if item["note"] and status != MISSING else ""
+        if item["status"] != "done" and item["scales"].get(STAND_IN) == "done":
+            note += "; digits have stood in"
         lines.append(f"{item['name'].ljust(width)}  {status.ljust(18)}  {item['says']}{note}")
     return "\n".join([*lines, *_missing([item for item in items if item["status"] == MISSING])])
 
@@ -162,7 +165,7 @@ def _missing(items: list[dict[str, Any]]) -> list[str]:
     if not items:
         return []
     lines = ["", f"{MISSING}:", *dict.fromkeys(f"  {item['note']}" for item in items)]
-    stand_ins = [item["scales"].get("stand-in", "none") != "none" for item in items]
+    stand_ins = [item["scales"].get(STAND_IN, "none") != "none" for item in items]
     if any(stand_ins):
         but = [item["name"] for item, can in zip(items, stand_ins, strict=True) if not can]
         rest = f", for all but {' and '.join(but)}" if but else ""
