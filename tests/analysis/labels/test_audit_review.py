@@ -175,7 +175,7 @@ def test_tasks_are_not_written_over_annotations(exported, found, record):
 
 
 @pytest.mark.parametrize("name", ["queue.csv", "queue.json"])
-@pytest.mark.parametrize("text", ["a,b\n1,2\n", "[1]", "{"])
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "[1]", "{", 'link,decided\n"x,1\n'])
 def test_a_queue_is_not_written_over_something_else(name, text, tmp_path):
     (tmp_path / name).write_text(text)
     with pytest.raises(RecordExists, match=r"no queue \(.*Name another one"):
@@ -323,6 +323,11 @@ def test_decisions_go_by_sample_or_id(record, tmp_path):
         assert (decisions.samples.tolist(), decisions.labels.tolist()) == ([3, 5], [0, 1])
 
 
+def test_a_row_may_end_in_empty_cells(record, tmp_path):
+    path = decide(tmp_path / "decided.csv", "sample,decided 3,bee,, 4,cat")
+    assert read_decisions(path, facts=record.facts).samples.tolist() == [3, 4]
+
+
 def test_a_spreadsheets_byte_order_mark_is_no_part_of_a_name(record, tmp_path):
     path = tmp_path / "decided.csv"
     path.write_text("\ufeffsample,decided\n5,bee\n", encoding="utf-8")
@@ -451,6 +456,22 @@ def test_the_same_decision_twice_is_one(record, tmp_path):
         ("sample,label 3,bee", SourceError, r"a column 'decided'.*it has sample, label"),
         ("sample;decided 3;bee", SourceError, r"it has sample;decided.*commas between"),
         ("", SourceError, r"a column 'decided'"),
+        ("sample,\tdecided 3,bee", SourceError, r"it has sample, \tdecided$"),
+        ("sample,decided,decided 3,bee,cat", SourceError, r"there are 2 columns 'decided'\. Leave"),
+        ("id,sample,id,decided image-3,3,x,bee", SourceError, r"there are 2 columns 'id'"),
+        (
+            "sample,decided 3,bee,cat",
+            SourceError,
+            r"line 2 has 3 cells for 2 columns.*in quotation",
+        ),
+        (
+            'sample,link,decided 3,x,bee 4,"y,cat 5,z,bee',
+            SourceError,
+            r"the row of line 3 cannot be read: .*Is a quotation mark missing\?",
+        ),
+        ('sample,decided 3,"be"e', SourceError, r"the row of line 2 cannot be read"),
+        ('sample,"decided 3,bee', SourceError, r"cannot be read: unexpected end"),
+        (f"sample,decided {'9' * 5000},bee", RecordMismatch, r"samples must lie in 0\.\.599"),
     ],
 )
 def test_decisions_that_do_not_fit_are_refused(record, tmp_path, text, error, words):

@@ -95,6 +95,15 @@ def test_decisions_are_not_overwritten(queue, hard):
     assert path.read_bytes() == before
 
 
+def test_decisions_behind_a_quote_that_is_left_open_are_not_overwritten(queue):
+    path, sampling, facts = queue
+    text = 'sample,id,decided\n3,"i3,2\n'
+    path.write_text(text)
+    with pytest.raises(SourceError, match=r"queue\.csv: cannot be read: unexpected end of data"):
+        write_verification(sampling, path, facts=facts)
+    assert path.read_text() == text
+
+
 def test_an_undecided_sample_is_counted(queue, hard):
     path, _, facts = queue
     decide(

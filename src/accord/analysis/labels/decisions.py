@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from accord.analysis.labels.review import Decisions
 from accord.errors import RecordMismatch, SourceError, suggest
 from accord.store import Facts
+
+MOST_DIGITS: Final = 18  # of a sample's position
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,9 @@ class _Reader:
         return self.ids[said.id]
 
     def _by_position(self, text: str, where: str) -> int:
-        if not text.isdecimal() or int(text) >= self.facts.samples:
-            last = self.facts.samples - 1
+        last = self.facts.samples - 1
+        # int() refuses thousands of digits with an error of its own.
+        if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) > last:
             raise self._other(where, f"samples must lie in 0..{last}; got {text!r}")
         return int(text)
 

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from accord.store.places import Folder
 PathLike = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
 DECIDED = "decided"
+NAMING: Final = ("sample", "id", "given")  # columns that tell which label was decided on
 
 
 ENDINGS: Final = {  # what is said of a file that ends otherwise, and the endings that it may have
@@ -247,19 +248,46 @@ def _as_npz(labels: NDArray[np.intp]) -> bytes:
 
 def _read_csv(path: Path) -> Iterator[Said]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        if DECIDED not in (rows.fieldnames or ()):
-            have = ", ".join(rows.fieldnames or ()) or "nothing"
-            cure = ". Save it with commas between columns" if DECIDED in have else ""
-            raise SourceError(
-                f"{path}: there must be a column {DECIDED!r}, and `sample` or `id`; it has "
-                f"{have}{cure}"
-            )
-        for row in rows:
+        rows = csv.DictReader(file, strict=True)  # else a quote left open hides all rows after it
+        _check_columns(path, list(rows.fieldnames or ()))
+        for row in _whole_rows(path, rows):
             decided = row[DECIDED] or ""
             if decided.strip():
-                parts = {key: row.get(key) or None for key in ("sample", "id", "given")}
+                parts = {key: row.get(key) or None for key in NAMING}
                 yield Said(where=f"line {rows.line_num}", decided=decided, **parts)
+
+
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    if DECIDED not in names:
+        have = ", ".join(names) or "nothing"
+        unparted = len(names) == 1 and DECIDED in have
+        cure = ". Save it with commas between columns" if unparted else ""
+        raise SourceError(
+            f"{path}: there must be a column {DECIDED!r}, and `sample` or `id`; it has {have}{cure}"
+        )
+    for name in (*NAMING, DECIDED):
+        if names.count(name) > 1:
+            raise SourceError(f"{path}: there are {names.count(name)} columns {name!r}. Leave one.")
+
+
+def _whole_rows(path: Path, rows: "csv.DictReader[str]") -> Iterator[dict[str | Any, Any]]:
+    begins = rows.line_num + 1  # the line of the next row
+    try:
+        for row in rows:
+            begins = rows.line_num + 1
+            more = row.get(None) or ()  # cells that no column is left for
+            if any(cell.strip() for cell in more):
+                columns = len(row) - 1
+                raise SourceError(
+                    f"{path}: line {rows.line_num} has {columns + len(more)} cells for {columns} "
+                    "columns. Text that holds a comma must be in quotation marks."
+                )
+            yield row
+    except csv.Error as error:
+        raise SourceError(
+            f"{path}: the row of line {begins} cannot be read: {error}. "
+            "Is a quotation mark missing?"
+        ) from error
 
 
 def _read_json(path: Path) -> Iterator[Said]:

@@ -109,7 +109,7 @@ def read_verification(path: PathLike, *, facts: Facts) -> Verified:
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from csv.DictReader(file)
+            yield from csv.DictReader(file, strict=True)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from error
 
