@@ -131,7 +131,8 @@ def audit(rows: Rows) -> Audit:
     suspicion = np.where(evidence.predicted[given], chances[:, 1:].sum(axis=1), 0.0)
     flagged = suspicion > 0.5
     best = np.where(flagged, 1 + chances[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
-    unpredicted = np.setdiff1d(given, np.flatnonzero(evidence.predicted))
+    occurs = np.bincount(given, minlength=rows.classes) > 0
+    unpredicted = np.flatnonzero(occurs & ~evidence.predicted)
     against = suspect_unpredicted(kept, given, unpredicted, rate=float(flagged.mean()))
     suspicion = np.where(evidence.predicted[given], suspicion, np.nan_to_num(against))
     return Audit(

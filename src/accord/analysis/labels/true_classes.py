@@ -168,11 +168,15 @@ def soften(chances: Chances, power: float) -> Chances:
     >>> soften(np.array([[0.2, 0.6, 0.2]]), 0.5).round(4).tolist()
     [[0.3333, 0.5, 0.1667]]
     """
-    first, others = chances[:, :1], chances[:, 1:]
-    rest = others.sum(axis=1, keepdims=True)
+    first, others = chances[:, 0], chances[:, 1:]
+    rest = others.sum(axis=1)
     one, other = first**power, rest**power
-    kept = np.divide(others, rest, out=np.zeros(others.shape), where=rest > 0)
-    return np.asarray(np.concatenate([one, other * kept], axis=1) / (one + other))
+    softened = np.empty_like(chances)
+    softened[:, 0] = one
+    softened[:, 1:] = others / np.where(rest > 0, rest, 1.0)[:, np.newaxis]
+    softened[:, 1:] *= other[:, np.newaxis]
+    softened /= (one + other)[:, np.newaxis]
+    return softened
 
 
 def _add_up(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, ...]) -> Table:

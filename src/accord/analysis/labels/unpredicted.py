@@ -43,7 +43,7 @@ def never_predicted(
     (4,)
     """
     known = given[~np.isnan(suspicion)]
-    return tuple(np.setdiff1d(classes, known).tolist())
+    return tuple(classes[~np.isin(classes, known)].tolist())
 
 
 def _share_against(
