@@ -2,10 +2,11 @@
 
 python benchmarks/audit.py [RECORD …]
 
-Each RECORD is of a training split, with given and true labels. cleanlab gets probabilities of
-three kinds: the networks' mean at the last epoch, their mean over all epochs, and the table that
-`accord audit --probabilities` writes. Where a record holds no probabilities, shares of votes
-stand for them, and AUM and cartography are left out: they need logits or probabilities.
+Each RECORD is of a training split, with given and true labels; a clean run records both if its
+spec names a noise of rate 0. cleanlab gets probabilities of three kinds: the networks' mean at the
+last epoch, their mean over all epochs, and the table that `accord audit --probabilities` writes.
+Where a record holds no probabilities, shares of votes stand for them, and AUM and cartography are
+left out: they need logits or probabilities.
 
 AUM (Pleiss et al.) is the mean over epochs of the given label's logit less the largest other;
 logarithms of probabilities differ from logits by what all classes share. Cartography's confidence

@@ -94,6 +94,7 @@ def test_fewer_flagged_than_contradicted_together_are_told(found):
     (note,) = notes_of(found, flagged=few, beyond_chance=0.11)
     assert note.startswith("networks contradict 11 in 100 labels together")
     assert "5 in 100 are flagged" in note
+    assert "either they were wrong alike that early, or the number of wrong labels is far" in note
     assert notes_of(found, flagged=few, beyond_chance=0.1) == []
     assert notes_of(found, flagged=few & False, beyond_chance=0.049) == []
 

@@ -133,8 +133,9 @@ def _few_flagged(audit: Audit) -> str | None:
         return None
     return (
         f"networks contradict {100 * audit.beyond_chance:.0f} in 100 labels together at the epoch "
-        f"that tells most, and {100 * audit.noise_rate:.0f} in 100 are flagged: the ranking holds, "
-        "but the number of wrong labels may be far too low. Record more epochs"
+        f"that tells most, and {100 * audit.noise_rate:.0f} in 100 are flagged: either they were "
+        "wrong alike that early, or the number of wrong labels is far too low. The votes do not "
+        "tell which; the ranking holds. Review some, or record more epochs"
     )
 
 
