@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
 from accord.api import Recorder
@@ -123,10 +124,31 @@ def test_a_row_written_twice_is_refused(path):
                 recorder.record(labels_of(0, 0), progress=before)
         with pytest.raises(RecordError, match="the next is 1; got epoch 5"):
             recorder.record(labels_of(0, 0), epoch=5)
-        with pytest.raises(RecordError, match="finite number, got nan"):
-            recorder.record(labels_of(0, 0), progress=float("nan"))
         recorder.record(labels_of(0, 1), epoch=1)
     assert open_rows(path).epochs == 2
+
+
+@pytest.mark.parametrize("progress", ["a", -1, float("nan"), float("inf"), [1, 2], torch.ones(2)])
+def test_a_progress_that_is_no_true_epoch_is_refused(path, progress):
+    with Recorder(path, network=0, **SIZE) as recorder:
+        with pytest.raises(RecordError, match=r"progress must be a finite number, 0 or .*leave it"):
+            recorder.record(labels_of(0, 0), progress=progress)
+        recorder.record(labels_of(0, 0), progress=torch.tensor(0.5))
+        assert recorder.epochs == 1
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        (["seed"], r"about must hold facts by their names; got a list\..*about=\{"),
+        ([], "got a list"),
+        ({"network": object()}, "network cannot be kept"),
+    ],
+)
+def test_a_wrong_about_is_refused_before_anything_is_written(path, about, words):
+    with pytest.raises(ChoiceError, match=words):
+        Recorder(path, network=0, **SIZE, about=about)
+    assert not path.exists()
 
 
 def test_refused_predictions_leave_no_row(path):

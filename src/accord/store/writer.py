@@ -46,6 +46,7 @@ class Writer:
         about: Mapping[str, Any] | None = None,
     ) -> None:
         network = _checked_network(network)
+        said = plain(_checked_about(about))
         self.place = open_place(location)
         self.network = network
         self.facts = facts
@@ -57,7 +58,7 @@ class Writer:
         self._tried: int | None = None
         _create_root(self.place, facts)
         write_facts(self.place, facts)
-        _create_network(self.place, network, self._arrays, plain(about or {}))
+        _create_network(self.place, network, self._arrays, said)
         self._resources.enter_context(self.place.hold(_network_key(network)))
         try:
             self.epochs = self._resume()
@@ -96,7 +97,7 @@ class Writer:
         epoch, by default one per row.
         """
         self.check_open()
-        progress = float(self.epochs + 1 if progress is None else progress)
+        progress = self._checked_progress(self.epochs + 1 if progress is None else progress)
         self._check_new(epoch, progress)
         facts = plain(told or {})
         try:
@@ -190,6 +191,16 @@ class Writer:
                 f"{self._process}; a forked process must open its own"
             )
 
+    def _checked_progress(self, progress: Any) -> float:
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # tensors raise the last
+            number = float(progress)
+            if 0 <= number < math.inf:
+                return number
+        raise RecordError(
+            f"{self.place.name}: progress must be a finite number, 0 or more; got {progress!r}. "
+            "It is the true epoch, such as 0.1; leave it out to count one for each row."
+        )
+
     def _check_new(self, epoch: int | None, progress: float) -> None:
         here = f"{self.place.name}: network {self.network} holds {self.epochs} epochs"
         if epoch is not None and epoch < self.epochs:
@@ -199,8 +210,6 @@ class Writer:
             )
         if epoch is not None and epoch > self.epochs:
             raise RecordError(f"{here}, so the next is {self.epochs}; got epoch {epoch}")
-        if not math.isfinite(progress):
-            raise RecordError(f"{here}; progress must be a finite number, got {progress}")
         if progress <= self._progress:
             raise RowExists(
                 f"{here}, the last at progress {self._progress:g}; got {progress:g}, which was "
@@ -271,6 +280,17 @@ def _create_network(
                 f"{place.name}: network {network} was recorded with {what} {there.get(what)}; "
                 f"this recorder says {value}. Give it another network number."
             )
+
+
+def _checked_about(about: Any) -> Mapping[str, Any]:
+    if about is None:
+        return {}
+    if isinstance(about, Mapping):
+        return about
+    raise ChoiceError(
+        f"about must hold facts by their names; got a {type(about).__name__}. "
+        'Give a dict, such as about={"seed": 3}'
+    )
 
 
 MOST_NETWORKS: Final = 1_000_000
