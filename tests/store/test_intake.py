@@ -112,6 +112,29 @@ def test_labels_take_the_smallest_type_that_holds_every_class(classes, dtype):
     assert as_labels(np.array([classes - 1]), samples=1, classes=classes).dtype == dtype
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.masked_equal([0, 1, 2], 1),
+        [np.array([0, 1]), np.ma.masked_equal([0, 1], 1)],
+    ],
+)
+def test_masked_elements_are_refused(values):
+    with pytest.raises(PredictionError, match=r"masked array that hides 1\..*array\.filled"):
+        to_numpy(values)
+
+
+def test_a_masked_array_that_hides_nothing_is_an_array():
+    np.testing.assert_array_equal(to_numpy(np.ma.array([0, 1])), [0, 1])
+
+
+@pytest.mark.parametrize("form", ["to_sparse_coo", "to_sparse_csr"])
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_sparse_tensors_are_refused_with_the_way_to_dense_ones(form):
+    with pytest.raises(PredictionError, match=r"layout torch\.sparse_.*to_dense\(\)"):
+        to_numpy(getattr(torch.eye(2), form)())
+
+
 def test_told_values_become_plain_json():
     told = {"loss": np.float32(0.5), "rates": (1, 2), "bad": float("inf"), "deep": {"x": None}}
     assert plain(told) == {"loss": 0.5, "rates": [1, 2], "bad": "inf", "deep": {"x": None}}

@@ -114,16 +114,23 @@ def to_numpy(values: object) -> NDArray[Any]:
     """Return any array-like as numpy, tensors on any device included.
 
     Raises:
-        PredictionError: it is no array, or a list of arrays of different lengths.
+        PredictionError: it is no array, a list of arrays of different lengths, a sparse tensor,
+            or an array of which elements are masked.
     """
     tensor: Any = values
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
+        if "strided" not in str(tensor.layout):
+            raise PredictionError(
+                f"a dense tensor was wanted; got one of layout {tensor.layout}. "
+                "Give tensor.to_dense()"
+            )
         if "bfloat16" in str(tensor.dtype):  # numpy has no such type
             tensor = tensor.float()
         return np.asarray(tensor.numpy())
     if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
         tensor = [to_numpy(part) for part in values]
+    _check_unmasked(values)
     try:
         array = np.asarray(tensor)
     except ValueError as error:
@@ -137,6 +144,16 @@ def to_numpy(values: object) -> NDArray[Any]:
             "If it can be walked through, give list(…) of it."
         )
     return array
+
+
+def _check_unmasked(values: object) -> None:
+    parts = values if isinstance(values, list | tuple) else [values]
+    masked = sum(np.ma.count_masked(one) for one in parts if isinstance(one, np.ma.MaskedArray))
+    if masked:
+        raise PredictionError(
+            f"every element must have a value; got a masked array that hides {masked}. "
+            "Fill them: array.filled(…), or leave those samples out."
+        )
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
