@@ -554,6 +554,17 @@ def test_a_closed_recorder_is_refused_before_anything_is_evaluated(recorder):
         record_epoch(recorder, Wrapped(nn.Identity(), evaluate), [torch.zeros(2, 2)])
 
 
+def test_network_and_loader_swapped_are_refused(network, inputs, recorder):
+    with pytest.raises(ChoiceError, match=r"got a list and a Sequential\. Are they swapped\?"):
+        record_epoch(recorder, [inputs], network)
+
+
+@pytest.mark.parametrize(("network", "loader"), [(len, []), (nn.Identity(), 3)])
+def test_what_is_no_network_or_no_loader_is_refused(network, loader, recorder):
+    with pytest.raises(ChoiceError, match=r"needs a torch\.nn\.Module.*\. The order is"):
+        record_epoch(recorder, network, loader)
+
+
 def test_no_recorder_is_refused(network, inputs):
     with pytest.raises(ChoiceError, match=r"needs an open accord\.Recorder.*another process"):
         record_epoch(None, network, [inputs])

@@ -64,7 +64,8 @@ def record_epoch(
         **told: facts to keep with the row: loss, learning rate …
 
     Raises:
-        ChoiceError: the loader shuffles or drops samples, and its batches carry no ids.
+        ChoiceError: the loader shuffles or drops samples, and its batches carry no ids; or
+            network and loader are something else.
         PredictionError: samples are missing or unknown, or the network returned NaN; nothing
             was recorded.
 
@@ -77,6 +78,7 @@ def record_epoch(
     ...     recorder.epochs
     1
     """
+    _check_kinds(network, loader)
     processes = Processes(together=_is_dealt_out(loader) if gather is None else gather)
     classes, probabilities = processes.agree(lambda: _sizes_of(recorder))
     reading = Reading(classes, probabilities, forward=forward, ids=ids)
@@ -116,6 +118,17 @@ def with_ids(dataset: Dataset[Any], ids: Sequence[Any] | None = None) -> Dataset
     tensor([0, 1, 2])
     """
     return WithIds(dataset, ids)
+
+
+def _check_kinds(network: object, loader: object) -> None:
+    swapped = "Are they swapped? " if isinstance(loader, nn.Module) else ""
+    gives = hasattr(loader, "__iter__") or hasattr(loader, "__getitem__")
+    if swapped or not isinstance(network, nn.Module) or not gives:
+        raise ChoiceError(
+            "record_epoch needs a torch.nn.Module and something that gives batches; got a "
+            f"{type(network).__name__} and a {type(loader).__name__}. "
+            f"{swapped}The order is record_epoch(recorder, network, loader)"
+        )
 
 
 def _is_dealt_out(loader: object) -> bool:
