@@ -179,7 +179,7 @@ def test_a_training_that_goes_on_has_every_row_once(tmp_path, caplog):
     assert "already holds" not in caplog.text
     fit([record_to(path)], epochs=1)
     assert "network 0 already holds 4 epochs; training begins anew" in caplog.text
-    with pytest.raises(RecordError, match=r"holds 4 epochs.*from epoch 6: the row at epoch 5 is"):
+    with pytest.raises(RecordError, match=r"holds 4 .*from progress 6: the row at progress 5 is"):
         fit([record_to(path)], network=network, epochs=7, initial_epoch=6)
     fit([record_to(path)], network=network, epochs=5, initial_epoch=4)  # it was let go
     assert accord.open(path).epochs == 5

@@ -242,7 +242,7 @@ def test_a_training_that_goes_on_within_an_epoch_has_every_row_once(tmp_path):
     assert accord.open(path).progress == tuple(step / STEPS for step in range(1, 3 * STEPS + 1))
     other = tmp_path / "other"
     with pytest.raises(
-        RecordError, match=r"holds 0 epochs.*goes on from epoch 1.*row at epoch 0\.2 is missing"
+        RecordError, match=r"holds 0 epochs.*from progress 1.*row at progress 0\.2 is missing"
     ):
         fit([record_to(other, every=0.2)], epochs=3, checkpoint=middle)
 
@@ -252,7 +252,7 @@ def test_a_checkpoint_ahead_of_the_record_is_refused(tmp_path):
     last = tmp_path / f"saved/epoch=1-step={2 * STEPS}.ckpt"
     with pytest.raises(
         RecordError,
-        match=r"holds 0 epochs.*from epoch 2: the row at epoch 1 is missing.*checkpoint before",
+        match=r"holds 0 .*from progress 2: the row at progress 1 is missing.*checkpoint before",
     ):
         fit([record_to(tmp_path / "record")], epochs=4, checkpoint=last)
 

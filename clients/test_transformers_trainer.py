@@ -220,7 +220,7 @@ def test_a_checkpoint_ahead_of_the_record_is_refused(train, held, tmp_path):
     train([], save_strategy="epoch", num_train_epochs=2)
     checkpoint = str(tmp_path / f"saved/checkpoint-{2 * STEPS}")
     with pytest.raises(
-        RecordError, match=r"holds 0 epochs.*from epoch 2: the row at epoch 1 is missing"
+        RecordError, match=r"holds 0 epochs.*from progress 2: the row at progress 1 is missing"
     ):
         train([record_to(path, held)], checkpoint=checkpoint)
     train([record_to(path, held)], num_train_epochs=1)  # the record was let go

@@ -191,6 +191,6 @@ def test_the_recorder_of_keras_refuses_a_gap_and_a_second_beginning(keras, tmp_p
     callback.on_train_begin()
     with pytest.raises(ChoiceError, match="attached twice"):
         callback.on_train_begin()
-    with pytest.raises(RecordError, match="row at epoch 1 is missing"):
+    with pytest.raises(RecordError, match="row at progress 1 is missing"):
         callback.on_epoch_begin(2)
     keras(tmp_path, SCORES).on_train_begin()  # the first was let go

@@ -52,10 +52,10 @@ def test_a_gap_is_refused_and_named(tmp_path):
     keeper.open()
     keeper.check_whole(0.4)
     with pytest.raises(
-        RecordError, match=r"holds 0 epochs.*from epoch 1: the row at epoch 0\.5 is missing"
+        RecordError, match=r"holds 0 epochs.*from progress 1: the row at progress 0\.5 is missing"
     ):
         keeper.check_whole(1)
-    with pytest.raises(RecordError, match=r"the row at epoch 0\.5 is missing"):
+    with pytest.raises(RecordError, match=r"the row at progress 0\.5 is missing"):
         keeper.is_due(0.75, 1)
     keeper.close()
 
@@ -100,7 +100,9 @@ def test_scores_that_are_not_numbers_are_refused_and_named(tmp_path):
     keeper = keeper_of(tmp_path, ids=["a", "b", "c"])
     keeper.open()
     kept = keep_of(np.array([[0, 1], [0, np.nan], [2, 1]]), classes=2, probabilities=False)
-    with pytest.raises(PredictionError, match=r"network 0, epoch 1: .*NaN.*1 of 3 samples: 'b'"):
+    with pytest.raises(
+        PredictionError, match=r"network 0, epoch 0 \(progress 1\): .*NaN.*1 of 3 samples: 'b'"
+    ):
         append(keeper, kept)
     append(keeper, [0, 1, 1])
     keeper.close()

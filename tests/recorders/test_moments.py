@@ -42,6 +42,8 @@ def test_what_does_not_divide_an_epoch_is_refused(every):
 
 
 def test_a_step_past_two_moments_is_refused():
-    with pytest.raises(ChoiceError, match=r"every=0\.1 asks.*from epoch 0 to 0\.25\. Record less"):
+    with pytest.raises(
+        ChoiceError, match=r"every=0\.1 asks.*from progress 0 to 0\.25\. Record less"
+    ):
         Moments(0.1).check_step(0, 0.25)
     Moments(0.1).check_step(0, 0.125)

@@ -497,10 +497,10 @@ def test_logits_that_are_not_numbers_are_refused_and_nothing_is_lost(
         record_epoch(recorder, nn.Identity(), [inputs[:, :CLASSES]], progress=0.5)
         with pytest.raises(
             PredictionError,
-            match=r"record: network 3, epoch 1\.5: .*NaN or inf.* 1 of 23 samples: 7\. .*diverged",
+            match=r"network 3, epoch 1 \(progress 1\.5\): .*NaN.* 1 of 23 samples: 7\. .*dive",
         ):
             record_epoch(recorder, nn.Identity(), logits.split(6), progress=1.5)
-        with pytest.raises(PredictionError, match="network 3, epoch 2: "):
+        with pytest.raises(PredictionError, match="network 3, epoch 1: "):
             record_epoch(recorder, nn.Identity(), logits.split(6))
         record_epoch(recorder, nn.Identity(), [inputs[:, :CLASSES]], progress=1.5)
     assert accord.open(path).progress == (0.5, 1.5)

@@ -295,8 +295,8 @@ def test_a_member_whose_weights_blow_up_in_the_last_step_is_stopped_too(tmp_path
     result = go(tmp_path / "run", text)
     assert list(result.failed) == [0]
     assert re.fullmatch(
-        r"the predictions at progress 1, after learning rate 1e\+30, cannot be recorded: "
-        r"probabilities must be finite; .* a smaller rate, .* may help\.",
+        r"the predictions of epoch 0 \(progress 1\), after learning rate 1e\+30, cannot be "
+        r"recorded: probabilities must be finite; .* a smaller rate, .* may help\.",
         result.failed[0],
     )
     assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2

@@ -107,8 +107,8 @@ class Keeper:
             missing = self.moments.progress_of(self.rows)
             raise RecordError(
                 f"{self.path}: network {self.network} holds {self.rows} epochs, and training goes "
-                f"on from epoch {progress:g}: the row at epoch {missing:g} is missing. "
-                f"Go on from a checkpoint before epoch {missing:g}, or train another network."
+                f"on from progress {progress:g}: the row at progress {missing:g} is missing. "
+                f"Go on from a checkpoint before progress {missing:g}, or train another network."
             )
 
     def note_begin(self) -> None:
@@ -168,9 +168,9 @@ def write_row(
     finite = finite_rows(kept)
     if not finite.all():
         strange = (~finite).nonzero()[0]
-        now = recorder.epochs + 1 if progress is None else progress
+        now = "" if progress is None else f" (progress {progress:g})"
         raise PredictionError(
-            f"{where}, epoch {now:g}: the network returned NaN or infinity for "
+            f"{where}, epoch {recorder.epochs}{now}: the network returned NaN or infinity for "
             f"{len(strange)} of {order.samples} samples: {order.names(strange)}. Has it diverged? "
             "The epochs before are safe."
         )

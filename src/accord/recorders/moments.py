@@ -43,5 +43,5 @@ class Moments:
         if self.passed(progress) > self.passed(previous) + 1:
             raise ChoiceError(
                 f"every={self.every:g} asks for more rows than training has steps: one step goes "
-                f"from epoch {previous:g} to {progress:g}. Record less often."
+                f"from progress {previous:g} to {progress:g}. Record less often."
             )

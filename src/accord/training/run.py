@@ -219,9 +219,9 @@ class _Start:
             self._keep(moment)
         except PredictionError as error:
             return TrainingError(
-                f"the predictions at progress {moment.progress:g}, after learning rate "
-                f"{moment.lr:g}, cannot be recorded: {error} If the network diverged, a smaller "
-                "rate, a warm-up, or float32 instead of bfloat16 may help."
+                f"the predictions of epoch {moment.number} (progress {moment.progress:g}), after "
+                f"learning rate {moment.lr:g}, cannot be recorded: {error} If the network "
+                "diverged, a smaller rate, a warm-up, or float32 instead of bfloat16 may help."
             )
         return moment
 
