@@ -6,7 +6,7 @@ import pytest
 from recorded import labels_of, write_record
 
 from accord.errors import RowDamaged
-from accord.store import check_record, describe, open_rows, pack_record
+from accord.store import check_record, describe, import_arrays, open_rows, pack_record
 
 
 def texts(report):
@@ -111,9 +111,29 @@ def test_a_damaged_chunk_of_a_packed_record_is_named(packed):
 
 def test_a_missing_chunk_is_never_read_as_zeros(packed):
     (packed / "labels/c.1.0.0").unlink()
-    assert "1 of 2 chunks of labels are missing" in texts(check_record(packed))[0]
+    assert texts(check_record(packed)) == [
+        "network 1, epochs 0..2, samples 0..39: the labels are missing"
+    ]
     with pytest.raises(RowDamaged, match="1 of 2 chunks of labels are missing"):
         open_rows(packed)
+
+
+def test_no_damage_of_a_packed_record_hides_another(tmp_path):
+    tables = np.full((3, 2, 40, 4), 0.25)
+    import_arrays(tmp_path / "packed", tables, truth=np.zeros(40, int))
+    (tmp_path / "packed/truth/c.0").write_bytes(b"x")
+    (tmp_path / "packed/labels/c.0.0.0").unlink()
+    (tmp_path / "packed/labels/c.1.0.0").write_bytes(b"x")
+    (tmp_path / "packed/probabilities/c.2.0.0.0").unlink()
+    report = check_record(tmp_path / "packed")
+    assert (report.rows, report.sound) == (6, False)
+    truth, *others = texts(report)
+    assert "truth is damaged: it does not match its checksum" in truth
+    assert others == [
+        "network 0, epochs 0..1, samples 0..39: the labels are missing",
+        "network 1, epochs 0..1, samples 0..39: the labels cannot be read back",
+        "network 2, epochs 0..1, samples 0..39: the probabilities are missing",
+    ]
 
 
 def test_a_label_outside_the_classes_is_damage(packed):

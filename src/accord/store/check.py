@@ -121,11 +121,8 @@ def _check_parts(place: Place) -> Iterator[Finding]:
 
 
 def _check_packed(place: Place) -> CheckReport:
-    try:
-        rows = PackedRows(place)
-    except RowDamaged as error:
-        return CheckReport(0, (Finding(str(error), damage=True),))
-    findings = [*_check_chunks(rows, layout.LABELS)]
+    rows = PackedRows(place, damaged=True)
+    findings = [*_check_facts(place), *_check_chunks(rows, layout.LABELS)]
     if rows.has_probabilities:
         findings += _check_chunks(rows, layout.PROBABILITIES)
     return CheckReport(rows.networks * rows.epochs, tuple(findings))
@@ -133,7 +130,8 @@ def _check_packed(place: Place) -> CheckReport:
 
 def _check_chunks(rows: PackedRows, name: str) -> Iterator[Finding]:
     read = rows.read_labels if name == layout.LABELS else rows.read_probabilities
-    _, epoch_step, sample_step, *_ = rows.chunks(name)
+    _, epoch_step, sample_step, *class_step = rows.chunks(name)
+    there = set(rows.place.children(name))
     corners = itertools.product(
         range(rows.networks),
         range(0, rows.epochs, epoch_step),
@@ -146,6 +144,10 @@ def _check_chunks(rows: PackedRows, name: str) -> Iterator[Finding]:
             f"network {rows.numbers[network]}, epochs {epochs.start}..{epochs.stop - 1}, "
             f"samples {samples.start}..{samples.stop - 1}"
         )
+        numbers = network, epoch // epoch_step, sample // sample_step, *(0 for _ in class_step)
+        if f"c.{'.'.join(map(str, numbers))}" not in there:  # Zarr would read it as zeros
+            yield Finding(f"{where}: the {name} are missing", damage=True)
+            continue
         try:
             values = read([network], epochs, samples)
         except RowDamaged:

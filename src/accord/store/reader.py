@@ -189,19 +189,27 @@ def read_row(
 
 
 class PackedRows(Rows):
-    """A packed record: one array over networks, epochs and samples."""
+    """A packed record: one array over networks, epochs and samples.
 
-    def __init__(self, place: Place) -> None:
+    What is `damaged` is opened for a check: facts are not read, and chunks may be missing.
+    """
+
+    def __init__(self, place: Place, *, damaged: bool = False) -> None:
         self.place = place
         self.name = place.name
-        self.facts = read_facts(place)
-        self._networks = read_root(place).get("networks", [])
+        root = read_root(place)
+        self.facts = Facts(root["samples"], root["classes"]) if damaged else read_facts(place)
+        self._networks = root.get("networks", [])
         self.numbers = tuple(network["network"] for network in self._networks)
         self.epochs = self._labels.shape[1]
         self.has_probabilities = place.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
-        _check_packed(self, layout.LABELS, self._labels)
+        arrays = {layout.LABELS: self._labels}
         if self.has_probabilities:
-            _check_packed(self, layout.PROBABILITIES, self._probabilities)
+            arrays[layout.PROBABILITIES] = self._probabilities
+        for name, array in arrays.items():
+            _check_shape(self, name, array)
+            if not damaged:
+                _check_chunks(self, name, array)
 
     @functools.cached_property
     def _labels(self) -> Any:
@@ -257,7 +265,7 @@ class PackedRows(Rows):
         )
 
 
-def _check_packed(rows: PackedRows, name: str, array: Any) -> None:
+def _check_shape(rows: PackedRows, name: str, array: Any) -> None:
     promised: tuple[int, ...] = rows.networks, rows.epochs, rows.samples
     if name == layout.PROBABILITIES:
         promised = (*promised, rows.classes)
@@ -265,7 +273,11 @@ def _check_packed(rows: PackedRows, name: str, array: Any) -> None:
         raise NotARecord(
             f"{rows.name}: {name} have shape {array.shape}; the record promises {promised}"
         )
-    chunks = math.prod(-(-size // step) for size, step in zip(promised, array.chunks, strict=True))
+
+
+def _check_chunks(rows: PackedRows, name: str, array: Any) -> None:
+    sizes = zip(array.shape, array.chunks, strict=True)
+    chunks = math.prod(-(-size // step) for size, step in sizes)
     there = sum(child.startswith("c.") for child in rows.place.children(name))
     if there < chunks:  # Zarr would read a missing chunk as zeros
         raise RowDamaged(f"{rows.name}: {chunks - there} of {chunks} chunks of {name} are missing")
