@@ -348,6 +348,19 @@ def test_some_networks_alone_can_be_trained(here, tmp_path):
         train_remotely(SPEC, tmp_path / "run", source=SMALL, retries=-1)
 
 
+def test_progress_counts_the_chosen_networks_alone(here, tmp_path):
+    seen = []
+    text = SMALL.replace("networks = 2", "networks = 3")
+    train_remotely(
+        parse_spec(text),
+        tmp_path / "run",
+        source=text,
+        networks=[0, 2],
+        progress=lambda *one: seen.append(one[:2]),
+    )
+    assert seen == [(0, 2)]  # what a task records after the last look is not told
+
+
 def test_relative_folders_are_sent_whole(here, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert train_remotely(SPEC, "run", source=SMALL).out == tmp_path / "run"

@@ -217,6 +217,13 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path, monkeypatc
         np.testing.assert_array_equal(labels_in(tmp_path / "run", split), labels_in(whole, split))
 
 
+def test_progress_counts_the_chosen_networks_alone(tmp_path):
+    seen = []
+    text = changed(("epochs = 4", "epochs = 1"))
+    go(tmp_path / "run", text, networks=[1], progress=lambda *one: seen.append(one[:4]))
+    assert seen == [(1, 1, 1.0, 1)]
+
+
 KILLED = """
 import sys
 from pathlib import Path

@@ -28,7 +28,7 @@ from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
 from accord.training.traits import Traits, keep_traits
 
-# What is told at each moment: network, networks, progress, epochs, loss.
+# What is told at each moment: network, how many are trained, progress, epochs, loss.
 Progress: TypeAlias = Callable[[int, int, float, int, float], None]
 
 
@@ -79,13 +79,13 @@ def train_run(
     _claim(spec, out, source)  # not before all is checked: what cannot begin leaves nothing
     keep_traits(out, run.material)
     failed: dict[int, str] = {}
-    total, epochs = len(members_of(spec)), spec.train.epochs
+    epochs = spec.train.epochs
     notes = list(run.material.notes)
     for member, reached in _train_members(members, run, notes):
         if isinstance(reached, TrainingError):
             failed[member.number] = str(reached)
         elif progress is not None:
-            progress(member.number, total, reached.progress, epochs, reached.loss)
+            progress(member.number, len(members), reached.progress, epochs, reached.loss)
     write_metrics(out / spec.record.splits[0], out / "metrics.csv")
     return RunResult(out, failed, tuple(notes))
 

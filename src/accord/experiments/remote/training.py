@@ -89,7 +89,7 @@ def train_remotely(
         digest = leave_word(out, source)
         jobs = [_job(spec, out, source, digest, number) for number in chosen]
         follower = RunFollower(record, chosen)
-        look = partial(_look, follower, progress, networks=len(there), epochs=spec.train.epochs)
+        look = partial(_look, follower, progress, networks=len(chosen), epochs=spec.train.epochs)
         failed, notes = _run(cluster, jobs, share, retries=retries, look=look)
     with contextlib.suppress(NotARecord):  # no worker came far enough to begin one
         write_metrics(record, out / "metrics.csv")
