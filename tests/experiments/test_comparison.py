@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -189,6 +190,20 @@ def test_runs_are_trained_by_whom_the_caller_says(tmp_path):
 
     compare(SPEC, tmp_path, methods=["majority"], train=train)
     assert asked == [("small", tmp_path)]
+
+
+def test_notes_from_training_are_told_once(tmp_path, monkeypatch, capsys):
+    def note(spec, out, **more):
+        return replace(real(spec, out, **more), notes=("nothing teaches class 3",))
+
+    real = runs_module.train_run
+    monkeypatch.setattr(runs_module, "train_run", note)
+    (tmp_path / "spec.toml").write_text(TEXT)
+    asked = ["--method", "majority", "--method", "elr", "--repetitions", "2", "--json"]
+    assert run_command(["compare", f"{tmp_path}/spec.toml", "--out", f"{tmp_path}/a", *asked]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.count("accord: nothing teaches class 3\n") == 1
+    assert json.loads(shown.out)["notes"] == ["nothing teaches class 3"]
 
 
 def test_methods_on_features_vote_and_are_kept(compared, out):

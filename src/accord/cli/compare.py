@@ -116,4 +116,6 @@ def _compare(
             progress=bar.moment,
             starting=bar.begin,
         )
+    for note in found.notes:
+        typer.echo(f"accord: {note}", err=True)
     typer.echo(json.dumps(comparison_json(found)) if as_json else comparison_text(found))

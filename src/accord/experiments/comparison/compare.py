@@ -68,6 +68,7 @@ class Comparison:
     repetitions: int
     out: Path
     methods: tuple[Summary, ...]
+    notes: tuple[str, ...] = ()  # from training, each once
 
 
 def compare(
@@ -106,6 +107,7 @@ def compare(
     outcomes: dict[str, list[Outcome]] = {method.name: [] for method in chosen}
     failures: dict[str, list[str]] = {method.name: [] for method in chosen}
     failed: PredictionError | TrainingError | None = None
+    notes: list[str] = []
     for repetition in range(repetitions):
         runs = Runs(
             repeated_spec(shared, repetition),
@@ -120,13 +122,14 @@ def compare(
             except (PredictionError, TrainingError) as error:
                 failures[method.name].append(str(error))
                 failed = failed or error
+        notes += runs.notes
     if failed is not None and not any(outcomes.values()):
         raise failed
     summaries = tuple(
         Summary(method, tuple(outcomes[method.name]), tuple(failures[method.name]))
         for method in chosen
     )
-    return Comparison(spec, repetitions, out, summaries)
+    return Comparison(spec, repetitions, out, summaries, tuple(dict.fromkeys(notes)))
 
 
 def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:

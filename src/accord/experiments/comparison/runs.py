@@ -222,6 +222,7 @@ class Runs:
         self._train_spec = train or train_here
         self._progress, self._starting = progress, starting
         self._done: dict[str, TrainedRun | TrainingError] = {}
+        self.notes: list[str] = []  # from training, for people to read
 
     def __getitem__(self, name: str) -> TrainedRun:
         if name not in self._done:
@@ -244,6 +245,7 @@ class Runs:
         if self._starting is not None:
             self._starting(f"{name} run, seed {spec.train.seed}:")
         result = self._train_spec(spec, out, self._progress)
+        self.notes += result.notes
         if result.failed:
             number, why = next(iter(result.failed.items()))
             raise TrainingError(f"{out}: network {number} was stopped: {why}")

@@ -14,6 +14,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "name": comparison.spec.name,
         "repetitions": comparison.repetitions,
         "methods": {one.method.name: _as_json(one) for one in comparison.methods},
+        "notes": list(comparison.notes),
     }
 
 
