@@ -232,7 +232,7 @@ def test_a_training_that_begins_anew_says_what_it_does_not_record(train, held, t
     train([record_to(path, held)], num_train_epochs=1)
     before = rows(path)
     train([record_to(path, held)], num_train_epochs=2)
-    assert "network 0 already holds 1 epochs; training begins anew" in caplog.text
+    assert "network 0 already holds 1 epoch; training begins anew" in caplog.text
     assert rows(path)[:1] == before
     assert accord.open(path).epochs == 2
 

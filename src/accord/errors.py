@@ -1,4 +1,4 @@
-"""Every exception that Accord raises on purpose, and how their messages offer a cure.
+"""Every exception that Accord raises on purpose, and words that messages share.
 
 Each descends from `AccordError` and from the built-in that a caller would guess::
 
@@ -44,6 +44,16 @@ def suggest(name: str, names: Iterable[str]) -> str:
     if near:
         return f"Did you mean {near[0]!r}?"
     return f"There are: {', '.join(known)}" if known else "There are none."
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number and what it counts.
+
+    >>> counted(1, "network"), counted(5, "network"), counted(3, "class")
+    ('1 network', '5 networks', '3 classes')
+    """
+    several = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{number} {what if number == 1 else several}"
 
 
 class AccordError(Exception):

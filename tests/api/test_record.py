@@ -46,6 +46,8 @@ def test_sizes_and_facts(record):
     assert record.split == "test"
     assert record.told[1].told[0] == {"loss": 1.0}
     assert "3 networks, 4 epochs, 40 samples, 5 classes" in repr(record)
+    chosen = record.select(networks=[0], epochs=[0])
+    assert "1 network, 1 epoch, 40 samples, 5 classes" in repr(chosen)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_plan_is_json_whatever_the_rate(accord, spec):
 
 def test_the_plan_is_of_the_chosen_networks(accord, spec):
     _, printed, _ = accord("train", "spec.toml", "--plan", "--networks", "1")
-    assert "1 networks" in printed
+    assert "1 network, " in printed
     assert "network 1: mlp" in printed
     assert "network 0" not in printed
     status, printed, said = accord("train", "spec.toml", "--plan", "--networks", "7")

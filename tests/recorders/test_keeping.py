@@ -75,7 +75,7 @@ def test_rows_that_are_there_when_training_begins_are_told(tmp_path, caplog):
         append(keeper, [0, 1, 1])
         keeper.note_begin()
     keeper.close()
-    assert "network 0 already holds 1 epochs; training begins anew" in caplog.text
+    assert "network 0 already holds 1 epoch; training begins anew" in caplog.text
 
 
 def test_a_second_one_is_told_how_to_close_the_first(tmp_path):

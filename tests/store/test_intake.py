@@ -93,8 +93,10 @@ def test_logits_in_batches_are_refused_with_the_way_to_join_them():
 
 
 def test_infinite_logits_are_refused():
-    with pytest.raises(PredictionError, match="logits must be finite; sample 1"):
+    with pytest.raises(PredictionError, match=r"logits must be finite; sample 1 .*infinity\. Has"):
         row_from_logits([[0, 0, 0], [np.inf, 0, 0]], **SIZE, keep=False)
+    with pytest.raises(PredictionError, match=r"sample 0 .*infinity, and 1 other too\. Has"):
+        row_from_logits([[0, np.nan, 0], [np.inf, 0, 0]], **SIZE, keep=False)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -116,7 +116,7 @@ def test_a_row_written_twice_is_refused(path):
     with Recorder(path, network=0, **SIZE) as recorder:
         recorder.record(labels_of(0, 0), epoch=0)
         with pytest.raises(
-            RowExists, match=r"holds 1 epochs; epoch 0 was.*begin at recorder\.epochs"
+            RowExists, match=r"holds 1 epoch; epoch 0 was.*begin at recorder\.epochs"
         ):
             recorder.record(labels_of(0, 0), epoch=0)
         for before in (0.5, 1.0):

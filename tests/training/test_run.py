@@ -542,7 +542,7 @@ def test_the_command_plans_lists_trains_and_names_mistakes(tmp_path, capsys, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text(changed(("epochs = 4", "epochs = 1")))
     assert run_command(["train", "spec.toml", "--plan"]) == 0
-    assert "2 networks, 1 epochs, 10 classes" in capsys.readouterr().out
+    assert "2 networks, 1 epoch, 10 classes" in capsys.readouterr().out
     assert run_command(["train", "--list"]) == 0
     assert "network/densenet121" in capsys.readouterr().out.splitlines()
     assert run_command(["train", "spec.toml", "--out", "mine"]) == 0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accord import analysis, kernels
 from accord.api.saving import save_prediction
 from accord.api.stored import StoredArray
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, counted
 from accord.kernels.checks import check_table
 from accord.rules import FittedRule, Prediction, Rule, all_rules, find_rule
 from accord.rules.recommend import (
@@ -240,8 +240,9 @@ class Record:
 
     def __repr__(self) -> str:
         return (
-            f"<Record {self.path}: {self.networks} networks, {self.epochs} epochs, "
-            f"{self.samples} samples, {self.classes} classes>"
+            f"<Record {self.path}: {counted(self.networks, 'network')}, "
+            f"{counted(self.epochs, 'epoch')}, {counted(self.samples, 'sample')}, "
+            f"{counted(self.classes, 'class')}>"
         )
 
 

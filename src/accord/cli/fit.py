@@ -14,7 +14,7 @@ from accord.cli.arguments import (
     open_selected,
 )
 from accord.cli.read import resolve_told
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, counted
 
 TRAINED_ON = (
     "the networks were trained on these very samples and know their labels by heart in the end: "
@@ -60,7 +60,6 @@ def fit(
     """
     if out.suffix != ".npz":
         raise ChoiceError(f"{out}: what a rule learnt is kept in an .npz file")
-    from accord.report.tables import counted
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     if opened.rows.facts.trained_on:

@@ -12,7 +12,7 @@ import typer
 
 from accord.cli.arguments import Json
 from accord.cli.progress import Bar, resumable
-from accord.errors import ChoiceError, ExtraMissing
+from accord.errors import ChoiceError, ExtraMissing, counted
 
 if TYPE_CHECKING:
     from accord.inference import Inferred
@@ -138,7 +138,6 @@ def _rule(rule: str | None, fitted: Path | None) -> "str | Rule":
 
 
 def _tell(found: "Inferred", out: Path | None, record: Path | None) -> None:
-    from accord.report.tables import counted
 
     for note in (*found.notes, found.prediction.note):
         if note:

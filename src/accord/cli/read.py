@@ -16,7 +16,7 @@ from accord.cli.arguments import (
     RecordPath,
     open_selected,
 )
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
     from accord.api import Record
@@ -85,8 +85,6 @@ def predict(
 
     Reads the record only: no network is loaded and no GPU is used.
     """
-    from accord.report.tables import counted
-
     named = _named_rule(rule, fitted)
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     chosen = resolve_told(opened, named)
@@ -180,7 +178,6 @@ def check(record: RecordPath) -> None:
     Leftovers of interrupted writers and networks of unequal length are told and do no harm;
     a damaged row is named.
     """
-    from accord.report.tables import counted
     from accord.store import check_record
 
     result = check_record(record)

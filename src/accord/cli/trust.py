@@ -17,7 +17,7 @@ from accord.cli.arguments import (
     open_selected,
 )
 from accord.cli.read import DEFAULT, RULE_HELP, resolve_told
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
     from accord.analysis import Estimate
@@ -138,7 +138,6 @@ def _accuracy(record: "Record", found: "Trust", path: Path) -> "Estimate":
 
 def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> None:
     from accord.analysis import choose_to_verify
-    from accord.report.tables import counted
     from accord.report.trust.tables import write_samples
     from accord.report.trust.verifying import write_verification
 

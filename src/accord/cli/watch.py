@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from accord.cli.arguments import Json, Networks, RecordPath, parse_numbers
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
     from accord.analysis.bad_members import Member
@@ -92,7 +92,6 @@ def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     from accord.analysis.bad_members import members
     from accord.analysis.overfit.alarm import watch as watch_rows
     from accord.api import open_record
-    from accord.report.tables import counted
     from accord.store import describe
 
     lengths = describe(path).epochs
@@ -133,7 +132,6 @@ def _lines(record: "Record", found: "Watch", bad: "list[Member]") -> list[str]:
         f"{'#' * round(WIDTH * found.agreement[epoch])}"
         for epoch in range(0, record.epochs, step)
     ]
-    from accord.report.tables import counted
 
     head = (
         f"{record.path}: {counted(record.networks, 'network')}, "

@@ -9,7 +9,7 @@ import numpy as np
 from accord.data.dataset import Dataset, Split
 from accord.data.image_cache import cache_images
 from accord.data.image_files import ImageFiles
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
     from accord.store.progress import CountProgress
@@ -75,6 +75,6 @@ def _skip(split: Split, files: ImageFiles, part: str, notes: list[str]) -> Split
         return split
     names = [files.names[sample] for sample in unreadable[:3].tolist()]
     more = ", …" if len(unreadable) > 3 else ""
-    images = "1 image" if len(unreadable) == 1 else f"{len(unreadable)} images"
+    images = counted(len(unreadable), "image")
     notes.append(f"{part}: left out {images} that cannot be read: {', '.join(names)}{more}")
     return split.choose(np.delete(np.arange(len(split)), unreadable))

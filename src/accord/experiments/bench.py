@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from accord import kernels
 from accord.api import Recorder
+from accord.errors import counted
 from accord.store.progress import CountProgress
 from accord.store.versions import made_with
 
@@ -218,7 +219,7 @@ def _timed(work: Callable[[], object]) -> float:
 def bench_text(results: dict[str, Any]) -> str:
     """Return timings as a table for people."""
     told = results["machine"]
-    head = f"{told['system']}, {told['cores']} cores, Python {told['python']}"
+    head = f"{told['system']}, {counted(told['cores'], 'core')}, Python {told['python']}"
     return "\n".join([head, "", *(_timing_text(one) for one in results["timings"])])
 
 

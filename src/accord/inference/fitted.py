@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from accord.errors import RecordMismatch
+from accord.errors import RecordMismatch, counted
 from accord.inference.saved_run import SavedRun
 from accord.rules import FittedRule, Rule
 from accord.rules.voters import ALIKE, Voters
@@ -48,7 +48,7 @@ def _position(rule: Rule, run: SavedRun, voters: Voters, epoch: int) -> int:
             return position
     raise RecordMismatch(
         f"{run.folder}: has checkpoints of epoch {epoch}, and {rule.name} was fitted on "
-        f"{len(voters.progress)} epochs without it. {_cure(run)}"
+        f"{counted(len(voters.progress), 'epoch')} without it. {_cure(run)}"
     )
 
 
@@ -58,7 +58,7 @@ def _by_number(rule: Rule, run: SavedRun, epochs: int) -> list[int]:
     if epochs == run.recorded:
         return run.positions
     raise RecordMismatch(
-        f"{run.folder}: {rule.name} was fitted on {epochs} epochs; the run recorded "
+        f"{run.folder}: {rule.name} was fitted on {counted(epochs, 'epoch')}; the run recorded "
         f"{run.recorded} and has checkpoints of {len(run.epochs)}. {_cure(run)}"
     )
 

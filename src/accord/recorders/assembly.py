@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import PredictionError
+from accord.errors import PredictionError, counted
 from accord.store.intake import to_numpy
 
 SHOWN: Final = 3  # ids that a message names before it says "…"
@@ -70,8 +70,9 @@ class Order:
             shown = ", ".join(repr(name) for name in strange[:SHOWN].tolist())
             raise PredictionError(
                 f"the record does not know {len(strange)} of the ids that arrived: {shown}"
-                f"{', …' if len(strange) > SHOWN else ''}. It has {self.samples} samples, "
-                f"{self.names(np.arange(self.samples))}. Is it another dataset?"
+                f"{', …' if len(strange) > SHOWN else ''}. "
+                f"It has {counted(self.samples, 'sample')}, {self.names(np.arange(self.samples))}. "
+                "Is it another dataset?"
             )
 
 
@@ -135,18 +136,20 @@ def _refuse_missing(missing: NDArray[np.intp], order: Order) -> None:
 def _check_pairs(predicted: int, ids: int) -> None:
     if predicted != ids:
         raise PredictionError(
-            f"each prediction needs one id; got {predicted} predictions and {ids} ids"
+            f"each prediction needs one id; got {counted(predicted, 'prediction')} and "
+            f"{counted(ids, 'id')}"
         )
 
 
 def _check_number(arrived: int, samples: int) -> None:
+    said = f"{counted(arrived, 'prediction')} arrived for {counted(samples, 'sample')}"
     if arrived < samples:
         raise PredictionError(
-            f"{arrived} predictions arrived for {samples} samples. Does the evaluation loader drop "
-            "the last batch (drop_last=True), or has the dataset changed its size?"
+            f"{said}. Does the evaluation loader drop the last batch (drop_last=True), or has the "
+            "dataset changed its size?"
         )
     if arrived > samples:
         raise PredictionError(
-            f"{arrived} predictions arrived for {samples} samples. Does the evaluation loader "
-            "repeat samples, or has the dataset changed its size? Repeated samples need ids."
+            f"{said}. Does the evaluation loader repeat samples, or has the dataset changed its "
+            "size? Repeated samples need ids."
         )

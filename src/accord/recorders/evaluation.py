@@ -16,7 +16,7 @@ from torch.utils.data import (
 )
 from torch.utils.data.distributed import DistributedSampler
 
-from accord.errors import ChoiceError, PredictionError
+from accord.errors import ChoiceError, PredictionError, counted
 from accord.recorders.assembly import as_ids
 from accord.recorders.batches import (
     FindIds,
@@ -133,6 +133,7 @@ def check_order(loader: object) -> None:
 def _check_length(predicted: int, ids: NDArray[Any] | None) -> None:
     if ids is not None and len(ids) != predicted:
         raise PredictionError(
-            f"a batch holds {len(ids)} ids, and the network returned {predicted} predictions. "
+            f"a batch holds {counted(len(ids), 'id')}, and the network returned "
+            f"{counted(predicted, 'prediction')}. "
             "If the third part of a batch is something else than ids: forward=…, ids=…"
         )

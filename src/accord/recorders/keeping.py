@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from numpy.typing import NDArray
 
 from accord.api import Recorder
-from accord.errors import ChoiceError, PredictionError, RecordBusy, RecordError
+from accord.errors import ChoiceError, PredictionError, RecordBusy, RecordError, counted
 from accord.recorders.assembly import Order
 from accord.recorders.moments import Moments
 from accord.recorders.scores import finite_rows
@@ -106,8 +106,9 @@ class Keeper:
         if self.moments.passed(progress) > self.rows:
             missing = self.moments.progress_of(self.rows)
             raise RecordError(
-                f"{self.path}: network {self.network} holds {self.rows} epochs, and training goes "
-                f"on from progress {progress:g}: the row at progress {missing:g} is missing. "
+                f"{self.path}: network {self.network} holds {counted(self.rows, 'epoch')}, "
+                f"and training goes on from progress {progress:g}: the row at progress {missing:g} "
+                "is missing. "
                 f"Go on from a checkpoint before progress {missing:g}, or train another network."
             )
 
@@ -115,11 +116,11 @@ class Keeper:
         """Say, where a training begins anew, that its first rows are there already."""
         if self.rows:
             _logger.warning(
-                "%s: network %d already holds %d epochs; training begins anew, and only what "
+                "%s: network %d already holds %s; training begins anew, and only what "
                 "comes after them is recorded",
                 self.path,
                 self.network,
-                self.rows,
+                counted(self.rows, "epoch"),
             )
 
     def is_due(self, previous: float, progress: float) -> bool:

@@ -10,7 +10,8 @@ from accord.analysis.labels.audit import UNDECIDED, Audit
 from accord.analysis.labels.audit_notes import audit_notes, class_name
 from accord.analysis.labels.ranking_score import RankingScore
 from accord.analysis.labels.review import Gain
-from accord.report.tables import counted, one_line
+from accord.errors import counted
+from accord.report.tables import one_line
 from accord.store import Facts, Rows
 
 MOST_RANKED: Final = 1000  # samples in the JSON

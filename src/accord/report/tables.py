@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from accord.analysis import Score
 from accord.api import Record
+from accord.errors import counted
 from accord.store import Description
 
 TRAINED_ON: Final = (
@@ -39,16 +40,6 @@ def description_text(description: Description) -> str:
     if first:
         lines.append(f"  about: {', '.join(f'{key} {value}' for key, value in first.items())}")
     return "\n".join(lines)
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number and what it counts.
-
-    >>> counted(1, "network"), counted(5, "network"), counted(3, "class")
-    ('1 network', '5 networks', '3 classes')
-    """
-    several = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"{number} {what if number == 1 else several}"
 
 
 def one_line(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import PredictionError
+from accord.errors import PredictionError, counted
 from accord.kernels.blocks import spans
 from accord.kernels.confusion import Expected, Posterior, add_evidence, voters_at_once
 from accord.kernels.exact import LOGARITHM_BITS, POSTERIOR_BITS, WEIGHT_BITS, on_grid
@@ -125,9 +125,9 @@ def _columns(votes: NDArray[np.float64]) -> NDArray[np.float64]:
 def _check_size(shape: tuple[int, ...]) -> None:
     networks, groups, classes, _ = shape
     if networks * groups * classes**2 > LARGEST:
-        shared = "1 group" if groups == 1 else f"{groups} groups"
         raise PredictionError(
-            f"{networks} networks × {shared} of epochs with {classes} × {classes} confusion "
-            f"matrices would take {8 * networks * groups * classes**2 / 2**30:.0f} GiB; "
+            f"{counted(networks, 'network')} × {counted(groups, 'group')} of epochs with "
+            f"{classes} × {classes} confusion matrices would take "
+            f"{8 * networks * groups * classes**2 / 2**30:.0f} GiB; "
             f"the most is {8 * LARGEST / 2**30:.0f}. Use weighted-agreement, which needs none."
         )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, NetworksMissing, RecordMismatch, SourceError
+from accord.errors import ChoiceError, NetworksMissing, RecordMismatch, SourceError, counted
 from accord.rules.rule import Prediction, Rule
 from accord.rules.voters import SAME_ONLY, Voters
 from accord.store import Rows
@@ -138,10 +138,9 @@ def check_voters(rows: Rows, rule: str, **fitted: int) -> None:
     for what, wanted in fitted.items():
         there = getattr(rows, what)
         if there != wanted:
-            counted = what if wanted != 1 else NAMES_OF_ONE[what]
             raise RecordMismatch(
-                f"{rows.name}: {rule} was fitted on {wanted} {counted}; this record has {there}. "
-                f"{SAME_ONLY}"
+                f"{rows.name}: {rule} was fitted on {counted(wanted, NAMES_OF_ONE[what])}; "
+                f"this record has {there}. {SAME_ONLY}"
             )
 
 

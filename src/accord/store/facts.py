@@ -14,6 +14,7 @@ from accord.errors import (
     RecordMismatch,
     RowDamaged,
     VersionError,
+    counted,
 )
 from accord.store import layout
 from accord.store.intake import as_labels, to_numpy
@@ -91,7 +92,9 @@ def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:
 
 def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
     if names.shape != (classes,):
-        raise PredictionError(f"class_names must be {classes} names; got shape {names.shape}")
+        raise PredictionError(
+            f"class_names must be {counted(classes, 'name')}; got shape {names.shape}"
+        )
     found = tuple(str(name) for name in names.tolist())
     (often, times), *_ = Counter(found).most_common(1)
     if times > 1:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, PredictionError
+from accord.errors import ChoiceError, PredictionError, counted
 from accord.store.layout import label_dtype
 
 SUM_TOLERANCE: Final = 1e-2  # half-precision softmax over 1,000 classes strays by up to 0.4 %
@@ -217,7 +217,9 @@ def _check_table(values: NDArray[Any], what: str, *, samples: int, classes: int)
         )
     finite = np.isfinite(values).all(axis=1)
     if not finite.all():
+        others = int((~finite).sum()) - 1
+        more = f", and {counted(others, 'other')} too" if others else ""
         raise PredictionError(
-            f"{what} must be finite; sample {int(finite.argmin())} holds NaN or infinity, "
-            f"and so do {int((~finite).sum()) - 1} others. Has the network diverged?"
+            f"{what} must be finite; sample {int(finite.argmin())} holds NaN or infinity{more}. "
+            "Has the network diverged?"
         )

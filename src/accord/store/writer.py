@@ -18,6 +18,7 @@ from accord.errors import (
     RecordMismatch,
     RowExists,
     StorageError,
+    counted,
 )
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
@@ -202,7 +203,7 @@ class Writer:
         )
 
     def _check_new(self, epoch: int | None, progress: float) -> None:
-        here = f"{self.place.name}: network {self.network} holds {self.epochs} epochs"
+        here = f"{self.place.name}: network {self.network} holds {counted(self.epochs, 'epoch')}"
         if epoch is not None and epoch < self.epochs:
             raise RowExists(
                 f"{here}; epoch {epoch} was recorded before. "

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from accord.errors import counted
 from accord.training.keeping import recorded_moments
 from accord.training.loop import moments_of
 from accord.training.material import prepare_material
@@ -84,9 +85,10 @@ def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
     sizes = ", ".join(f"{size:,} {split} samples" for split, size in plan.samples.items())
     lines = [
         f"{spec.name}, into {out}, on {plan.device}",
-        f"  {len(plan.members)} networks, {spec.train.epochs} epochs, {plan.classes} classes",
-        f"  {plan.moments} moments each, of {sizes}: about {size_text(plan.record_bytes)}, "
-        "less once compressed",
+        f"  {counted(len(plan.members), 'network')}, {counted(spec.train.epochs, 'epoch')}, "
+        f"{counted(plan.classes, 'class')}",
+        f"  {counted(plan.moments, 'moment')} each, of {sizes}: about "
+        f"{size_text(plan.record_bytes)}, less once compressed",
     ]
     for member in plan.members:
         there = plan.done.get(member.number, 0)

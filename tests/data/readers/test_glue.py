@@ -38,8 +38,8 @@ def test_broken_rows_of_qqp_are_left_out_and_told(tree):
     assert dataset.train.inputs == (("Why?", "How so?"), ("Who?", "When?"))
     assert dataset.train.labels.tolist() == [1, 0]
     assert dataset.notes == (
-        "train.tsv: left out 1 rows with missing cells",
-        "dev.tsv: left out 1 rows with missing cells",
+        "train.tsv: left out 1 row with missing cells",
+        "dev.tsv: left out 1 row with missing cells",
     )
 
 

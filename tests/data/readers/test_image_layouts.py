@@ -68,7 +68,7 @@ def test_imagenet_names_the_class_folders_that_are_missing(tree):
     with pytest.raises(SourceError, match=r"train: 1 of 2 class folders not found. Missing: n99"):
         read_dataset("imagenet", path, **options)
     (path / "imagenet_2.txt").write_text("n01 tench\n")
-    with pytest.raises(SourceError, match=r"imagenet_2\.txt: lists 1 classes"):
+    with pytest.raises(SourceError, match=r"imagenet_2\.txt: lists 1 class;"):
         read_dataset("imagenet", path, **options)
     with pytest.raises(SourceError, match=r"none\.txt: cannot be read as text"):
         read_dataset("imagenet", path, class_list="none.txt", complete=False)
@@ -164,7 +164,7 @@ def test_image_folder_is_numbered_by_sorted_names_and_looks_deeper(tree):
     assert dataset.class_names == ("cat", "dog")
     assert dataset.train.ids.tolist() == ["train/cat/deep/2.JPG", "train/dog/1.png"]
     assert dataset.test.labels.tolist() == [0, 1]
-    assert dataset.notes == ("left out 1 files that are not named as images: train/cat/notes.txt",)
+    assert dataset.notes == ("left out 1 file that is not named as images: train/cat/notes.txt",)
 
 
 def test_one_folder_of_classes_is_divided(tmp_path, picture):

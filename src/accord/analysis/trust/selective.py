@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.trust.bounds import check_confidence, highest_share
-from accord.errors import PredictionError
+from accord.errors import PredictionError, counted
 from accord.rules import ABSTAINED, Prediction
 
 CHOICES: Final = 20  # of coverage among which a threshold is chosen
@@ -101,7 +101,7 @@ def choose_threshold(
                 bound,
                 confidence,
             )
-    labelled = "1 labelled sample" if samples == 1 else f"{samples} labelled samples"
+    labelled = counted(samples, "labelled sample")
     raise PredictionError(
         f"no threshold keeps the risk below {risk:g} with confidence {confidence:g} on "
         f"{labelled}. Label more, or allow more risk"

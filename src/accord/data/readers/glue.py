@@ -13,7 +13,7 @@ from accord.data.readers.columns import Column, Columns, read_parquet, read_unqu
 from accord.data.readers.locate import Spellings, missing, need_folder
 from accord.data.readers.published import check_counts
 from accord.data.subsets import hold_out
-from accord.errors import SourceError
+from accord.errors import SourceError, counted
 
 _ENDINGS: Final = (".tsv", ".parquet", "-*.parquet")
 
@@ -116,7 +116,7 @@ def _read_columns(task: _Task, file: Path, notes: list[str]) -> Columns:
         return read_parquet(file)
     columns, short = read_unquoted(file, skip_short=task.some_rows_short)
     if short:
-        notes.append(f"{file.name}: left out {short} rows with missing cells")
+        notes.append(f"{file.name}: left out {counted(short, 'row')} with missing cells")
     return columns
 
 

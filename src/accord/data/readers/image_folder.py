@@ -9,7 +9,7 @@ from accord.data.dataset import Dataset, Split
 from accord.data.image_files import ImageFiles
 from accord.data.readers.locate import need_folder
 from accord.data.subsets import hold_out
-from accord.errors import ChoiceError, SourceError
+from accord.errors import ChoiceError, SourceError, counted
 
 ENDINGS: Final = frozenset(
     {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
@@ -110,4 +110,5 @@ def _notes(path: Path) -> tuple[str, ...]:
     if not others:
         return ()
     shown = ", ".join(sorted(others)[:3]) + (", …" if len(others) > 3 else "")
-    return (f"left out {len(others)} files that are not named as images: {shown}",)
+    are = "is" if len(others) == 1 else "are"
+    return (f"left out {counted(len(others), 'file')} that {are} not named as images: {shown}",)

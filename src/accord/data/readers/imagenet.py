@@ -11,7 +11,7 @@ from accord.data.readers.image_folder import list_images
 from accord.data.readers.locate import find, missing, read_lines
 from accord.data.readers.published import check_counts
 from accord.data.readers.wnids import names_of
-from accord.errors import SourceError
+from accord.errors import SourceError, counted
 
 NEEDS: Final = (("train/",), ("val/",))
 _VAL_PER_CLASS = 50
@@ -44,7 +44,9 @@ def _read_list(path: Path, class_list: str) -> dict[str, str]:
         file = path / class_list
     words = dict(_wnid_and_name(line) for line in read_lines(file))
     if len(words) < 2:
-        raise SourceError(f"{file}: lists {len(words)} classes; there must be at least two.")
+        raise SourceError(
+            f"{file}: lists {counted(len(words), 'class')}; there must be at least two."
+        )
     return words
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from accord.errors import counted
 from accord.experiments.comparison.compare import Comparison, Summary
 from accord.training.plan import size_text
 
@@ -53,10 +54,8 @@ def comparison_text(comparison: Comparison) -> str:
         ).rstrip()
         for row in [HEADINGS, *rows]
     ]
-    count = comparison.repetitions
-    head = (
-        f"{comparison.spec.name}: {count} repetition{'s' if count > 1 else ''}, in {comparison.out}"
-    )
+    times = counted(comparison.repetitions, "repetition")
+    head = f"{comparison.spec.name}: {times}, in {comparison.out}"
     legend = (
         "accuracy in %, with its standard error over repetitions; with MAP: max agreement over\n"
         "that method's own networks and epochs; passes: forward passes for a new sample;\n"

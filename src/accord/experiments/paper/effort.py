@@ -8,7 +8,7 @@ from typing import Any, Final, TypedDict
 
 import torch
 
-from accord.errors import SourceError
+from accord.errors import SourceError, counted
 from accord.store.places import Folder
 from accord.training.run import Progress
 
@@ -83,4 +83,4 @@ def machine_name() -> str:
     if torch.cuda.is_available():
         return f"one {torch.cuda.get_device_name()}"
     cores = torch.get_num_threads()
-    return f"{cores} core{'s' if cores != 1 else ''}, {platform.machine()}"
+    return f"{counted(cores, 'core')}, {platform.machine()}"

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from accord.errors import AccordError, SourceError
+from accord.errors import AccordError, SourceError, counted
 from accord.experiments.paper.findings import finding_of
 from accord.experiments.paper.protocols import SCALES
 from accord.experiments.paper.targets import Target
@@ -190,7 +190,7 @@ def result_text(result: Result) -> str:
 
 def _about(result: Result) -> str:
     count = result.repetitions
-    about = f"scale {result.scale}, {count} repetition{'s' if count != 1 else ''}"
+    about = f"scale {result.scale}, {counted(count, 'repetition')}"
     if result.numbers is not None and result.scale != THOUGHT:
         about += " (a figure shows one run)"
     return about + _effort(result)

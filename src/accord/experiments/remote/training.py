@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from accord.errors import ChoiceError, ClusterError, NodeUnfit, NotARecord
+from accord.errors import ChoiceError, ClusterError, NodeUnfit, NotARecord, counted
 from accord.experiments.remote.cluster import Cluster, Plain, Task
 from accord.experiments.remote.following import RunFollower
 from accord.experiments.remote.shares import Node, Share, share_out
@@ -112,8 +112,8 @@ def _check_retries(retries: int) -> None:
 def _plan_text(networks: int, share: Share, nodes: Sequence[Node]) -> str:
     of_gpu = f" and {share.gpus:g} GPU" if share.gpus else ""
     return (
-        f"{networks} networks, each with {share.cpus:g} CPU{of_gpu}, on a cluster of "
-        f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}: "
+        f"{counted(networks, 'network')}, each with {share.cpus:g} CPU{of_gpu}, on a cluster of "
+        f"{counted(len(nodes), 'node')}: "
         f"{sum(node.cpus for node in nodes):g} CPUs, {sum(node.gpus for node in nodes):g} GPUs"
     )
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from accord.analysis import Estimate, RiskCoverage
 from accord.api import Record
-from accord.errors import ChoiceError
-from accord.report.tables import counted
+from accord.errors import ChoiceError, counted
 from accord.report.trust.summary import Trust
 from accord.report.trust.verifying import check_no_decisions
 from accord.rules import ABSTAINED
