@@ -148,7 +148,7 @@ def to_numpy(values: object) -> NDArray[Any]:
 
 def _check_unmasked(values: object) -> None:
     parts = values if isinstance(values, list | tuple) else [values]
-    masked = sum(np.ma.count_masked(one) for one in parts if isinstance(one, np.ma.MaskedArray))
+    masked = sum(int(np.sum(one.mask)) for one in parts if isinstance(one, np.ma.MaskedArray))
     if masked:
         raise PredictionError(
             f"every element must have a value; got a masked array that hides {masked}. "
