@@ -138,7 +138,6 @@ def _rule(rule: str | None, fitted: Path | None) -> "str | Rule":
 
 
 def _tell(found: "Inferred", out: Path | None, record: Path | None) -> None:
-
     for note in (*found.notes, found.prediction.note):
         if note:
             typer.echo(f"accord: {note}", err=True)
