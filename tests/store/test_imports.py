@@ -75,7 +75,7 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
         ({"labels": LABELS.astype(str)}, "labels must be whole numbers; got <U"),
         ({"labels": np.full((1, 1, 2), np.nan)}, "labels must be whole numbers; got nan"),
         ({"labels": LABELS, "truth": np.array(["a"] * 10)}, "truth must be whole numbers; got <U1"),
-        ({"labels": LABELS, "class_names": np.array("a")}, r"class_names must be 1 names"),
+        ({"labels": LABELS, "class_names": np.array("a")}, r"class_names must be 1 name;"),
         (
             {"labels": LABELS, "class_names": np.array(["a", "b", "c", "a"])},
             "class_names must differ; classes 0 and 3 are both named 'a'",
