@@ -230,7 +230,9 @@ def test_a_network_that_diverges_is_named_and_its_epochs_are_kept(tmp_path):
         scale = float("nan") if network.optimizer.iterations.numpy() > STEPS else 1
         return network.predict_on_batch(inputs) * scale
 
-    with pytest.raises(PredictionError, match=r"network 0, epoch 2: .*NaN.*30 of 30 samples"):
+    with pytest.raises(
+        PredictionError, match=r"network 0, epoch 1 \(progress 2\): .*NaN.*30 of 30 samples"
+    ):
         fit([record_to(tmp_path, forward=forward)])
     fit([record_to(tmp_path)], epochs=2)
     assert accord.open(tmp_path).epochs == 2

@@ -296,7 +296,9 @@ def test_a_network_that_diverges_is_named_and_its_epochs_are_kept(tmp_path):
         def forward(self, inputs):
             return super().forward(inputs) * (float("nan") if self.current_epoch else 1)
 
-    with pytest.raises(PredictionError, match=r"network 0, epoch 2: .*NaN.*30 of 30 samples"):
+    with pytest.raises(
+        PredictionError, match=r"network 0, epoch 1 \(progress 2\): .*NaN.*30 of 30 samples"
+    ):
         fit([record_to(tmp_path)], module=Diverges())
     assert accord.open(tmp_path).epochs == 1
     fit([record_to(tmp_path)], epochs=2)  # the record was let go

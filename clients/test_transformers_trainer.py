@@ -273,7 +273,9 @@ def test_a_network_that_diverges_is_named_and_its_epochs_are_kept(train, held, t
         return network(input_ids=batch["input_ids"]).logits * float("nan")
 
     train([record_to(path, held)], num_train_epochs=1)
-    with pytest.raises(PredictionError, match=r"network 0, epoch 2: .*NaN.*22 of 22 samples"):
+    with pytest.raises(
+        PredictionError, match=r"network 0, epoch 1 \(progress 2\): .*NaN.*22 of 22 samples"
+    ):
         train([record_to(path, held, forward=diverge)])
     train([record_to(path, held)], num_train_epochs=2)  # the record was let go
     assert accord.open(path).epochs == 2
