@@ -24,3 +24,14 @@ def test_an_only_size_is_on_the_axis():
     axes = drawn([1], [0.1])
     assert axes.get_ylim()[0] < 0.1
     assert not any("↓" in text.get_text() for text in axes.texts)
+
+
+def test_a_note_of_a_hidden_point_is_clear_of_the_majority():
+    axes = drawn([1, 2, 4, 8], [0.44, 0.69, 0.88, 0.9], voted=0.64)
+    (note,) = (text for text in axes.texts if "↓" in text.get_text())
+    shape = note.get_window_extent()
+    _, line = axes.transData.transform((1, 0.64))
+    assert shape.y0 > line
+    axes = drawn([1, 2, 4, 8], [0.1, 0.5, 0.8, 0.9], voted=0.8)
+    (note,) = (text for text in axes.texts if "↓" in text.get_text())
+    assert note.get_position()[1] == 0.02

@@ -22,6 +22,7 @@ from accord.report.looks import LINES, ink
 from accord.report.measured import FIRST, SECOND
 
 MOST_BARS: Final = 12  # that bear their value
+NOTE: Final = 0.1  # of the axes' height, that a note at their bottom takes
 
 
 class Spread(NamedTuple):
@@ -58,18 +59,23 @@ def draw_by_epochs(
     percent_axis(axes, accuracy[len(sizes) > 1 :], np.array([voted]))
     doubling_axis(axes, sizes)
     axes.set_xlim(*room_around(sizes, before=0.1, after=0.015, log=True))
-    _name_hidden(axes, sizes, accuracy)
+    _name_hidden(axes, sizes, accuracy, clear_of=voted)
     axes.set_xlabel("equally spaced epochs")
     axes.set_title("accuracy")
     label_ends(axes, [End(SECOND, float(accuracy[-1])), End(FIRST, voted)])
 
 
-def _name_hidden(axes: Axes, x: Sequence[float], y: NDArray[np.float64]) -> None:
-    bottom, _ = axes.get_ylim()
+def _name_hidden(
+    axes: Axes, x: Sequence[float], y: NDArray[np.float64], *, clear_of: float
+) -> None:
+    """Tell of points below the axes: at the bottom, or above a line that lies there."""
+    bottom, top = axes.get_ylim()
+    line = (clear_of - bottom) / (top - bottom)
+    height = line + 0.02 if 0 <= line < NOTE else 0.02
     for place, value in zip(x, y, strict=True):
         if value < bottom:
             axes.text(
-                *(place, 0.02, f"↓ {100 * value:.1f}"),
+                *(place, height, f"↓ {100 * value:.1f}"),
                 color=ink(SECOND),
                 transform=axes.get_xaxis_transform(),
                 ha="center",
