@@ -529,6 +529,36 @@ def test_what_is_confirmed_is_left_as_it_was(workshop):
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
+def pack_labels(run_folder):
+    pack_record(run_folder / "test", run_folder / "test.zip", labels_only=True)
+    shutil.rmtree(run_folder / "test")
+
+
+def test_what_took_probabilities_outlives_them(workshop, trainer):
+    first = run(CELL, workshop)
+    assert {"probability-average", "soft-agreement"} < first.rows.keys()
+    pack_labels(workshop.out / "runs" / trainer.trained[0])
+    assert run(CELL, workshop) == first
+    path = workshop.out / CELL.name / "stand-in.json"
+    edit(path, f'"ours": {first.rows["majority"].ours}', '"ours": 99.9')
+    again = run(CELL, workshop)
+    assert again.rows["majority"] == first.rows["majority"]
+    assert again.rows["probability-average"] == first.rows["probability-average"]
+
+
+def test_repetitions_of_which_one_has_no_probabilities(workshop, trainer):
+    first = run(CELL, workshop)
+    pack_labels(workshop.out / "runs" / trainer.trained[0])
+    path = workshop.out / CELL.name / "stand-in.json"
+    both = run(CELL, workshop, repetitions=2).rows["soft-agreement"]
+    assert both.values[0] == first.rows["soft-agreement"].ours
+    assert len(both.values) == 2
+    path.unlink()
+    again = run(CELL, workshop, repetitions=2)
+    assert "soft-agreement" not in again.rows
+    assert len(again.rows["majority"].values) == 2
+
+
 def test_more_repetitions_than_asked_for_are_measured_again_too(workshop):
     first = run(CELL, workshop, repetitions=2)
     path = workshop.out / CELL.name / "stand-in.json"

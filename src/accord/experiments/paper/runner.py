@@ -28,6 +28,7 @@ from accord.experiments.paper.trainings import (
     runs_of,
     trainings_of,
 )
+from accord.rules import all_rules
 
 POST_PROCESSING: Final = ("rog", "consensus", "npc", "max-agreement")
 NEAR: Final = 1e-6  # percent or shares: what two machines may make of the same votes
@@ -53,7 +54,8 @@ def reproduce(
     `OUT/runs` and are shared by all targets that train the same; started again, nothing is trained
     twice. What was kept is measured again wherever the records are there, and replaced if it
     differs; table 2, whose methods take the networks themselves, and what trains no network are
-    measured once.
+    measured once. Where a record was packed without probabilities, rules that take
+    them keep what was measured before.
 
     Args:
         target: what to reproduce.
@@ -129,13 +131,25 @@ def _tabulate(target: Target, plan: Plan, workshop: Workshop) -> Result:
             failed = {row: f"{where}{why}" for row, why in failures.items()} | failed
         else:
             rows = _measure(target, cell, plan.scale, seed, workshop)
+            for row, value in _recall(plan.known, seed).items():
+                rows.setdefault(row, value)
         measured.append(rows)
     rows_of_all = {
         row: row_of([one[row] for one in measured], target.published.get(row, ()))
         for row in measured[0]
-        if row not in failed
+        if row not in failed and all(row in one for one in measured)
     }
     return replace(_result(target, plan), rows=rows_of_all, failed=failed)
+
+
+def _recall(known: Result | None, seed: int) -> dict[str, float]:
+    """Return what was kept of rules that take probabilities, which packing may have left out."""
+    kept = {} if known is None else known.rows
+    return {
+        name: kept[name].values[seed]
+        for name, rule in all_rules().items()
+        if "probabilities" in rule.needs and name in kept and seed < len(kept[name].values)
+    }
 
 
 def _measure(
