@@ -9,9 +9,13 @@ import pytest
 from accord.experiments.paper import all_targets, reproduce
 from accord.experiments.paper.results import SCALES_KEPT, load_results
 from accord.experiments.paper.runs import Workshop
+from accord.rules import all_rules
 
 RESULTS = Path(__file__).parents[3] / "results"
 KEPT = load_results(RESULTS, all_targets().values(), SCALES_KEPT)
+
+# The packed records hold labels alone.
+LOST = {name for name, rule in all_rules().items() if "probabilities" in rule.needs}
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +47,9 @@ def test_what_is_committed_is_what_is_measured(kept, tmp_path):
         all_targets()[kept.target], workshop, scale=kept.scale, repetitions=kept.repetitions
     )
     before, now = (json.loads(json.dumps(one.as_json())) for one in (kept, found))
-    rows = {name: now["rows"][name] for name in before["rows"]}  # there may be new rules
-    assert rows == as_told(before["rows"])
+    told = {name: row for name, row in before["rows"].items() if name not in LOST}
+    rows = {name: now["rows"][name] for name in told}  # there may be new rules
+    assert rows == as_told(told)
     assert _without_pictures(now.get("numbers")) == as_told(before.get("numbers"))
 
 
