@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 CORES := $(shell nproc 2>/dev/null || echo 2)
+PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist worksteal
+
+# Tests run side by side: more threads than cores would only wait for each other.
+test docs: export OMP_NUM_THREADS := 1
 
 .PHONY: help demo test static format docs clients check bench clean
 
@@ -13,7 +17,7 @@ demo: .venv/demo-ready  ## train five small networks on noisy digits, then predi
 	$(BIN)/accord demo --out accord-demo
 
 test: .venv/dev-ready  ## every test, with doctests
-	$(BIN)/python -m pytest -n $(CORES) tests src/accord --doctest-modules
+	$(PYTEST) tests src/accord --doctest-modules
 
 static: .venv/dev-ready  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -26,7 +30,7 @@ format: .venv/dev-ready  ## put the code into its standard form
 	$(BIN)/ruff format .
 
 docs: .venv/dev-ready  ## run what README, docs and examples show; check every link
-	$(BIN)/python -m pytest -n $(CORES) docs/test_documents.py
+	$(PYTEST) docs/test_documents.py
 
 clients: .venv/clients-ready  ## the installed package and real frameworks, as a stranger would use them
 	$(BIN)/python -m pytest -n 0 clients
