@@ -5,6 +5,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 CORES := $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist worksteal
 
+# Most tests start Python: it keeps what it compiled, whatever the machine is set to.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests run side by side: more threads than cores would only wait for each other.
 test docs: export OMP_NUM_THREADS := 1
 
