@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests run side by side: more threads than cores would only wait for each other.
-test docs: export OMP_NUM_THREADS := 1
+test docs clients: export OMP_NUM_THREADS := 1
 
 .PHONY: help demo test static format docs clients check bench clean
 
@@ -36,7 +36,8 @@ docs: .venv/dev-ready  ## run what README, docs and examples show; check every l
 	$(PYTEST) docs/test_documents.py
 
 clients: .venv/clients-ready  ## the installed package and real frameworks, as a stranger would use them
-	$(BIN)/python -m pytest -n 0 clients
+	@# Ray's mostly wait: they begin, and the others run beside them.
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder clients/test_ray.py clients
 
 check: static test docs  ## all of the above that needs no other package
 
