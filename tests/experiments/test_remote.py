@@ -673,3 +673,29 @@ def test_ray_that_does_not_start_here_is_said(monkeypatch):
     words = r"could not be started on this machine: The current node timed out.*leave --ray out"
     with pytest.raises(ClusterError, match=words):
         Cluster()
+
+
+class AuthenticationError(Exception):
+    """As Ray calls its own."""
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [RuntimeError("Last connection error: RPC error: InvalidAuthToken"), AuthenticationError()],
+)
+def test_a_cluster_that_asks_for_a_token_is_said(monkeypatch, cause):
+    """Ray says only in the cause of its error that it was refused."""
+
+    class Refused:
+        @staticmethod
+        def is_initialized():
+            return False
+
+        @staticmethod
+        def init(**_):
+            raise ConnectionError("Failed to connect to Ray cluster") from cause
+
+    monkeypatch.setattr(cluster, "_import_ray", lambda: Refused)
+    words = r"auto: the cluster admits only .*`ray get-auth-token`.*RAY_AUTH_MODE=token on all"
+    with pytest.raises(ClusterError, match=words):
+        Cluster("auto")

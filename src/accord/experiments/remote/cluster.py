@@ -166,10 +166,25 @@ def _why_not(address: str, error: Exception) -> str:
             f"Ray could not be started on this machine: {error} "
             "Is it busy, or out of memory? Training needs no Ray here: leave --ray out."
         )
+    if _asks_for_token(error):
+        return (
+            f"{address}: the cluster admits only those who know its token. `ray get-auth-token` "
+            "prints it on the machine that the cluster was started on: put it into "
+            "~/.ray/auth_token on every other, and set RAY_AUTH_MODE=token on all."
+        )
     return (
         f"{address}: the cluster cannot be joined: {error} "
         "Start one with `ray start --head` and name its HOST:PORT, or leave the address out."
     )
+
+
+def _asks_for_token(error: BaseException | None) -> bool:
+    """Tell whether Ray was refused; it says so in what caused its error."""
+    while error is not None:
+        if "AuthToken" in str(error) or type(error).__name__ == "AuthenticationError":
+            return True
+        error = error.__cause__
+    return False
 
 
 def _check_door(address: str) -> None:
