@@ -193,12 +193,12 @@ def test_a_lost_nodes_networks_move_to_another(whole, cluster, tmp_path):
 def test_all_networks_share_the_only_gpu_and_one_that_is_not_there_is_refused(cluster, tmp_path):
     said = []
     options = {"source": SHORT, "address": cluster.address, "say": said.append}
-    with pytest.raises(ClusterError, match=r"2 GPUs of one node, and no node has that \(.*1 GPUs"):
+    with pytest.raises(ClusterError, match=r"2 GPUs of one node, and no node has that \(.*1 GPU\b"):
         train_remotely(parse_spec(SHORT), tmp_path / "run", **options, gpus=2)
     assert not (tmp_path / "run").exists()
     train_remotely(parse_spec(SHORT), tmp_path / "run", **options, cpus=0.5)
     assert said == ["2 networks, each with 0.5 CPU and 0.5 GPU, on a cluster of 2 nodes: "
-                    "2 CPUs, 1 GPUs"]  # fmt: skip
+                    "2 CPUs, 1 GPU"]  # fmt: skip
     assert accord.open(tmp_path / "run/test").epochs == 2
 
 

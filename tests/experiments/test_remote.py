@@ -334,7 +334,7 @@ def test_a_cluster_trains_what_one_process_trains(here, tmp_path):
         (0, Share(2.0, 0.0), 5),
         (1, Share(2.0, 0.0), 5),
     ]
-    assert said == ["2 networks, each with 2 CPU, on a cluster of 1 node: 4 CPUs, 0 GPUs"]
+    assert said == ["2 networks, each with 2 CPUs, on a cluster of 1 node: 4 CPUs, 0 GPUs"]
     assert (0, 2, 2.0, 2) in seen  # what a task records after the last look is not told
 
 

@@ -50,6 +50,15 @@ def share_out(
     return share
 
 
+def units(number: float, what: str) -> str:
+    """Return how many units there are, or what part of one.
+
+    >>> units(2, "CPU"), units(1.0, "CPU"), units(0.5, "GPU"), units(0, "GPU")
+    ('2 CPUs', '1 CPU', '0.5 GPU', '0 GPUs')
+    """
+    return f"{number:g} {what if 0 < number <= 1 else f'{what}s'}"
+
+
 def _equal_part(tasks: int, nodes: Sequence[Node]) -> float:
     total = sum(int(node.gpus) for node in nodes)
     if total == 0:
@@ -71,10 +80,12 @@ def _check_share(share: Share) -> None:
 def _check_room(share: Share, nodes: Sequence[Node]) -> None:
     if any(node.cpus >= share.cpus and node.gpus >= share.gpus for node in nodes):
         return
-    there = "; ".join(f"{node.name}: {node.cpus:g} CPUs, {node.gpus:g} GPUs" for node in nodes)
+    there = "; ".join(
+        f"{node.name}: {units(node.cpus, 'CPU')}, {units(node.gpus, 'GPU')}" for node in nodes
+    )
     raise ClusterError(
-        f"each task wants {share.cpus:g} CPUs and {share.gpus:g} GPUs of one node, and no node "
-        f"has that ({there or 'there are no nodes'}). Ask for less, or add a node with "
+        f"each task wants {units(share.cpus, 'CPU')} and {units(share.gpus, 'GPU')} of one node, "
+        f"and no node has that ({there or 'there are no nodes'}). Ask for less, or add a node with "
         "`ray start --address=HOST:PORT`."
     )
 

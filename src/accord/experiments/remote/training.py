@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from accord.errors import ChoiceError, ClusterError, NodeUnfit, NotARecord, counted
 from accord.experiments.remote.cluster import Cluster, Plain, Task
 from accord.experiments.remote.following import RunFollower
-from accord.experiments.remote.shares import Node, Share, share_out
+from accord.experiments.remote.shares import Node, Share, share_out, units
 from accord.experiments.remote.work import Job, leave_word, log_of, train_one
 from accord.store.rows import check_numbers
 
@@ -110,11 +110,12 @@ def _check_retries(retries: int) -> None:
 
 
 def _plan_text(networks: int, share: Share, nodes: Sequence[Node]) -> str:
-    of_gpu = f" and {share.gpus:g} GPU" if share.gpus else ""
+    of_gpu = f" and {units(share.gpus, 'GPU')}" if share.gpus else ""
     return (
-        f"{counted(networks, 'network')}, each with {share.cpus:g} CPU{of_gpu}, on a cluster of "
-        f"{counted(len(nodes), 'node')}: "
-        f"{sum(node.cpus for node in nodes):g} CPUs, {sum(node.gpus for node in nodes):g} GPUs"
+        f"{counted(networks, 'network')}, each with {units(share.cpus, 'CPU')}{of_gpu}, on a "
+        f"cluster of {counted(len(nodes), 'node')}: "
+        f"{units(sum(node.cpus for node in nodes), 'CPU')}, "
+        f"{units(sum(node.gpus for node in nodes), 'GPU')}"
     )
 
 
