@@ -111,6 +111,14 @@ def test_few_samples_of_each_class_are_asked_for():
     assert build_spec(Cell("cifar100", "clean", 0), "quick").data.per_class is None
 
 
+@pytest.mark.parametrize("scale", ["paper", "medium", "quick"])
+def test_few_samples_are_trained_in_the_papers_batches(scale):
+    few = build_spec(Cell("cifar10", "clean", 0, per_class=50), scale).train
+    assert few.batch == 32
+    many = build_spec(Cell("cifar10", "clean", 0), scale).train
+    assert few.optimizer.lr / few.batch == pytest.approx(many.optimizer.lr / many.batch)
+
+
 def test_stand_ins_get_noise_where_the_data_have_their_own():
     spec = build_spec(Cell("clothing1m", "native", 38), "stand-in")
     assert (spec.noise.kind, spec.noise.rate, spec.data.kind) == ("symmetric", 0.38, "digits")

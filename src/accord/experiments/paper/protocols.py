@@ -127,7 +127,8 @@ def _layers(cell: Cell, scale: str) -> list[dict[str, Any]]:
     else:
         common = [table["scale"][scale]]
     place = {"data": {**data["read"], "path": data["folder"]}}
-    return [*common, place, data, data.get(scale, {}), *variants]
+    few = {} if cell.per_class is None else table["few"].get(scale, {})
+    return [*common, place, data, data.get(scale, {}), few, *variants]
 
 
 def _noise_of(cell: Cell, scale: str) -> dict[str, Any]:
