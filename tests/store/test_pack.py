@@ -1,3 +1,5 @@
+import zipfile
+
 import numpy as np
 import pytest
 import zarr
@@ -69,6 +71,16 @@ def test_single_rows_and_scattered_ones_are_read_from_a_packed_record(full, tmp_
     before, after = open_rows(full), open_rows(tmp_path / "packed")
     for chosen in (([1], [2], slice(3, 9)), ([1, 0], [2, 0], slice(0, 1))):
         np.testing.assert_array_equal(after.read_labels(*chosen), before.read_labels(*chosen))
+
+
+def test_a_zip_deflates_what_is_not_compressed_yet(full, tmp_path):
+    pack_record(full, tmp_path / "packed.zip")
+    with zipfile.ZipFile(tmp_path / "packed.zip") as packed:
+        deflated = {
+            member.filename.endswith(".json"): member.compress_type for member in packed.infolist()
+        }
+        assert packed.namelist()[-1] == "zarr.json"
+    assert deflated == {True: zipfile.ZIP_DEFLATED, False: zipfile.ZIP_STORED}
 
 
 def test_large_records_are_cut_into_chunks(path, tmp_path, monkeypatch):

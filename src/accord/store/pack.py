@@ -161,11 +161,13 @@ def _network(told: Told) -> dict[str, Any]:
 
 
 def _zip(folder: Path, archive: Path) -> None:
-    """Pack a folder into a zip file without compressing again, the root last."""
+    """Pack a folder into a zip file, the root last; chunks are compressed already."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as packed:
+    with zipfile.ZipFile(archive, "w") as packed:
         for file in sorted(files, key=lambda file: file == folder / layout.ROOT):
-            packed.write(file, file.relative_to(folder).as_posix())
+            # The root tells of every epoch: 53 KB for 5 networks and 100 epochs, deflated 9 KB.
+            how = zipfile.ZIP_DEFLATED if file.suffix == ".json" else zipfile.ZIP_STORED
+            packed.write(file, file.relative_to(folder).as_posix(), compress_type=how)
     _flush(archive)
 
 
