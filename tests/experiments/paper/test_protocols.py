@@ -1,10 +1,18 @@
 """Every cell is trained as the paper says, or as the scale says."""
 
+import contextlib
+
 import pytest
 
 from accord.errors import ChoiceError, SourceError
 from accord.experiments.paper import SCALES, Cell, all_targets, build_spec
-from accord.experiments.paper.protocols import check_data, missing_data, place_spec, sources
+from accord.experiments.paper.protocols import (
+    check_data,
+    missing_data,
+    place_spec,
+    sources,
+    weights_from,
+)
 
 EVERY = [
     (target.name, scale, cell)
@@ -184,3 +192,35 @@ def test_texts_need_the_network_that_reads_them(tmp_path):
         check_data(cell, quick, tmp_path)
     (tmp_path / "all-MiniLM-L6-v2/config.json").touch()
     assert missing_data(quick, tmp_path) is None
+
+
+def test_elr_is_trained_as_its_authors_did():
+    tiny = build_spec(Cell("tinyimagenet", "sym", 20, "elr"), "paper").train
+    ten = build_spec(Cell("cifar10", "sym", 40, "elr"), "paper").train
+    for one in (tiny, ten):
+        assert (one.epochs, one.batch) == (150, 128)
+        assert (one.optimizer.lr, one.optimizer.weight_decay) == (0.02, 1e-3)
+    assert (tiny.schedule.kind, tiny.schedule.milestones) == ("step", (80, 120))
+    assert (ten.schedule.kind, ten.schedule.cycle) == ("cosine", 10)
+    assert build_spec(Cell("cifar10", "sym", 40, "elr"), "quick").train.schedule.cycle is None
+
+
+def test_weights_that_are_missing_are_named_with_their_origin(tmp_path):
+    cell = Cell("cifar10", "sym", 40, "transfer-learning")
+    spec = build_spec(cell, "quick")
+    folder = tmp_path / spec.data.path
+    folder.mkdir()
+    for name in [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"]:
+        (folder / name).touch()
+    with pytest.raises(SourceError, match=r"imagenet\.pth: .* They come from torchvision's mobile"):
+        check_data(cell, spec, tmp_path)
+
+
+def test_all_weights_have_an_origin():
+    for target in all_targets().values():
+        for cell in target.cells.values():
+            for scale in SCALES:
+                with contextlib.suppress(ChoiceError):
+                    spec = build_spec(cell, scale)
+                    missing = spec.train.pretrained
+                    assert missing is None or weights_from(missing)

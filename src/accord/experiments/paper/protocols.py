@@ -116,7 +116,8 @@ def _layers(cell: Cell, scale: str) -> list[dict[str, Any]]:
     variant = table["variant"][cell.variant] if cell.variant else {}
     if scale == "stand-in" and variant.get(scale) is False:
         raise ChoiceError(f"{cell.says}: there is no stand-in for that")
-    variants = [variant, variant.get(cell.data, {}), variant.get(scale, {})]
+    own = variant.get(cell.data, {})
+    variants = [variant, own, variant.get(scale, {}), own.get(scale, {})]
     if scale == "stand-in":
         return [table["scale"][scale], *variants]
     data = table["data"][cell.data]
@@ -164,7 +165,8 @@ def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
     if missing in _weights_of(spec):
         raise SourceError(
             f"{folder / missing}: {cell.says} starts from these weights, and they are not there. "
-            "Put them there, or name another folder with --data."
+            f"They come from {weights_from(missing)}. Put them there, or name another folder with "
+            "--data."
         )
     source = sources()[cell.data]
     part = "" if missing == spec.data.path else "this part of "
@@ -187,6 +189,12 @@ def missing_data(spec: Spec, folder: Path) -> str | None:
         if absent is not None:
             return f"{path}/{absent}"
     return next((one for one in _weights_of(spec) if not _has_weights(folder / one)), None)
+
+
+def weights_from(name: str) -> str:
+    """Return where weights come from, by their name in the folder of the data."""
+    known: str = protocols()["weights"][name]
+    return known
 
 
 def _weights_of(spec: Spec) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accord.errors import AccordError, ChoiceError
-from accord.experiments.paper.protocols import missing_data, sources
+from accord.experiments.paper.protocols import missing_data, sources, weights_from
 from accord.experiments.paper.results import THOUGHT, Result, load_result
 from accord.experiments.paper.runs import find_record
 from accord.experiments.paper.targets import Target
@@ -85,5 +85,5 @@ def _where_to_put(missing: str, training: Training, data: Path) -> str:
     elif missing.startswith(f"{path}/"):
         what = f"this part of {source.name}"
     else:
-        return f"put these weights at {data / missing}"
+        return f"put these weights at {data / missing}; they come from {weights_from(missing)}"
     return f"put {what} at {data / missing}; it comes from {source.comes_from}"
