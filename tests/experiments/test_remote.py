@@ -37,7 +37,7 @@ from accord.errors import (
 from accord.experiments.remote import aggregation, cluster, predict_remotely, train_remotely, work
 from accord.experiments.remote import training as remote_training
 from accord.experiments.remote.aggregation import predict_range
-from accord.experiments.remote.cluster import Cluster
+from accord.experiments.remote.cluster import Cluster, has_gpus
 from accord.experiments.remote.following import RunFollower
 from accord.experiments.remote.shares import FINEST, Node, Share, cut_samples, share_out
 from accord.experiments.remote.work import leave_word, log_of, train_one
@@ -589,6 +589,23 @@ def joined():
     pytest.importorskip("ray", reason="ray is not installed; `make clients` has it")
     with Cluster() as joined:
         yield joined
+
+
+@pytest.mark.parametrize("gpus", [(0.0, 0.0), (0.0, 2.0)])
+def test_a_cluster_has_gpus_if_a_node_has(gpus, monkeypatch):
+    joined = []
+
+    class Nodes(contextlib.nullcontext):
+        def __init__(self, address):
+            joined.append(address)
+            super().__init__(self)
+
+        def nodes(self):
+            return [Node(name="a", cpus=1.0, gpus=some) for some in gpus]
+
+    monkeypatch.setattr(cluster, "Cluster", Nodes)
+    assert has_gpus("10.0.0.1:6379") == any(gpus)
+    assert joined == ["10.0.0.1:6379"]
 
 
 @pytest.mark.slow

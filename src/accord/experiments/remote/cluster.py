@@ -108,6 +108,16 @@ class Cluster:
         return dict(result)
 
 
+def has_gpus(address: str | None = None) -> bool:
+    """Tell whether a node of a cluster has a GPU.
+
+    Raises:
+        ExtraMissing, ClusterError: as of `Cluster`.
+    """
+    with Cluster(address) as cluster:
+        return any(node.gpus for node in cluster.nodes())
+
+
 def _check_version(node: str, version: str | None) -> None:
     if version == accord.__version__:
         return
