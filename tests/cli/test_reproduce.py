@@ -6,6 +6,7 @@ import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
 from accord.cli.progress import Bar
+from accord.errors import ClusterError
 from accord.experiments.comparison.runs import train_here
 from accord.experiments.paper import SCALES, all_targets
 from accord.experiments.paper.protocols import protocols
@@ -261,3 +262,64 @@ def test_a_share_of_a_gpu_is_for_a_cluster(reproduce):
     status, _, err = reproduce("theory", "--gpus", "0.5")
     assert status == 2
     assert "--gpus shares out a cluster: give --ray too" in err
+
+
+def test_of_several_scales_one_that_can_run_is_listed(reproduce, tmp_path):
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    names = [f"data_batch_{number}.bin" for number in range(1, 6)]
+    for name in [*(f"{folder.name}/{one}" for one in [*names, "test_batch.bin"])]:
+        (tmp_path / name).touch()
+    (tmp_path / "mobilenetv2-imagenet.pth").touch()
+    name = "ours/cifar10/sym/40/transfer-learning"
+    _, out, _ = reproduce(name, "--list", "--json", "--out", tmp_path, "--data", tmp_path)
+    (item,) = json.loads(out)["items"]
+    assert (item["status"], item["scale"]) == ("not run", "quick")
+    assert item["scales"]["paper"] == "data missing"
+
+
+def test_what_trains_no_network_has_no_scale_of_the_papers(reproduce, tmp_path):
+    assert reproduce("figure9", "--out", tmp_path)[0] == 0
+    _, out, _ = reproduce("figure9", "--list", "--out", tmp_path)
+    assert out.startswith("figure9  done  ")
+    _, out, _ = reproduce("figure9", "--list", "--json", "--out", tmp_path)
+    assert json.loads(out)["items"][0]["scale"] == "thought"
+
+
+def test_one_target_that_fails_is_named_in_json_too(reproduce, tmp_path):
+    name = "table6/transfer-learning"
+    status, out, err = reproduce(name, "--scale", "stand-in", "--json", "--out", tmp_path)
+    assert status == 2
+    (failed,) = json.loads(out)["failed"]
+    assert failed["target"] == name
+    assert failed["why"] in err
+
+
+@pytest.mark.parametrize(("there", "scale"), [(True, "quick"), (False, "stand-in")])
+def test_the_gpus_of_a_cluster_count_not_this_machines(
+    there, scale, reproduce, tmp_path, monkeypatch
+):
+    specs, joined = [], []
+
+    def train_with_ray(address, **_):
+        def train(spec, out, progress):
+            specs.append(spec)
+            raise ClusterError("enough")
+
+        return train
+
+    def has_gpus(address):
+        joined.append(address)
+        return there
+
+    monkeypatch.setattr("torch.cuda.is_available", lambda: not there)
+    monkeypatch.setattr("accord.experiments.paper.runs.train_with_ray", train_with_ray)
+    monkeypatch.setattr("accord.experiments.remote.has_gpus", has_gpus)
+    monkeypatch.setattr("accord.experiments.paper.runner.check_data", lambda *_: None)
+    monkeypatch.setattr("accord.experiments.paper.runs.check_data", lambda *_: None)
+    names = ["table1/cifar10/sym/40", "table1/cifar10/sym/20"]
+    assert reproduce("--ray", "a:1", *names, "--out", tmp_path)[0] == 1
+    assert [spec.name.split("-")[0] for spec in specs] == [
+        "cifar10" if scale == "quick" else "digits"
+    ] * 2
+    assert joined == ["a:1"]  # asked once

@@ -116,6 +116,8 @@ def _list(
     targets: "list[Target]", scale: str | None, out: Path, data: Path, *, as_json: bool
 ) -> None:
     from accord.experiments.paper import SCALES, status_of
+    from accord.experiments.paper.results import THOUGHT
+    from accord.experiments.paper.thoughts import THOUGHTS
 
     items = []
     for target in targets:
@@ -128,7 +130,7 @@ def _list(
             {
                 "name": target.name,
                 "status": found[best].word,
-                "scale": best,
+                "scale": THOUGHT if target.kind in THOUGHTS else best,
                 "says": target.says,
                 "note": found[best].note,
                 "scales": {one: status.word for one, status in found.items()},
@@ -143,7 +145,7 @@ def _list(
 MISSING = "data missing"
 STAND_IN = "stand-in"
 # Of several scales the one that is furthest is told; digits are not the target, however far.
-_RANK = {"done": 0, "partly": 1, MISSING: 2, "not run": 3, "none": 4}
+_RANK = {"done": 0, "partly": 1, "not run": 2, MISSING: 3, "none": 4}
 
 
 def _listed(items: list[dict[str, Any]]) -> str:
@@ -151,7 +153,7 @@ def _listed(items: list[dict[str, Any]]) -> str:
     lines = []
     for item in items:
         status = item["status"]
-        if status in ("done", "partly"):
+        if status in ("done", "partly") and item["scale"] in item["scales"]:
             status += f" ({item['scale']})"
         note = f"; {item['note']}" if item["note"] and status != MISSING else ""
         if item["status"] != "done" and item["scales"].get(STAND_IN) == "done":
@@ -227,10 +229,10 @@ def _reproduce(
                 found.append(one)
     finally:
         bars.close()
-    if alone and len(targets) == 1 and obstacles:
-        raise obstacles[0].error
     if as_json:
         typer.echo(json.dumps(_as_json(found, obstacles)))
+    if alone and len(targets) == 1 and obstacles:
+        raise obstacles[0].error
     if obstacles:
         _tell_obstacles(obstacles, len(targets))
         raise typer.Exit(1)
@@ -286,5 +288,8 @@ def _with_ray(workshop: "Workshop", ray: str | None, gpus: float | None) -> "Wor
 
     if ray is None:
         return workshop
-    machine = None if ray == HERE else f"a Ray cluster at {ray}"
-    return replace(workshop, train=runs.train_with_ray(ray, gpus=gpus), machine=machine)
+    workshop = replace(workshop, train=runs.train_with_ray(ray, gpus=gpus))
+    if ray == HERE:
+        return workshop
+    machine, has_gpu = f"a Ray cluster at {ray}", runs.gpus_of_cluster(ray)
+    return replace(workshop, machine=machine, has_gpu=has_gpu)

@@ -71,6 +71,14 @@ def test_an_empty_batch_is_said_to_be_empty(tree):
         read_dataset("cifar10", path, **options)
 
 
+def test_a_batch_that_cannot_be_opened_is_named(tree):
+    path, options = tree("cifar10")
+    (path / "data_batch_3.bin").unlink()
+    (path / "data_batch_3.bin").mkdir()
+    with pytest.raises(SourceError, match=r"data_batch_3\.bin: cannot be read"):
+        read_dataset("cifar10", path, **options)
+
+
 def test_a_label_out_of_range_is_told(tree):
     path, options = tree("cifar10")
     (path / "test_batch.bin").write_bytes(b"\x0a" + bytes(3072))

@@ -66,3 +66,9 @@ def test_a_gpu_is_named(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "NVIDIA H200")
     assert machine_name() == "one NVIDIA H200"
+
+
+def test_a_machine_whose_name_is_part_of_another_is_told_too(tmp_path, clock):
+    for machine in ("12 cores, x86_64", "2 cores, x86_64"):
+        Stopwatch(tmp_path, machine).moment(*MOMENT)
+    assert effort_of(tmp_path)["machine"] == "12 cores, x86_64, then 2 cores, x86_64"

@@ -1,11 +1,13 @@
 """Of several targets, what can run does, and the rest is named with the reason."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
 
 from accord.errors import ChoiceError, SourceError, TrainingError
-from accord.experiments.paper import Obstacle, find_targets, reproduce_all
+from accord.experiments.paper import Obstacle, find_targets, groups, reproduce_all
+from accord.store.pack import pack_record
 from accord.training.run import RunResult
 
 GROUP = [
@@ -102,3 +104,34 @@ def test_interrupts_are_not_obstacles(workshop):
 
     with pytest.raises(KeyboardInterrupt):
         run(GROUP, replace(workshop, train=stop))
+
+
+def test_a_summary_that_cannot_be_written_costs_no_result(workshop):
+    (workshop.out / "results.md").mkdir(parents=True)
+    said = []
+    names = ["table1/cifar10/sym/20", "table1/cifar10/sym/40"]
+    results = run(names, replace(workshop, say=said.append))
+    assert [one.target for one in results] == names
+    assert "results.md: cannot write" in said[0]
+
+
+def test_a_result_that_came_meanwhile_is_summed_up_too(workshop, monkeypatch):
+    first, second = run(["table1/cifar10/sym/20", "table1/cifar10/sym/40"], workshop)
+    looks = iter([[first], [first, second], [first, second]])
+    monkeypatch.setattr(groups, "load_results", lambda *_, **__: next(looks))
+    groups.sum_up(workshop)
+    assert second.target in summary(workshop)
+    assert next(looks, None) is None
+
+
+def test_a_summary_leaves_no_result_out(workshop, trainer):
+    run(["figure8/cifar100", "figure9", "table1/cifar10/sym/40"], workshop)
+    told = summary(workshop)
+    assert "| figure8/cifar100 | stand-in | 1 | max-agreement, 10 |" in told
+    assert "| figure9 | thought | 1 | [what it shows](figure9/thought.md) |" in told
+    run_folder = workshop.out / "runs" / trainer.trained[-1]
+    pack_record(run_folder / "test", run_folder / "test.zip", labels_only=True)
+    shutil.rmtree(run_folder / "test")
+    (workshop.out / "table1/cifar10/sym/40/stand-in.json").unlink()
+    run(["table1/cifar10/sym/40"], workshop)
+    assert "| probability-average |  | not measured |" in summary(workshop)

@@ -21,6 +21,7 @@ from accord.experiments.comparison.runs import train_here
 from accord.experiments.paper import (
     SCALES,
     Cell,
+    Result,
     Row,
     all_targets,
     build_spec,
@@ -157,6 +158,7 @@ def test_what_is_trained_needs_no_gpu_any_more(workshop, trainer, monkeypatch):
     monkeypatch.setitem(protocols()["scale"]["medium"], "train", SMALL)
     run(CELL, workshop)
     trained = workshop.out / "runs" / trainer.trained[0]
+    (trained / "spec.toml").unlink()  # it would say what was really trained
     trained.rename(run_folder(workshop.out, build_spec(CELL.cells["noisy"], "medium")))
     assert reproduce(CELL, workshop, scale="medium").scale == "medium"
     assert len(trainer.trained) == 1
@@ -284,14 +286,15 @@ def test_missing_data_stop_before_training(workshop, trainer):
 
 def test_without_a_gpu_quick_is_a_stand_in_and_the_rest_is_refused(monkeypatch, workshop):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert settle_scale("quick") == settle_scale("stand-in") == "stand-in"
-    assert settle_scale("quick", on_cpu=True) == "quick"
+    assert settle_scale("quick", workshop) == settle_scale("stand-in", workshop) == "stand-in"
+    assert settle_scale("quick", replace(workshop, on_cpu=True)) == "quick"
+    assert settle_scale("quick", replace(workshop, has_gpu=lambda: True)) == "quick"
     for scale in ("paper", "medium"):
         with pytest.raises(ChoiceError, match=f"{scale} wants a GPU, and there is none"):
             reproduce(CELL, workshop, scale=scale)
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert settle_scale("paper") == "paper"
-    assert settle_scale("quick") == "quick"
+    assert settle_scale("paper", workshop) == "paper"
+    assert settle_scale("quick", workshop) == "quick"
 
 
 def test_results_of_other_runs_under_the_same_name_are_refused(workshop):
@@ -314,6 +317,7 @@ def test_results_of_other_runs_under_the_same_name_are_refused(workshop):
         (KEPT % '"runs": {"noisy": null}, "repetitions": 1', "not a result that can be read"),
         (KEPT % '"runs": [], "repetitions": 1', "not a result that can be read"),
         (KEPT % '"runs": {}, "repetitions": "1"', "not a result that can be read"),
+        (KEPT % '"runs": {}, "repetitions": 1', r"\(it is of t at the scale stand-in\)"),
     ],
 )
 def test_a_file_that_is_no_result_is_named(text, why, workshop):
@@ -321,6 +325,35 @@ def test_a_file_that_is_no_result_is_named(text, why, workshop):
     path.parent.mkdir(parents=True)
     path.write_text(text, "utf-8")
     with pytest.raises(SourceError, match=rf"stand-in\.json: .*{why}"):
+        run(CELL, workshop)
+
+
+def test_a_result_that_cannot_be_opened_is_named(workshop):
+    (workshop.out / CELL.name / "stand-in.json").mkdir(parents=True)
+    with pytest.raises(SourceError, match=r"stand-in\.json: not a result that can be read"):
+        run(CELL, workshop)
+    assert status_of(CELL, "stand-in", out=workshop.out, data=workshop.data).word == "partly"
+
+
+def test_a_result_has_a_value_for_each_repetition(workshop):
+    run(CELL, workshop)
+    edit(workshop.out / CELL.name / "stand-in.json", '"repetitions": 1', '"repetitions": 3')
+    with pytest.raises(SourceError, match="single has 1 value for 3 repetitions"):
+        run(CELL, workshop)
+
+
+def test_the_papers_error_is_shown_as_published():
+    target = all_targets()["table2/cifar10/sym/20"]
+    rows = {"max-agreement": row_of([92.0], target.published["max-agreement"])}
+    told = result_text(Result(target.name, target.says, "quick", 1, rows=rows))
+    assert "| 93.2 ± 0.07 |" in told
+
+
+def test_a_run_of_another_spec_is_not_measured(workshop, trainer):
+    run(CELL, workshop)
+    path = workshop.out / "runs" / trainer.trained[0] / "spec.toml"
+    edit(path, "rate = 0.4", "rate = 0.2")
+    with pytest.raises(SourceError, match=r"spec\.toml: is the spec of digits-sym40-.* not what"):
         run(CELL, workshop)
 
 
@@ -559,6 +592,16 @@ def test_repetitions_of_which_one_has_no_probabilities(workshop, trainer):
     assert len(again.rows["majority"].values) == 2
 
 
+def test_a_row_of_the_paper_that_needs_probabilities_is_missed_aloud(workshop, trainer):
+    run(CELL, workshop)
+    pack_labels(workshop.out / "runs" / trainer.trained[0])
+    (workshop.out / CELL.name / "stand-in.json").unlink()
+    result = run(CELL, workshop)
+    assert result.failed == {"probability-average": "the record holds no probabilities"}
+    assert "not measured: probability-average: the record" in result_text(result)
+    assert run(CELL, workshop) == result
+
+
 def test_more_repetitions_than_asked_for_are_measured_again_too(workshop):
     first = run(CELL, workshop, repetitions=2)
     path = workshop.out / CELL.name / "stand-in.json"
@@ -592,6 +635,16 @@ def test_a_figure_is_drawn_from_its_numbers_where_its_runs_are_gone(workshop, tr
     run(target, workshop)
     assert (workshop.out / target.name / "stand-in.svg").exists()
     assert len(trainer.trained) == 1
+
+
+def test_a_figure_whose_numbers_are_damaged_is_named(workshop):
+    target = all_targets()["figure2/cifar10/asym/20"]
+    run(target, workshop)
+    shutil.rmtree(workshop.out / "runs")
+    (workshop.out / target.name / "stand-in.svg").unlink()
+    edit(workshop.out / target.name / "stand-in.json", '"panels"', '"panes"')
+    with pytest.raises(SourceError, match=r"stand-in\.json: its numbers cannot be drawn"):
+        run(target, workshop)
 
 
 def test_a_figure_that_differs_is_drawn_again(workshop):
@@ -658,6 +711,15 @@ def test_what_trains_no_network_is_thought_once_and_tells_what_it_found(workshop
         reproduce(target, workshop)
 
 
+def test_a_picture_that_is_missing_changes_no_numbers(workshop):
+    target = all_targets()["figure9"]
+    reproduce(target, workshop)
+    edit(workshop.out / "figure9/thought.json", '"epochs": 18', '"epochs": 19')
+    (workshop.out / "figure9/thought.png").unlink()
+    assert reproduce(target, workshop).numbers["epochs"] == 19
+    assert (workshop.out / "figure9/thought.png").exists()
+
+
 @pytest.mark.parametrize("text", ["", '{"format": 1, "rows": {}}'])
 def test_a_damaged_result_is_part_of_the_work(text, workshop):
     path = workshop.out / "theory/thought.json"
@@ -703,7 +765,7 @@ def test_a_second_process_does_not_touch_the_first_ones_effort(workshop):
     def refuse(spec, out, progress):
         raise RecordBusy("another recorder holds this network")
 
-    with pytest.raises(RecordBusy):
+    with pytest.raises(RecordBusy, match=r"another process is training this run\. Start again"):
         run(CELL, replace(workshop, train=refuse))
     assert effort_of(folder) == before
 

@@ -89,7 +89,12 @@ def test_a_wrong_name_is_refused_with_the_nearest():
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("tabel1", "table1"), ("figure11", "figure1"), ("table1/cifar1", "table1/cifar10")],
+    [
+        ("tabel1", "table1"),
+        ("figure11", "figure1"),
+        ("table1/cifar1", "table1/cifar10"),
+        ("cifar10/sym/40", "table1/cifar10/sym/40"),
+    ],
 )
 def test_a_misspelt_group_is_offered_the_nearest(name, near):
     with pytest.raises(ChoiceError, match=rf"'{name}'\. Did you mean '{near}'\?"):

@@ -108,7 +108,10 @@ def _as_dataset(
 
 
 def _read_binary(path: Path, columns: tuple[str, ...]) -> Batch:
-    data = np.fromfile(path, np.uint8)
+    try:
+        data = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
     width = len(columns) + _PIXELS
     if not data.size:
         raise SourceError(f"{path}: is empty. Was it copied or unpacked to its end?")

@@ -56,7 +56,8 @@ class Stopwatch:
 
 
 def _together(before: str, machine: str) -> str:
-    return before if machine in before else f"{before}, then {machine}"
+    known = machine in before.split(", then ")
+    return before if known else f"{before}, then {machine}"
 
 
 def effort_of(folder: Path) -> Effort | None:

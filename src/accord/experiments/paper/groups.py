@@ -56,7 +56,10 @@ def reproduce_all(
             except AccordError as error:
                 yield Obstacle(target, error)
             else:
-                sum_up(workshop)
+                try:
+                    sum_up(workshop)
+                except AccordError as error:  # the result itself is kept
+                    workshop.tell(str(error))
                 yield result
     yield from obstacles
 
@@ -74,6 +77,15 @@ def _why_not(
 
 
 def sum_up(workshop: Workshop) -> None:
-    """Bring the summary in `OUT` up to date; a damaged result is named and left out."""
-    found = load_results(workshop.out, all_targets().values(), SCALES_KEPT, say=workshop.say)
-    write_summary(found, workshop.out)
+    """Bring the summary in `OUT` up to date; a damaged result is named and left out.
+
+    Others may end at the same moment: what they kept meanwhile is looked for once more.
+    """
+    before: list[Result] | None = None
+    while (found := _all_results(workshop)) != before:
+        write_summary(found, workshop.out)
+        before = found
+
+
+def _all_results(workshop: Workshop) -> list[Result]:
+    return load_results(workshop.out, all_targets().values(), SCALES_KEPT, say=workshop.say)

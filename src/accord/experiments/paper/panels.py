@@ -8,6 +8,7 @@ import numpy as np
 
 from accord.api import Record
 from accord.data.readers import read_dataset
+from accord.errors import SourceError
 from accord.experiments.paper.protocols import missing_data
 from accord.experiments.paper.results import (
     PICTURES,
@@ -64,8 +65,14 @@ def draw_figure(result: Result, out: Path, *, again: bool) -> None:
     from accord.report.paper.figures import save_numbers
 
     path = result_path(out, result.target, result.scale)
-    for ending in PICTURES:
-        save_numbers(dict(result.numbers or {}), path.with_suffix(ending))
+    try:
+        for ending in PICTURES:
+            save_numbers(dict(result.numbers or {}), path.with_suffix(ending))
+    except (KeyError, TypeError, IndexError) as error:
+        raise SourceError(
+            f"{path.with_suffix('.json')}: its numbers cannot be drawn "
+            f"({type(error).__name__}: {error}). Remove it, or give another --out."
+        ) from error
 
 
 def _rows_beside(records: Mapping[str, Record]) -> dict[str, Row]:

@@ -3,7 +3,7 @@
 import json
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -117,12 +117,13 @@ def load_result(out: Path, target: str, scale: str) -> Result | None:
     """Return a result that was kept, or None.
 
     Raises:
-        SourceError: a file is there that is no result, or of a form this Accord does not know.
+        SourceError: a file is there that is no result, cannot be read, is of another target or
+            scale, or of a form this Accord does not know.
     """
     path = result_path(out, target, scale).with_suffix(".json")
-    if not path.exists():
-        return None
     try:
+        if not path.exists():
+            return None
         facts = json.loads(path.read_text("utf-8"))
         form = facts.pop("format")
         if form == FORMAT:
@@ -131,10 +132,9 @@ def load_result(out: Path, target: str, scale: str) -> Result | None:
             rows = {name: _row(row) for name, row in facts.pop("rows").items()}
             runs = {role: list(names) for role, names in facts.pop("runs").items()}
             result = Result(**facts, rows=rows, runs=runs)
-            result_text(result)  # what cannot be told, or counted, is no result
-            operator.index(result.repetitions)
+            _check_result(result, target, scale)
             return result
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(
             f"{path}: not a result that can be read ({error}). Remove it, or give another --out."
         ) from error
@@ -142,6 +142,18 @@ def load_result(out: Path, target: str, scale: str) -> Result | None:
         f"{path}: a result in form {form}; this Accord reads form {FORMAT}. "
         "Remove it, or give another --out."
     )
+
+
+def _check_result(result: Result, target: str, scale: str) -> None:
+    """Refuse with a ValueError or TypeError what cannot be told, or is told of something else."""
+    result_text(result)
+    operator.index(result.repetitions)
+    if (result.target, result.scale) != (target, scale):
+        raise ValueError(f"it is of {result.target} at the scale {result.scale}")
+    for name, row in result.rows.items():
+        if len(row.values) != result.repetitions:
+            there = counted(len(row.values), "value")
+            raise ValueError(f"{name} has {there} for {counted(result.repetitions, 'repetition')}")
 
 
 def _row(facts: dict[str, Any]) -> Row:
@@ -213,16 +225,15 @@ def _effort(result: Result) -> str:
 
 
 def _cells(name: str, row: Row, comparable: bool) -> tuple[str, str, str, str]:
-    paper = "" if row.paper is None else _number(row.paper, row.paper_error, 1)
+    paper = "" if row.paper is None else f"{row.paper:.1f}"
+    if row.paper_error is not None:
+        paper += f" ± {row.paper_error:g}"  # as published: some are below 0.05
     known = comparable and row.difference is not None
     difference = f"{row.difference:+.1f}" if known else ""
     if name.endswith(COUNT):
         return name, paper, f"{row.ours:.3g} networks", difference
-    return name, paper, _number(row.ours, row.standard_error, 2), difference
-
-
-def _number(value: float, error: float | None, digits: int) -> str:
-    return f"{value:.{digits}f}" + (f" ± {error:.{digits}f}" if error is not None else "")
+    error = "" if row.standard_error is None else f" ± {row.standard_error:.2f}"
+    return name, paper, f"{row.ours:.2f}{error}", difference
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -234,16 +245,25 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def write_summary(results: Sequence[Result], out: Path) -> None:
-    """Keep all results that have rows as one page in Markdown, unless it is there already."""
+    """Keep all results as one page in Markdown, unless it is there already."""
     lines = ["# Reproduced", "", "Accuracies in percent, the paper's beside ours.", ""]
     if not all(result.comparable for result in results):
         lines += [f"At the scale {STAND_IN}, {ON_DIGITS}.", ""]
     lines += ["| target | scale | repetitions | row | paper | ours | difference |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for result in results:
-        for name, row in result.rows.items():
-            if row.paper is not None or name == "max-agreement":
-                _, paper, ours, difference = _cells(name, row, result.comparable)
-                about = f"{result.target} | {result.scale} | {result.repetitions}"
-                lines.append(f"| {about} | {name} | {paper} | {ours} | {difference} |")
+        about = f"{result.target} | {result.scale} | {result.repetitions}"
+        lines += [f"| {about} | {' | '.join(cells)} |" for cells in _summed_up(result)]
     _put(Folder(out), SUMMARY, "\n".join(lines))
+
+
+def _summed_up(result: Result) -> Iterator[tuple[str, ...]]:
+    """Yield the rows that a summary tells; where there is none, where to look."""
+    if not result.rows:
+        path = result_path(Path(), result.target, result.scale).with_suffix(".md")
+        yield f"[what it shows]({path.as_posix()})", "", "", ""
+    for name, row in result.rows.items():
+        if row.paper is not None or name.startswith("max-agreement"):
+            yield _cells(name, row, result.comparable)
+    for name in result.failed:
+        yield name, "", "not measured", ""

@@ -98,7 +98,7 @@ def plan_target(
     """
     plan = _plan(target, workshop, scale, repetitions)
     if not plan.enough and not all(one.finished for one in plan.trainings):
-        settled = settle_scale(scale, on_cpu=workshop.on_cpu)
+        settled = settle_scale(scale, workshop)
         if settled != scale:
             plan = _plan(target, workshop, settled, repetitions)
     for one in () if plan.enough else plan.trainings:
@@ -134,12 +134,26 @@ def _tabulate(target: Target, plan: Plan, workshop: Workshop) -> Result:
             for row, value in _recall(plan.known, seed).items():
                 rows.setdefault(row, value)
         measured.append(rows)
+    failed |= _unmeasured(target, measured, failed)
     rows_of_all = {
         row: row_of([one[row] for one in measured], target.published.get(row, ()))
         for row in measured[0]
         if row not in failed and all(row in one for one in measured)
     }
     return replace(_result(target, plan), rows=rows_of_all, failed=failed)
+
+
+def _unmeasured(
+    target: Target, measured: Sequence[Mapping[str, float]], failed: Mapping[str, str]
+) -> dict[str, str]:
+    """Say of each of the paper's rows that is missing why it is."""
+    without = {name for name, rule in all_rules().items() if "probabilities" in rule.needs}
+    absent = {
+        row
+        for row in target.published
+        if row in without and row not in failed and not all(row in one for one in measured)
+    }
+    return dict.fromkeys(sorted(absent), "the record holds no probabilities")
 
 
 def _recall(known: Result | None, seed: int) -> dict[str, float]:
@@ -201,7 +215,10 @@ def _settle(measured: Result, plan: Plan, workshop: Workshop) -> Result:
 
 
 def _says_the_same(known: Result, measured: Result) -> bool:
-    told = [(one["rows"], one.get("numbers")) for one in (known.as_json(), measured.as_json())]
+    told = [
+        (one["rows"], one.get("numbers"), one.get("failed"))
+        for one in (known.as_json(), measured.as_json())
+    ]
     return _near(*told)
 
 

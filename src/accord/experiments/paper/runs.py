@@ -1,5 +1,6 @@
 """The runs of targets: one folder each, shared by all targets that train the same."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import torch
 
 from accord.api import Record, open_record
-from accord.errors import ChoiceError, TrainingError
+from accord.errors import ChoiceError, RecordBusy, SourceError, TrainingError
 from accord.experiments.comparison.runs import Trainer, train_here
 from accord.experiments.paper.effort import Stopwatch, machine_name
 from accord.experiments.paper.protocols import (
@@ -21,7 +22,7 @@ from accord.training.keeping import recorded_moments
 from accord.training.loop import moments_of
 from accord.training.run import Progress, RunResult
 from accord.training.settings import recipe_for
-from accord.training.spec import RecordSpec, Spec, members_of
+from accord.training.spec import RecordSpec, Spec, load_spec, members_of
 from accord.training.spec_text import dump_spec
 from accord.training.traits import load_traits
 
@@ -43,6 +44,17 @@ def train_with_ray(address: str, *, gpus: float | None = None) -> Trainer:
     return train
 
 
+def gpus_of_cluster(address: str) -> Callable[[], bool]:
+    """Return what tells whether a Ray cluster has a GPU, asking it once."""
+    from accord.experiments.remote import has_gpus
+
+    return functools.cache(lambda: has_gpus(address))
+
+
+def _has_gpu() -> bool:
+    return torch.cuda.is_available()
+
+
 @dataclass(frozen=True)
 class Workshop:
     """Where targets are reproduced, and by what means."""
@@ -53,6 +65,7 @@ class Workshop:
     progress: Progress | None = None
     starting: Callable[[str], None] | None = None  # told a few words before each run
     on_cpu: bool = False  # train without a GPU what wants one
+    has_gpu: Callable[[], bool] = _has_gpu  # tells of whoever trains
     machine: str | None = None  # who trains, where it is not this machine
     say: Callable[[str], None] | None = None  # told a line for people to read
 
@@ -96,13 +109,14 @@ def moments_left(spec: Spec, folder: Path) -> int:
     return max(0, networks * moments - sum(there.values()))
 
 
-def settle_scale(scale: str, *, on_cpu: bool = False) -> str:
-    """Return the scale that this machine can train: without a GPU, quick becomes a stand-in.
+def settle_scale(scale: str, workshop: Workshop) -> str:
+    """Return the scale that can be trained there: without a GPU, quick becomes a stand-in.
 
     Raises:
         ChoiceError: the scale wants a GPU, and there is none.
+        ClusterError: a cluster trains, and does not answer.
     """
-    if not SCALES[scale].gpu or on_cpu or torch.cuda.is_available():
+    if not SCALES[scale].gpu or workshop.on_cpu or workshop.has_gpu():
         return scale
     if scale == "quick":
         return "stand-in"
@@ -122,6 +136,7 @@ def records_of(
 
 def _record(cell: Cell, spec: Spec, workshop: Workshop) -> Record:
     folder = run_folder(workshop.out, spec)
+    _check_run(folder)
     if moments_left(spec, folder):
         check_data(cell, spec, workshop.data)
         if workshop.starting is not None:
@@ -130,8 +145,24 @@ def _record(cell: Cell, spec: Spec, workshop: Workshop) -> Record:
     return open_record(find_record(folder) or folder / "test")
 
 
+def _check_run(folder: Path) -> None:
+    """Refuse a folder whose own spec says that something else was trained there."""
+    path = folder / "spec.toml"
+    if path.exists() and (there := run_name(load_spec(path))) != folder.name:
+        raise SourceError(
+            f"{path}: is the spec of {there}, which is not what this folder's name says. Was it "
+            "edited, or copied from another run? Put it back, or remove the folder."
+        )
+
+
 def _train(spec: Spec, folder: Path, workshop: Workshop) -> None:
-    result = workshop.train(spec, folder, workshop.stopwatch(folder).moment)
+    try:
+        result = workshop.train(spec, folder, workshop.stopwatch(folder).moment)
+    except RecordBusy as error:
+        raise RecordBusy(
+            f"{folder}: another process is training this run. Start again when it has ended; "
+            "what it trained will be there."
+        ) from error
     if result.failed:
         number, why = next(iter(result.failed.items()))
         raise TrainingError(f"{folder}: network {number} was stopped: {why}")

@@ -63,7 +63,8 @@ def _nearest(name: str) -> str:
         for parts in (one.split("/") for one in all_targets())
         for size in range(1, len(parts) + 1)
     )
-    near = difflib.get_close_matches(name, groups, n=1)
+    ends = [one for one in groups if one.endswith(f"/{name.strip('/')}")]
+    near = ends[:1] or difflib.get_close_matches(name, groups, n=1)
     return suggest(name, near or [one for one in groups if "/" not in one])
 
 

@@ -20,13 +20,15 @@ from accord.experiments.paper.targets import Target
 
 
 def think(target: Target, out: Path) -> Result:
-    """Reproduce a target that trains no network, unless its result was kept before."""
+    """Reproduce a target that trains no network; what was kept before stays, and is drawn."""
     known = load_result(out, target.name, THOUGHT)
     if known is not None and is_drawn(out, target.name, THOUGHT):
         save_result(known, out)  # its text may say more than it did
         return known
     numbers, save = THOUGHTS[target.kind]()
-    result = Result(target.name, target.says, THOUGHT, 1, numbers=numbers, version=__version__)
+    result = known or Result(
+        target.name, target.says, THOUGHT, 1, numbers=numbers, version=__version__
+    )
     save_result(result, out)
     for ending in PICTURES:
         save(result_path(out, target.name, THOUGHT).with_suffix(ending))
