@@ -27,6 +27,7 @@ from accord.training.loop import Moment
 from accord.training.material import prepare_material
 from accord.training.plan import plan_run, plan_text
 from accord.training.run import default_out, train_run
+from accord.training.settings import THREAD_SETTINGS, threads
 from accord.training.spec import members_of, parse_spec
 
 TEXT = """
@@ -222,6 +223,62 @@ def test_progress_counts_the_chosen_networks_alone(tmp_path):
     text = changed(("epochs = 4", "epochs = 1"))
     go(tmp_path / "run", text, networks=[1], progress=lambda *one: seen.append(one[:4]))
     assert seen == [(1, 1, 1.0, 1)]
+
+
+MIXED = changed(
+    ("networks = 2", "networks = [{ options = { width = 4 } }, { options = { width = 64 } }]")
+)
+
+
+@pytest.fixture
+def three_threads(monkeypatch):
+    for name in THREAD_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    with threads(3):
+        yield
+
+
+def threads_seen(out, text=TEXT, **options):
+    seen = {}
+
+    def progress(network, *_):
+        seen.setdefault(network, set()).add(torch.get_num_threads())
+
+    go(out, text, progress=progress, **options)
+    return seen
+
+
+def test_small_networks_train_in_one_thread_and_large_ones_in_all(tmp_path, three_threads):
+    assert threads_seen(tmp_path / "run", MIXED) == {0: {1}, 1: {3}}
+    assert torch.get_num_threads() == 3
+    assert threads_seen(tmp_path / "apart", MIXED, networks=[1]) == {1: {3}}
+
+
+@pytest.mark.parametrize("name", THREAD_SETTINGS)
+def test_who_sets_the_number_of_threads_decides(tmp_path, monkeypatch, three_threads, name):
+    monkeypatch.setenv(name, "3")
+    assert threads_seen(tmp_path / "run") == {0: {3}, 1: {3}}
+
+
+def test_the_number_of_threads_comes_back_after_an_interruption(tmp_path, three_threads):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:  # and held: it keeps the frames alive
+        go(tmp_path / "run", progress=interrupt)
+    assert torch.get_num_threads() == 3
+    assert caught.type is KeyboardInterrupt
+
+
+def test_a_small_run_has_the_same_bits_however_many_threads_there_are(
+    whole, tmp_path, three_threads
+):
+    go(tmp_path / "run")
+    ours, theirs = (
+        load_checkpoint(out / "checkpoints" / "network-000" / "epoch-0003.safetensors")
+        for out in (tmp_path / "run", whole)
+    )
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 KILLED = """

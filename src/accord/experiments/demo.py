@@ -1,7 +1,6 @@
 """The demo: small networks on digits whose training labels are partly wrong."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from accord.training.loop import Moment, Recipe, predict_probabilities, train
 from accord.training.losses import CrossEntropy
 from accord.training.networks import build_small_cnn
 from accord.training.run import Progress
+from accord.training.settings import threads
 from accord.training.spec import OptimizerSpec
 
 CLASSES = 10
@@ -99,7 +99,8 @@ def run_demo(
     draws = np.random.SeedSequence(seed).generate_state(2 + networks).tolist()
     task = _make_task(split_seed=draws[0], noise_seed=draws[1])
     about = _describe_run(recipe, seed)
-    with _one_thread():
+    # As a run of so small a network does; and the bits are the same however many cores there are.
+    with threads(1):
         for network, network_seed in enumerate(draws[2:]):
             with _open_recorder(out / "record", network, task, about) as recorder:
                 for moment in _record_missing(recorder, task, recipe, network_seed):
@@ -172,16 +173,3 @@ def _describe_run(recipe: Recipe, seed: int) -> dict[str, object]:
         "optimizer": recipe.optimizer.model_dump(),
         "seed": seed,
     }
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    # Measured on two cores: two threads gain a quarter while little else runs, and take two to
-    # ten times as long beside other busy processes. One thread also keeps the bits the same
-    # however many cores there are.
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -3,7 +3,7 @@
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ from accord.training.loop import Moment, Recipe, moments_of, train
 from accord.training.losses import build_loss
 from accord.training.material import Material, prepare_material
 from accord.training.networks import build, to_batch_ensemble
-from accord.training.settings import choose_device, recipe_for
+from accord.training.settings import choose_device, recipe_for, threads, threads_for
 from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
 from accord.training.traits import Traits, keep_traits
 
@@ -81,18 +81,19 @@ def train_run(
     failed: dict[int, str] = {}
     epochs = spec.train.epochs
     notes = list(run.material.notes)
-    for member, reached in _train_members(members, run, notes):
-        if isinstance(reached, TrainingError):
-            failed[member.number] = str(reached)
-        elif progress is not None:
-            progress(member.number, len(members), reached.progress, epochs, reached.loss)
+    with contextlib.closing(_train_members(members, run, notes)) as training:
+        for member, reached in training:
+            if isinstance(reached, TrainingError):
+                failed[member.number] = str(reached)
+            elif progress is not None:
+                progress(member.number, len(members), reached.progress, epochs, reached.loss)
     write_metrics(out / spec.record.splits[0], out / "metrics.csv")
     return RunResult(out, failed, tuple(notes))
 
 
 def _train_members(
     members: Sequence[Member], run: Run, notes: list[str]
-) -> Iterator[tuple[Member, Moment | TrainingError]]:
+) -> Generator[tuple[Member, Moment | TrainingError]]:
     """Train in lockstep what can be, and the rest one network after the other."""
     trained: set[int] = set()
     if run.device.type == "cuda":
@@ -137,6 +138,8 @@ def _alone(member: Member, run: Run) -> Iterator[tuple[Member, Moment | Training
         start = _Start(member, run, stack)
         if start.finished:
             return
+        if run.device.type == "cpu":
+            stack.enter_context(threads(threads_for(start.network, run.spec, run.material)))
         try:
             for moment in _moments(start, run.material):
                 kept = start.keep(moment)
