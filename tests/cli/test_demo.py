@@ -40,6 +40,13 @@ def test_the_demo_writes_all_it_promises_and_says_what_to_try_next(small_demo, t
             assert run(arguments) == 0
 
 
+def test_a_url_is_no_folder_for_the_demo(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", "--out", "s3://bucket/demo"]) == 2
+    assert "s3:" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_second_demo_in_the_same_folder_trains_nothing_anew(small_demo, tmp_path, capsys):
     assert run(["demo", "--out", str(tmp_path)]) == 0
     first = capsys.readouterr()

@@ -77,6 +77,7 @@ def test_json_sums_it_up(accord, run, data, wanted):
     assert found["accuracy"] == (wanted.labels == TEST.labels).mean()
     assert (found["networks"], found["epochs"]) == ([0, 1], [0, 1, 2, 3])
     assert (found["samples"], found["classes"], found["votes"]) == (719, 10, 8 * 719)
+    assert found["class_names"] == [str(digit) for digit in range(10)]
     assert found["saved"] == pytest.approx(1 - found["asked"] / found["votes"])
     assert (found["rule"], found["exit"], found["notes"]) == ("max-agreement", "exact", [])
 

@@ -96,3 +96,16 @@ def test_numbers_that_are_not_finite_are_refused():
     broken[2, 1] = np.nan
     with pytest.raises(SourceError, match="train split holds numbers that are not finite"):
         dataset(table(inputs=broken))
+
+
+@pytest.mark.parametrize(
+    ("kind", "train", "test", "words"),
+    [
+        ("table", TABLE, TABLE[:, :1], r"a training sample is of shape \(2,\), a test sample"),
+        ("image", IMAGES, IMAGES[:, :, :1], r"a training sample is of shape \(3, 2, 2\)"),
+        ("text", TEXTS, PAIRS, "one split holds single texts, the other pairs"),
+    ],
+)
+def test_splits_that_are_not_alike_are_refused(kind, train, test, words):
+    with pytest.raises(SourceError, match=words):
+        dataset(Split(train, LABELS), Split(test, LABELS), kind=kind)

@@ -32,6 +32,15 @@ def test_pixels_of_the_right_size_come_unchanged(files, tmp_path):
     np.testing.assert_array_equal(images[1].transpose(1, 2, 0), noise_pixels(8, 8, 0))
 
 
+def test_a_photograph_is_turned_as_its_camera_says(tmp_path):
+    image = Image.fromarray(noise_pixels(8, 8))
+    exif = image.getexif()
+    exif[0x0112] = 6  # turned by a quarter
+    image.save(tmp_path / "a.png", exif=exif)
+    turned = decode_image(tmp_path / "a.png", size=8, resize=8).transpose(1, 2, 0)
+    np.testing.assert_array_equal(turned, np.rot90(noise_pixels(8, 8), -1))
+
+
 @pytest.mark.parametrize(("height", "width"), [(40, 61), (61, 40), (33, 33), (20, 90), (32, 51)])
 def test_the_shorter_side_is_resized_and_the_middle_kept(tmp_path, picture, height, width):
     picture(tmp_path / "a.png", pixels=noise_pixels(height, width))

@@ -129,7 +129,7 @@ def test_a_snapshot_ensemble_is_the_mean_at_the_ends_of_the_cycles(tmp_path):
 
 @pytest.mark.parametrize(
     ("epochs", "every", "ends"),
-    [(4, 0.5, [1, 3, 5, 7]), (9, 1.0, [1, 3, 5, 7]), (6, 2.0, [0, 1, 2])],
+    [(4, 0.5, [1, 3, 5, 7]), (9, 1.0, [1, 3, 5, 7]), (6, 2.0, [0, 1, 2]), (3, 10, [0])],
 )
 def test_the_ends_of_cycles_are_found_wherever_moments_lie(tmp_path, epochs, every, ends):
     text = TEXT.replace("epochs = 5", f"epochs = {epochs}") + f"[record]\nevery = {every}\n"

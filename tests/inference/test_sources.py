@@ -142,6 +142,10 @@ def test_numbers_are_names_where_classes_are_named_by_other_numbers(tmp_path):
     np.savez(tmp_path / "new.npz", images=draw(3, 3, 6, 6), labels=np.array([2, 1, 2]))
     found = find_samples(tmp_path / "new.npz", IMAGES, stars)
     assert found.truth.tolist() == [1, 0, 1]
+    (tmp_path / "new.csv").write_text("a,b,label\n1,2,0\n3,4,1\n")
+    rows = Traits("table", ("1", "2"), 2, (1, 1), 10, (1.0,) * 2, (2.0,) * 2)
+    with pytest.raises(SourceError, match="'0' is none of the run's 2 classes"):
+        find_samples(tmp_path / "new.csv", spec_of("npz", 'path = "x.npz"'), rows)
 
 
 def test_numbers_must_be_finite():

@@ -281,6 +281,53 @@ def test_a_small_run_has_the_same_bits_however_many_threads_there_are(
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
+def test_what_follows_from_the_data_is_no_option(tmp_path):
+    for asked, words in (
+        ((SMALL, f"{SMALL[:-2]}, classes = 2 }}"), "small-cnn: classes follows from the data"),
+        ((SMALL, f'{SMALL}\nloss = {{ kind = "elr", samples = 3 }}'), "elr: samples follows"),
+    ):
+        with pytest.raises(ChoiceError, match=words):
+            go(tmp_path / "run", changed(asked))
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_table_is_not_given_to_a_network_of_images(tmp_path):
+    (tmp_path / "own.csv").write_text("size,label\n1,a\n2,b\n3,a\n4,b\n")
+    data = f"kind = 'csv'\npath = '{tmp_path}/own.csv'\nheld_out = 0.5"
+    pairs = (('kind = "digits"\nper_class = 20', data), ('augment = ["shift"]', ""))
+    with pytest.raises(SpecError, match=r'small-cnn takes images, and csv holds a table: .*"mlp"'):
+        go(tmp_path / "run", changed(*pairs))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path):
+    def write(*columns):
+        rows = "".join(f"{n},{100 * n},{n % 2}\n" for n in range(40))
+        (tmp_path / "own.csv").write_text(",".join(columns) + "\n" + rows)
+
+    data = f"kind = 'csv'\npath = '{tmp_path}/own.csv'\nheld_out = 0.5"
+    text = changed(
+        ('kind = "digits"\nper_class = 20', data),
+        ('augment = ["shift"]', ""),
+        (SMALL, 'network = "mlp"'),
+    )
+    write("a", "b", "label")
+    go(tmp_path / "run", text, networks=[0])
+    write("b", "a", "label")
+    with pytest.raises(SourceError, match="the run began with other training data: columns was"):
+        go(tmp_path / "run", text, networks=[1])
+
+
+def test_an_image_that_cannot_be_read_leaves_no_run(tmp_path, monkeypatch):
+    def unreadable(_):
+        raise SourceError("a.png: cannot be read as an image")
+
+    monkeypatch.setattr("accord.training.run.find_traits", unreadable)
+    with pytest.raises(SourceError, match=r"a\.png"):
+        go(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -530,6 +577,7 @@ def test_an_oracle_takes_the_clean_labels_that_the_data_bring(tmp_path):
         ('kind = "digits"\nper_class = 20', data),
         ('[noise]\nkind = "symmetric"\nrate = 0.4\n', ""),
         ('augment = ["shift"]', "clean_only = true"),
+        ('network = "small-cnn"\noptions = { width = 4 }', 'network = "mlp"'),
     )
     own = parse_spec(text)
     train, everything = (

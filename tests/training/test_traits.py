@@ -1,6 +1,7 @@
 """A run keeps what its samples have in common, so that new ones can be shown to its networks."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,15 +92,33 @@ def test_columns_are_named_as_the_reader_takes_them(tmp_path):
 def test_the_scale_of_images_is_that_of_the_training_samples(tmp_path):
     spec = parse_spec('name = "x"\n[data]\nkind = "digits"\n[train]\nepochs = 1\n')
     material = prepare_material(spec)
-    keep_traits(tmp_path, material)
+    keep_traits(tmp_path, find_traits(material))
     mean, spread = load_traits(tmp_path).scale
     wanted = channel_statistics(read_dataset("digits").train.inputs)
     np.testing.assert_array_equal((mean, spread), wanted)
     assert (mean.dtype, spread.dtype) == (np.float32, np.float32)
     before = (tmp_path / FILE).read_bytes()
-    keep_traits(tmp_path, None)  # not measured again
+    keep_traits(tmp_path, find_traits(material))
     assert (tmp_path / FILE).read_bytes() == before
     assert load_traits(tmp_path / "nowhere") is None
+
+
+def test_other_samples_than_a_run_began_with_are_refused(tmp_path):
+    write_table(tmp_path / "own.csv")
+    spec = parse_spec(TEXT.replace("PATH", str(tmp_path / "own.csv")))
+    first = find_traits(prepare_material(spec))
+    keep_traits(tmp_path, first)
+    rounded = replace(first, mean=tuple(one * (1 + 1e-6) for one in first.mean))
+    keep_traits(tmp_path, rounded)  # another machine adds in another order
+    other = [
+        (replace(first, columns=first.columns[::-1]), "columns was .* and is"),
+        (replace(first, spread=tuple(100 * one for one in first.spread)), "spread was"),
+        (replace(first, mean=(*first.mean, 0.0)), "mean was"),
+        (replace(first, samples=first.samples + 1), f"samples was {first.samples}, and is"),
+    ]
+    for traits, words in other:
+        with pytest.raises(SourceError, match=f"began with other training data: {words}"):
+            keep_traits(tmp_path, traits)
 
 
 @pytest.mark.parametrize("change", ["[]", "{", '{"form": 2}', '{"form": 1, "kind": "image"}'])

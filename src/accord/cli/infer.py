@@ -158,6 +158,7 @@ def summary(found: "Inferred", *, exit: str, labels: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
         "samples": len(found),
         "classes": found.facts.classes,
+        "class_names": list(found.facts.class_names or ()),
         "networks": list(found.networks),
         "epochs": list(found.epochs),
         "rule": found.rule,

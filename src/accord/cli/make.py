@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from accord.cli.arguments import Common, Json, RecordPath
+from accord.cli.arguments import Common, Json, RecordPath, check_local
 from accord.cli.progress import Bar, resumable
 
 
@@ -53,7 +53,8 @@ def demo(
     from accord.experiments.demo import run_demo, write_demo_pages
     from accord.report.tables import demo_text
 
-    with resumable(f"{_program()} demo --out {out}"), Bar("training") as bar:
+    check_local(out)
+    with resumable(f"{_program()} demo --out {shlex.quote(str(out))}"), Bar("training") as bar:
         run_demo(out, progress=bar.moment)
     pages = write_demo_pages(out)
     typer.echo(demo_text(pages.record, pages.scores, out, program=_program()))

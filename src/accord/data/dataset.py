@@ -90,6 +90,7 @@ class Dataset:
             _check_labels(f"{self.name}: the {part} split", "labels", split.labels, self.classes)
             if split.truth is not None:
                 _check_labels(f"{self.name}: the {part} split", "truth", split.truth, self.classes)
+        _check_alike(self.name, self.train.inputs, self.test.inputs)
         _check_classes(self.name, self.train.labels)
 
     @property
@@ -117,6 +118,19 @@ def _check_inputs(where: str, kind: Kind, inputs: Inputs) -> None:
         )
     if kind == "table" and not np.isfinite(inputs).all():  # type: ignore[arg-type]
         raise SourceError(f"{where} holds numbers that are not finite. Fill or drop those samples.")
+
+
+def _check_alike(name: str, train: Inputs, test: Inputs) -> None:
+    if isinstance(train, np.ndarray) and isinstance(test, np.ndarray):
+        if train.shape[1:] != test.shape[1:]:
+            raise SourceError(
+                f"{name}: a training sample is of shape {train.shape[1:]}, a test sample of shape "
+                f"{test.shape[1:]}. Both must be alike."
+            )
+    elif isinstance(train, tuple) and isinstance(test, tuple):
+        if isinstance(train[0], tuple) == isinstance(test[0], tuple):
+            return
+        raise SourceError(f"{name}: one split holds single texts, the other pairs.")
 
 
 def _fits(kind: Kind, inputs: Inputs) -> bool:

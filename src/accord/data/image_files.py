@@ -128,16 +128,18 @@ def decode_ahead(
 def decode_image(path: Path, *, size: int, resize: int) -> NDArray[np.uint8]:
     """Decode one image file to RGB: shorter side to `resize`, then the middle `size` by `size`.
 
-    Rounds as torchvision's Resize and CenterCrop do. Bilinear, with antialiasing.
+    A photograph is turned as its camera says. Rounds as torchvision's Resize and CenterCrop do.
+    Bilinear, with antialiasing.
     """
     pillow = _pillow()
     try:
         with pillow.open(path) as opened:
-            image = _resize(_as_rgb(opened), resize, pillow.Resampling.BILINEAR)
+            upright = _pillow_ops().exif_transpose(opened)
+            image = _resize(_as_rgb(upright), resize, pillow.Resampling.BILINEAR)
     except (OSError, SyntaxError, ValueError, struct.error, pillow.DecompressionBombError) as error:
         raise SourceError(
             f"{path}: cannot be read as an image: {error}. "
-            "Take it away, or train without such files: skip_unreadable=True"
+            "Take it away, or train without such files: skip_unreadable = true"
         ) from error
     left, top = (round((side - size) / 2) for side in image.size)
     crop = image.crop((left, top, left + size, top + size))
@@ -181,6 +183,12 @@ def _pillow() -> Any:
             "To install it: pip install 'accord[train]'"
         ) from error
     return Image
+
+
+def _pillow_ops() -> Any:
+    from PIL import ImageOps
+
+    return ImageOps
 
 
 def _cores() -> int:

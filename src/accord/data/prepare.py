@@ -1,8 +1,9 @@
 """What a user may ask of a data set's image files: another size, a cache, to skip the damaged."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -14,7 +15,12 @@ from accord.errors import ChoiceError, counted
 if TYPE_CHECKING:
     from accord.store.progress import CountProgress
 
-IMAGE_OPTIONS = ("size", "resize", "cache", "skip_unreadable")
+IMAGE_OPTIONS: Final[Mapping[str, Any]] = {  # and their types
+    "size": int | None,
+    "resize": int | None,
+    "cache": str | os.PathLike[str] | None,
+    "skip_unreadable": bool,
+}
 
 
 def prepare_images(

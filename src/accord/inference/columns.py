@@ -11,7 +11,7 @@ from accord.data.dataset import Inputs
 from accord.data.readers.columns import Columns, as_texts, read_columns, read_unquoted
 from accord.data.readers.glue import TASKS
 from accord.errors import SourceError
-from accord.inference.samples import Samples, as_labels
+from accord.inference.samples import Samples, as_labels, named_by_numbers
 from accord.training.spec import Spec
 from accord.training.traits import Traits
 
@@ -76,7 +76,8 @@ def _label_column(columns: Columns, spec: Spec) -> str | None:
 
 
 def _labels(given: NDArray[Any], traits: Traits, where: str) -> NDArray[Any]:
-    if not set(given.tolist()) <= set(traits.class_names):
+    unknown = not set(given.tolist()) <= set(traits.class_names)
+    if unknown and not named_by_numbers(traits.class_names):
         numbers = {str(number) for number in range(traits.classes)}
         if set(given.tolist()) <= numbers:
             return given.astype(np.int64)

@@ -135,7 +135,7 @@ def as_labels(values: NDArray[Any], class_names: tuple[str, ...], *, where: str)
     >>> as_labels(np.array([2, 1]), ("1", "2"), where="x")
     array([1, 0])
     """
-    if values.dtype.kind in "iu" and not _named_by_numbers(class_names):
+    if values.dtype.kind in "iu" and not named_by_numbers(class_names):
         return values
     numbers = {name: number for number, name in enumerate(class_names)}
     names = [str(value) for value in values.tolist()]
@@ -148,9 +148,10 @@ def as_labels(values: NDArray[Any], class_names: tuple[str, ...], *, where: str)
     return np.array([numbers[name] for name in names], np.int64)
 
 
-def _named_by_numbers(class_names: tuple[str, ...]) -> bool:
+def named_by_numbers(class_names: tuple[str, ...]) -> bool:
+    """Tell whether the classes are named by other numbers than their own."""
     own = tuple(map(str, range(len(class_names))))
-    return class_names != own and all(name.lstrip("-").isdigit() for name in class_names)
+    return class_names != own and all(name.removeprefix("-").isdecimal() for name in class_names)
 
 
 def to_grey(images: Images) -> Images:

@@ -21,10 +21,12 @@ from accord.training.batches import (
     channel_statistics,
     column_statistics,
 )
+from accord.training.networks import NETWORKS
 from accord.training.spec import Spec, members_of
 from accord.training.tokens import tokenize
 
 CLASSES_NAMED: Final = 5  # in a note
+FOR_TABLES: Final = ("mlp", "random")  # networks that take rows of numbers
 Scale: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]  # mean, spread
 
 
@@ -162,6 +164,11 @@ def _check_fit(spec: Spec, kind: str) -> None:
             raise SpecError(
                 f"{spec.name}: texts need a network of transformers, "
                 f"'transformers:NAME_OR_FOLDER'; got {member.network!r}"
+            )
+        if kind == "table" and member.network in NETWORKS and member.network not in FOR_TABLES:
+            raise SpecError(
+                f"{spec.name}: {member.network} takes images, and {spec.data.kind} holds a table: "
+                'train.network = "mlp", or a network of your own'
             )
     if kind != "image" and spec.train.augment:
         raise SpecError(f"{spec.name}: {kind}s cannot be augmented; leave train.augment out")

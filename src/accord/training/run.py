@@ -3,16 +3,23 @@
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from accord.errors import NotCapturable, PredictionError, SpecError, TrainingError
+from accord.errors import (
+    ChoiceError,
+    NotCapturable,
+    PredictionError,
+    SpecError,
+    TrainingError,
+)
 from accord.store.places import Folder
 from accord.store.rows import check_numbers
 from accord.training.averaging import Averaged
@@ -26,7 +33,9 @@ from accord.training.material import Material, prepare_material
 from accord.training.networks import build, to_batch_ensemble
 from accord.training.settings import choose_device, recipe_for, threads, threads_for
 from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
-from accord.training.traits import Traits, keep_traits
+from accord.training.traits import Traits, find_traits, keep_traits
+
+RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
 
 # What is told at each moment: network, how many are trained, progress, epochs, loss.
 Progress: TypeAlias = Callable[[int, int, float, int, float], None]
@@ -69,15 +78,17 @@ def train_run(
     Raises:
         ChoiceError: there is no such network, one is named twice, or one cannot be built.
         SpecError: `out` holds a run of another spec.
+        SourceError: the data cannot be read, or are not those that the run began with.
         RecordBusy: another process is training the same network.
     """
     members = choose_members(spec, networks)
     refuse_another(spec, out)
     run = Run(spec, prepare_material(spec), out, choose_device())
+    traits = find_traits(run.material)
     if not (out / "spec.toml").exists():
         check_members(spec, run.material)
     _claim(spec, out, source)  # not before all is checked: what cannot begin leaves nothing
-    keep_traits(out, run.material)
+    keep_traits(out, traits)
     failed: dict[int, str] = {}
     epochs = spec.train.epochs
     notes = list(run.material.notes)
@@ -272,6 +283,7 @@ def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[Momen
 def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn.Module:
     """Build one network of a spec, with its first weights."""
     channels, size = material.shape
+    _check_options(member.network, member.options, RESERVED)
     pretrained = spec.train.pretrained
     network = build(
         spec.place_network(member.network),
@@ -289,7 +301,14 @@ def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn
 
 def _build_loss(member: Member, material: Material) -> nn.Module:
     samples, classes = len(material.splits["train"]), material.classes
+    _check_options(member.loss.kind, member.loss.options, {"samples", "classes"})
     return build_loss(member.loss.kind, samples=samples, classes=classes, **member.loss.options)
+
+
+def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[str]) -> None:
+    taken = sorted(reserved & options.keys())
+    if taken:
+        raise ChoiceError(f"{name}: {', '.join(taken)} follows from the data, and is no option")
 
 
 def check_members(spec: Spec, material: Material) -> None:

@@ -71,6 +71,13 @@ class NoiseSpec(_Part):
     mapping: tuple[int, ...] | None = None
     path: str | None = None
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        said = [name for name in ("rate", "mapping", "path") if getattr(self, name) is not None]
+        if self.kind == "none" and said:
+            raise ValueError(f"noise.{said[0]} is given, but noise.kind is none: name the kind")
+        return self
+
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
@@ -96,7 +103,7 @@ class ScheduleSpec(_Part):
     """How the learning rate changes; warm-up, milestones and cycles in epochs."""
 
     kind: Literal["cosine", "constant", "step", "linear"] = "cosine"
-    warmup: float = Field(0.0, ge=0)
+    warmup: float = Field(0.0, ge=0, allow_inf_nan=False)
     cycle: Annotated[int, Field(ge=1)] | None = None  # after which a cosine starts anew
     milestones: tuple[float, ...] = ()
     factor: float = Field(0.1, gt=0, lt=1)
@@ -129,7 +136,7 @@ class MemberSpec(_Part):
     optimizer: OptimizerSpec | None = None
     schedule: Schedule | None = None
     loss: Loss | None = None
-    seed: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, lt=2**63)
 
 
 # Of the two forms of a value, only the one that is meant shall complain of it.
@@ -160,14 +167,14 @@ class TrainSpec(_Part):
     loss: Loss = LossSpec()
     clean_only: bool = False  # an oracle: leave the wrong labels out
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
 
 
 class RecordSpec(_Part):
     """What to keep."""
 
-    every: float = Field(1.0, gt=0, allow_inf_nan=False)  # epochs
-    splits: tuple[Literal["test", "train", "validation"], ...] = ("test",)
+    every: float = Field(1.0, ge=1e-6, allow_inf_nan=False)  # epochs
+    splits: tuple[Literal["test", "train", "validation"], ...] = Field(("test",), min_length=1)
     probabilities: bool = False
     checkpoints: Checkpoints = 0  # equally spaced epochs
     averages: tuple[Literal["ema", "swa"], ...] = ()  # of weights, recorded beside the networks
@@ -189,6 +196,10 @@ class Spec(_Part):
             raise ValueError(
                 "record.splits names validation, but data.validation holds out nothing"
             )
+        for name in ("splits", "averages"):
+            asked = getattr(self.record, name)
+            if len(set(asked)) < len(asked):
+                raise ValueError(f"record.{name} names one twice: {', '.join(asked)}")
         if isinstance(self.train.networks, tuple) and not self.train.networks:
             raise ValueError("train.networks is an empty list")
         if self.train.batch_ensemble and self.record.averages:

@@ -1,7 +1,7 @@
 """What all samples of a run have in common: kept with it, so that new ones can be shown to it."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,12 +69,49 @@ def find_traits(material: Material) -> Traits:
     )
 
 
-def keep_traits(out: Path, material: Material) -> None:
-    """Write what the samples have in common beside a run's spec, unless it is there."""
-    place = Folder(out)
-    if place.get(FILE) is None:
-        document = {"form": FORM, **asdict(find_traits(material))}
-        place.create(FILE, (json.dumps(document, indent=1) + "\n").encode())
+def keep_traits(out: Path, traits: Traits) -> None:
+    """Write what the samples have in common beside a run's spec.
+
+    Raises:
+        SourceError: the run began with other samples.
+    """
+    document = {"form": FORM, **asdict(traits)}
+    if not Folder(out).create(FILE, (json.dumps(document, indent=1) + "\n").encode()):
+        check_traits(out, traits)
+
+
+def check_traits(out: Path, traits: Traits) -> None:
+    """Refuse samples that are not those that a run began with, as far as it is known.
+
+    Raises:
+        SourceError: they differ, or what is kept of them is damaged.
+    """
+    there = load_traits(out)
+    if there is None or (changed := _first_change(there, traits)) is None:
+        return
+    before, now = (_short(getattr(one, changed)) for one in (there, traits))
+    raise SourceError(
+        f"{out}: the run began with other training data: {changed} was {before}, and is {now}. "
+        "Put the data back, or train anew: name another --out."
+    )
+
+
+def _first_change(there: Traits, traits: Traits) -> str | None:
+    for field in fields(Traits):
+        before, now = (getattr(one, field.name) for one in (there, traits))
+        if field.name in ("mean", "spread") and None not in (before, now):
+            # Two machines may round the last digits otherwise.
+            same = len(before) == len(now) and np.allclose(before, now, rtol=1e-3, atol=1e-6)
+        else:
+            same = before == now
+        if not same:
+            return field.name
+    return None
+
+
+def _short(value: Any) -> str:
+    told = str(value)
+    return told if len(told) <= 80 else f"{told[:79]}…"
 
 
 def load_traits(out: Path) -> Traits | None:

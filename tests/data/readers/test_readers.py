@@ -99,3 +99,23 @@ heavy = {"PIL", "pyarrow", "torch", "zarr", "pandas"} & sys.modules.keys()
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("csv", {"held_out": "0.2"}, "csv: held_out must be a number; got '0.2'"),
+        ("csv", {"seed": 1.5}, "seed must be a whole number; got 1.5"),
+        ("csv", {"features": 3}, "features must be a text or a list of which each is a text"),
+        ("csv", {"one_hot": ["a", 1]}, "one_hot must be a text or a list"),
+        ("image-folder", {"size": "16"}, "size must be a whole number; got '16'"),
+        ("image-folder", {"size": True}, "size must be a whole number; got True"),
+        ("image-folder", {"skip_unreadable": "yes"}, "skip_unreadable must be true or false"),
+        ("image-folder", {"cache": 3}, "cache must be a text or a path; got 3"),
+        ("digits", {"train_share": "a"}, "train_share must be a number; got 'a'"),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_refused(kind, options, words, tmp_path):
+    path = None if kind == "digits" else tmp_path
+    with pytest.raises(ChoiceError, match=words):
+        read_dataset(kind, path, **options)

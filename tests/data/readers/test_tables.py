@@ -68,6 +68,33 @@ def test_features_may_be_named(write):
     assert both.train.inputs.shape == (4, 3)
 
 
+def test_one_column_need_not_stand_in_a_list(write):
+    listed, plain = (
+        read_dataset("csv", write(), test="mine.csv", features=age, one_hot=colour)
+        for age, colour in ((["age"], ["colour"]), ("age", "colour"))
+    )
+    np.testing.assert_array_equal(listed.train.inputs, plain.train.inputs)
+    assert plain.train.inputs.shape == (4, 3)
+
+
+def test_labels_are_nothing_to_learn_from(write):
+    for name in ("label", "clean"):
+        with pytest.raises(ChoiceError, match=f"features names '{name}', which holds the labels"):
+            read_dataset("csv", write(), test="mine.csv", features=["age", name], truth="clean")
+
+
+def test_two_signs_are_no_number(write):
+    classes = read_dataset("csv", write("age,label\n1,--1\n2,2\n"), test="mine.csv").class_names
+    assert classes == ("--1", "2")
+
+
+@pytest.mark.parametrize("gap", ["\n", "\t"])
+def test_a_quotation_mark_left_open_swallows_no_row_of_a_tsv(write, gap):
+    rows = f'text\tlabel\n"good{gap}film"\t1\nfine\t0\n'
+    with pytest.raises(SourceError, match=r"a cell that ends in line \d holds a tab or a new line"):
+        read_dataset("tsv", write(rows, "a.tsv"), text="text", test="a.tsv")
+
+
 def test_names_seen_only_in_the_test_file_have_a_column_too(write):
     path = write("colour,label\nred,1\nblue,0\n")
     write("colour,label\ngreen,1\n", "test.csv")
@@ -113,7 +140,9 @@ def test_parquet_holds_the_same_as_csv(write, tmp_path):
         ("age,label\n", {}, r"mine\.csv: holds no rows"),
         ("", {}, r"mine\.csv: holds no rows"),
         ("label\na\nb\n", {}, r"no columns but the labels"),
-        ('age,label\n1,"a\n', {}, r"mine\.csv: cannot be read: unexpected end of data"),
+        ("age,label\n1,a\n2,b\n", {"one_hot": ["town"]}, r"no column 'town'; it has age, label"),
+        (",age,label\n0,1,a\n1,2,b\n", {}, r"a column has no name\. Is it the row numbers"),
+        ('age,label\n1,"a\n', {}, r"mine\.csv: line 2 cannot be read: unexpected end of data"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(write, text, options, words):

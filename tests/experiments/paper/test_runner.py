@@ -45,7 +45,7 @@ from accord.store.pack import pack_record
 from accord.training.material import prepare_material
 from accord.training.run import RunResult
 from accord.training.spec import Spec
-from accord.training.traits import keep_traits
+from accord.training.traits import find_traits, keep_traits
 
 SMALL = protocols()["scale"]["stand-in"]["train"] | {
     "networks": 3,
@@ -135,7 +135,7 @@ def test_an_epoch_has_no_more_rows_than_steps_once_its_samples_are_known(tmp_pat
     spec = spec_recording(0.01, epochs=3, batch=500)
     assert moments_left(spec, tmp_path) == 2 * 3 * 100
     material = prepare_material(spec)
-    keep_traits(tmp_path, material)
+    keep_traits(tmp_path, find_traits(material))
     assert 500 < len(material.splits["train"]) < 1500
     steps = -(-len(material.splits["train"]) // 500)
     assert moments_left(spec, tmp_path) == 2 * 3 * steps

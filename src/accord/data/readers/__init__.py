@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from accord.data.dataset import Dataset
 from accord.data.prepare import IMAGE_OPTIONS, prepare_images
@@ -26,6 +26,7 @@ from accord.data.readers.glue import TASKS, needs_of, read_glue
 from accord.data.readers.image_folder import read_image_folder
 from accord.data.readers.locate import Spellings
 from accord.data.readers.npz import read_npz
+from accord.data.readers.options import check_types
 from accord.data.readers.tables import read_table
 from accord.errors import ChoiceError, suggest
 
@@ -56,7 +57,7 @@ class Reader:
             for parameter in parameters
             if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in settled
         )
-        return own + (IMAGE_OPTIONS if self.image_files else ())
+        return own + (tuple(IMAGE_OPTIONS) if self.image_files else ())
 
 
 def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
@@ -103,6 +104,8 @@ def _check_options(kind: str, reader: Reader, path: object, options: Mapping[str
     if unknown:
         have = ", ".join(reader.options) or "none"
         raise ChoiceError(f"{kind} has no option {', '.join(unknown)}; there are: {have}.")
+    hints = get_type_hints(getattr(reader.read, "func", reader.read))
+    check_types(kind, options, {**IMAGE_OPTIONS, **hints})
     if path is None and reader.needs_path:
         raise ChoiceError(f"{kind} needs a path: {reader.layout}.")
 

@@ -33,10 +33,18 @@ def read_columns(path: Path, ending: str) -> Columns:
 def _read_delimited(path: Path, ending: str) -> Columns:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=_DELIMITERS[ending], strict=True)
+            delimiter = _DELIMITERS[ending]
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
             header = next(reader, [])
-            rows = [_check_row(path, reader.line_num, header, row) for row in reader if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+            rows = [
+                _check_row(path, reader.line_num, header, row, delimiter) for row in reader if row
+            ]
+    except csv.Error as error:
+        raise SourceError(
+            f"{path}: line {reader.line_num} cannot be read: {error}. A quotation mark inside a "
+            "cell is doubled, and the cell stands in quotation marks."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
     if len(set(header)) < len(header):
         raise SourceError(f"{path}: two columns have the same name: {', '.join(header)}.")
@@ -44,11 +52,18 @@ def _read_delimited(path: Path, ending: str) -> Columns:
     return dict(zip(header, cells, strict=True))
 
 
-def _check_row(path: Path, line: int, header: list[str], row: list[str]) -> list[str]:
+def _check_row(
+    path: Path, line: int, header: list[str], row: list[str], delimiter: str
+) -> list[str]:
     if len(row) != len(header):
         raise SourceError(
             f"{path}: line {line} has {len(row)} cells, the header {len(header)}. "
             "Is a delimiter or a quotation mark missing?"
+        )
+    if delimiter == "\t" and any("\t" in cell or "\n" in cell for cell in row):
+        raise SourceError(
+            f"{path}: a cell that ends in line {line} holds a tab or a new line. Is a quotation "
+            "mark opened and not closed?"
         )
     return row
 

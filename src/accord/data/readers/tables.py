@@ -21,8 +21,8 @@ def read_table(
     ending: str,
     label: str = "label",
     text: str | Sequence[str] | None = None,
-    features: Sequence[str] | None = None,
-    one_hot: Sequence[str] = (),
+    features: str | Sequence[str] | None = None,
+    one_hot: str | Sequence[str] = (),
     truth: str | None = None,
     ids: str | None = None,
     test: str | None = None,
@@ -49,7 +49,8 @@ def read_table(
     """
     files = _find_files(path, ending, test, held_out)
     tables = [_Table(file, read_columns(file, ending)) for file in files]
-    roles = _Roles(label, _listed(text), features, tuple(one_hot), truth, ids)
+    chosen = None if features is None else _names(features)
+    roles = _Roles(label, _listed(text), chosen, _names(one_hot), truth, ids)
     names = _class_names(tables, roles)
     columns = None if roles.text else _columns(tables, roles)
     splits = [_as_split(table, roles, names, columns) for table in tables]
@@ -81,14 +82,28 @@ class _Roles:
     ids: str | None
 
     def features_of(self, table: _Table) -> list[str]:
-        if self.features is not None:
-            return [*self.features, *(name for name in self.one_hot if name not in self.features)]
         others = {self.label, self.truth, self.ids}
+        if self.features is not None:
+            told = [name for name in self.features if name in (self.label, self.truth)]
+            if told:
+                raise ChoiceError(f"features names {told[0]!r}, which holds the labels.")
+            return [*self.features, *(name for name in self.one_hot if name not in self.features)]
+        if "" in table.columns and "" not in others:
+            raise SourceError(
+                f"{table.path}: a column has no name. Is it the row numbers that pandas writes? "
+                "Write the file without them, index=False, or name the columns: features=[…]"
+            )
+        for name in self.one_hot:
+            table.column(name)
         return [name for name in table.columns if name not in others]
 
 
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def _listed(text: str | Sequence[str] | None) -> tuple[str, ...]:
-    names = () if text is None else (text,) if isinstance(text, str) else tuple(text)
+    names = () if text is None else _names(text)
     if len(names) > 2:
         raise ChoiceError(f"a sample is one text or a pair; got columns {', '.join(names)}.")
     return names
@@ -119,7 +134,7 @@ def _class_names(tables: list[_Table], roles: _Roles) -> tuple[str, ...]:
     values = set(_as_names(tables[0], roles.label))
     if roles.truth is not None:
         values |= set(_as_names(tables[0], roles.truth))
-    if all(value.lstrip("-").isdecimal() for value in values):
+    if all(value.removeprefix("-").isdecimal() for value in values):
         return tuple(sorted(values, key=int))
     return tuple(sorted(values))
 

@@ -60,7 +60,7 @@ def repeated_spec(spec: Spec, repetition: int) -> Spec:
 
 def snapshot_spec(spec: Spec) -> Spec:
     """One network whose rate falls to nothing again and again, each time for whole moments."""
-    apart = max(1, round(spec.record.every))
+    apart = min(max(1, round(spec.record.every)), spec.train.epochs)  # the last is a moment too
     cycle = apart * max(1, round(spec.train.epochs / SNAPSHOTS / apart))
     schedule = {"kind": "cosine", "cycle": cycle}
     train = {**_of_first(spec), "networks": 1, "schedule": schedule}
