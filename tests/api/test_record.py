@@ -1,5 +1,6 @@
 import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -287,3 +288,20 @@ def test_the_recommended_rule_keeps_its_own_note(monkeypatch):
     said = replace(record.predict(found.rule), note="of its own")
     monkeypatch.setattr(type(find_rule(found.rule)), "__call__", lambda self, rows: said)
     assert record.predict("recommended").note.endswith(f"{found.reason}; of its own")
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/labels.csv", "file:///tmp/labels.csv"])
+def test_a_prediction_is_not_saved_to_a_url(record, tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+    for path in (url, Path(url)):
+        with pytest.raises(ChoiceError, match=r"labels\.csv: a URL; .*to this machine alone"):
+            record.save(record.predict(), path)
+    assert not list(tmp_path.glob("*:"))
+
+
+def test_a_prediction_is_saved_in_the_home_folder(record, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    record.save(record.predict(), "~/labels.npy")
+    assert (tmp_path / "labels.npy").is_file()
+    assert not (tmp_path / "~").exists()

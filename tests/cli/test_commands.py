@@ -265,3 +265,9 @@ def test_a_path_with_a_space_is_quoted_where_a_command_is_told(accord, tmp_path)
     status, _, said = accord("import", tmp_path / "logs.npz", place, "--classes", "2")
     assert status == 0
     assert said.endswith(f"Next: accord score '{place}'\n")
+
+
+def test_a_prediction_for_a_url_is_refused_before_the_record_is_read(accord):
+    status, _, said = accord("predict", "nowhere", "--out", "s3://bucket/labels.csv")
+    assert status == 2
+    assert "labels.csv: a URL; " in said

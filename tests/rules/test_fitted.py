@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from voting import draw_rows
 
-from accord.errors import RecordMismatch, SourceError
+from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.rules import find_rule, load_rule
 from accord.rules.fitted import UNNAMED
 from accord.rules.voters import Voters
@@ -204,3 +204,13 @@ def test_nobody_is_told_to_load_what_is_no_rule_unsafely(tmp_path, text):
 def test_a_file_that_is_not_there_is_told(tmp_path):
     with pytest.raises(SourceError, match=r"not a readable \.npz file: No such file or directory"):
         load_rule(tmp_path / "rule.npz")
+
+
+def test_a_rule_is_kept_in_the_home_folder_and_not_at_a_url(fitted, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    fitted.save("~/rule.npz")
+    assert load_rule("~/rule.npz").name == fitted.name
+    with pytest.raises(ChoiceError, match=r"rule\.npz: a URL; .*to this machine alone"):
+        fitted.save("s3://bucket/rule.npz")
+    assert [file.name for file in tmp_path.iterdir()] == ["rule.npz"]

@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import (
@@ -18,6 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 from torch import nn
 
 import accord
@@ -264,7 +266,7 @@ def test_strange_arguments_of_fit_are_refused():
     module = ModuleClassifier(nn.Linear)
     with pytest.raises(ChoiceError, match="ModuleClassifier takes no sample_weight"):
         MaxAgreementClassifier(module).fit(X, NAMES, sample_weight=np.ones(150))
-    with pytest.raises(TypeError, match="unexpected argument 'weight'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weight'"):
         MaxAgreementClassifier().fit(X, NAMES, weight=1)
     MaxAgreementClassifier(module, networks=1, epochs=1).fit(X, NAMES, sample_weight=None)
 
@@ -367,3 +369,22 @@ def test_a_label_never_told_is_refused():
     classifier = ModuleClassifier(small).partial_fit(X, NAMES)
     with pytest.raises(ChoiceError, match=r"label .*'emu'\)? is none of the classes told"):
         classifier.partial_fit(X, np.where(NAMES == "owl", "emu", NAMES))
+
+
+def test_scikit_learn_sees_that_fit_takes_weights():
+    assert has_fit_parameter(MaxAgreementClassifier(), "sample_weight")
+    with config_context(enable_metadata_routing=True):
+        asking = MaxAgreementClassifier(GaussianNB()).set_fit_request(sample_weight=True)
+        assert asking.get_metadata_routing().fit.requests == {"sample_weight": True}
+
+
+@pytest.mark.parametrize("weights", [np.ones(149), np.ones((150, 2)), 1.0])
+def test_weights_of_another_number_than_the_samples_are_refused(weights):
+    classifier = MaxAgreementClassifier(GaussianNB(), networks=1, epochs=1)
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(150,\).*; got \("):
+        classifier.fit(X, NAMES, sample_weight=weights)
+
+
+def test_weights_may_be_a_list_and_the_third_argument():
+    classifier = MaxAgreementClassifier(GaussianNB(), networks=1, epochs=1)
+    assert classifier.fit(X, NAMES, [1.0] * 150).score(X, NAMES) > 0.8

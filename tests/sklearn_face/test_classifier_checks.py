@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator, all of them, none expected to fail."""
+"""scikit-learn's own checks of an estimator, all but two that no shuffling estimator passes."""
 
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import SGDClassifier
@@ -11,8 +11,17 @@ CLASSIFIERS = [
     MaxAgreementClassifier(SGDClassifier(), networks=2, epochs=5),
     MaxAgreementClassifier(GradientBoostingClassifier(n_estimators=5), networks=2),
 ]
+# scikit-learn expects the same of its own MLPClassifier and SGDClassifier.
+SHUFFLED = "a sample of weight 2 is seen once, and two samples at two moments of an epoch"
 
 
-@parametrize_with_checks(CLASSIFIERS)
+def expected_to_fail(classifier):
+    if isinstance(classifier.estimator, GradientBoostingClassifier):
+        return {}
+    kinds = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{kind}_data": SHUFFLED for kind in kinds}
+
+
+@parametrize_with_checks(CLASSIFIERS, expected_failed_checks=expected_to_fail)
 def test_scikit_learn_accepts_the_classifier(estimator, check):
     check(estimator)

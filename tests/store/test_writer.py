@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 
@@ -270,10 +271,10 @@ def test_leftovers_of_a_dead_writer_are_overwritten_and_swept(record):
 def test_a_row_whose_commit_failed_can_be_tried_again(path, monkeypatch):
     create = Folder.create
 
-    def fail_at_commits(self, key, data):
+    def fail_at_commits(self, key, data, **options):
         if "commits" in key:
             raise StorageError("full")
-        return create(self, key, data)
+        return create(self, key, data, **options)
 
     with Recorder(path, network=0, **SIZE) as recorder:
         recorder.record(labels_of(0, 0))
@@ -314,3 +315,103 @@ def test_every_commit_carries_its_facts(record):
     assert set(facts["objects"]["labels"]) == {"bytes", "blake2b"}
     assert facts["writer"]
     assert facts["time"].endswith("+00:00")
+
+
+@pytest.mark.parametrize("leave", [shutil.rmtree, lambda path: path.rename(f"{path}-moved")])
+def test_a_record_that_is_gone_takes_no_rows_and_does_not_come_back(path, leave, monkeypatch):
+    monkeypatch.setattr("accord.store.writer.RESIZE_SECONDS", -1)
+    with Recorder(path, network=0, **SIZE, probabilities=True) as recorder:
+        recorder.record(np.eye(CLASSES)[labels_of(0, 0)])
+        leave(path)
+        with pytest.raises(StorageError, match=r"folder is gone\..*record moved or deleted"):
+            recorder.record(np.eye(CLASSES)[labels_of(0, 1)])
+        assert recorder.epochs == 1
+    assert not path.exists()
+
+
+def test_a_refused_recorder_tells_the_record_nothing(path):
+    names = {"truth": labels_of(9, 9), "class_names": list("abcde")}
+    with Recorder(path, network=0, **SIZE) as recorder:
+        recorder.record(labels_of(0, 0))
+        with pytest.raises(RecordBusy, match="another recorder holds this network"):
+            Recorder(path, network=0, **SIZE, **names)
+    with pytest.raises(RecordMismatch, match="was recorded with about"):
+        Recorder(path, network=0, **SIZE, **names, about={"seed": 3})
+    facts = open_rows(path).facts
+    assert (facts.truth, facts.class_names) == (None, None)
+
+
+def test_a_recorder_refused_for_its_truth_leaves_no_network_behind(record):
+    with pytest.raises(RecordMismatch, match="record's truth differ from this recorder's"):
+        Recorder(record, network=7, **SIZE, ids=range(SAMPLES), truth=labels_of(1, 1))
+    assert open_rows(record).numbers == (0, 1)
+    assert open_rows(record).facts.ids is None
+
+
+def test_a_forked_child_never_closes_a_file_that_is_not_the_lock(path):
+    script = f"""
+import os
+from accord.api import Recorder
+recorder = Recorder({str(path)!r}, network=0, samples={SAMPLES}, classes={CLASSES})
+child = os.fork()
+if child == 0:
+    mine = [os.open(os.devnull, os.O_RDONLY) for _ in range(9)]  # the lock's number among them
+    del recorder
+    for number in mine:
+        os.fstat(number)
+    print("all open", flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+recorder.record([0] * {SAMPLES})
+recorder.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("all open\n", "", 0)
+
+
+def interrupt_after(monkeypatch, part):
+    """Interrupt, as Ctrl-C does, once a file of that kind is written."""
+    create = Folder.create
+
+    def create_then_stop(self, key, data, **options):
+        written = create(self, key, data, **options)
+        if part in key:
+            raise KeyboardInterrupt("stopped")
+        return written
+
+    monkeypatch.setattr(Folder, "create", create_then_stop)
+
+
+@pytest.mark.parametrize("part", ["labels", "commits"])
+def test_a_row_that_was_interrupted_can_be_tried_again(path, monkeypatch, part):
+    with Recorder(path, network=0, **SIZE) as recorder:
+        recorder.record(labels_of(0, 0))
+        interrupt_after(monkeypatch, part)
+        with pytest.raises(KeyboardInterrupt, match="stopped"):
+            recorder.record(labels_of(0, 7))
+        monkeypatch.undo()
+        recorder.record(labels_of(0, 1))
+        recorder.record(labels_of(0, 2))
+    np.testing.assert_array_equal(all_labels(path)[0], [labels_of(0, epoch) for epoch in range(3)])
+
+
+def test_a_commit_that_cannot_be_written_leaves_no_labels(path, monkeypatch):
+    def refuse(_):
+        raise ValueError("no JSON")
+
+    with Recorder(path, network=0, **SIZE) as recorder:
+        monkeypatch.setattr("accord.store.layout.commit_document", refuse)
+        with pytest.raises(ValueError, match="no JSON"):
+            recorder.record(labels_of(0, 0))
+    assert not (path / "network-000/labels/c.0.0").exists()
+
+
+@pytest.mark.parametrize("epoch", ["0", float("nan"), 0.0, [0]])
+def test_an_epoch_that_is_no_whole_number_is_refused(path, epoch):
+    with Recorder(path, network=0, **SIZE) as recorder:
+        with pytest.raises(RecordError, match="epoch must be a whole number; got "):
+            recorder.record(labels_of(0, 0), epoch=epoch)
+        recorder.record(labels_of(0, 0), epoch=np.int64(0))
+        assert recorder.epochs == 1

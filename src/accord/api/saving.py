@@ -13,7 +13,7 @@ from accord.errors import ChoiceError, ExtraMissing
 from accord.rules import ABSTAINED, Prediction
 from accord.store import Facts
 from accord.store.csv_text import csv_text
-from accord.store.places import Folder
+from accord.store.places import Folder, local_path
 
 Columns = dict[str, Any]
 
@@ -26,20 +26,20 @@ def save_prediction(
     A .npy file holds the labels alone. The others also hold the score and, where `facts`
     know them, the sample's id and the class's name.
     """
-    target = Path(path)
-    check_ending(target)
+    target = check_ending(path)
     buffer = io.BytesIO()
     _ENCODERS[target.suffix](buffer, _columns(prediction, facts))
     Folder(target.absolute().parent).put(target.name, buffer.getvalue())
 
 
-def check_ending(path: Path) -> None:
-    """Find out before much work whether predictions can be written to such a file.
+def check_ending(path: str | os.PathLike[str]) -> Path:
+    """Return where to write predictions; find out before much work whether they can be.
 
     Raises:
-        ChoiceError: the ending is none of those that can be written.
+        ChoiceError: the ending is none of those that can be written, or it is a URL.
         ExtraMissing: a package for it is missing.
     """
+    path = local_path(path)
     if path.suffix not in _ENCODERS:
         have = ", ".join(_ENCODERS)
         raise ChoiceError(f"{path}: predictions are written as {have}; got {path.suffix!r}")
@@ -47,6 +47,7 @@ def check_ending(path: Path) -> None:
         raise ExtraMissing(
             ".parquet files need pyarrow: pip install 'accord[parquet]'; .csv needs nothing"
         )
+    return path
 
 
 def _columns(prediction: Prediction, facts: Facts | None) -> Columns:

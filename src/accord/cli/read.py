@@ -85,6 +85,10 @@ def predict(
 
     Reads the record only: no network is loaded and no GPU is used.
     """
+    from accord.api.saving import check_ending
+
+    if out is not None:
+        check_ending(out)
     named = _named_rule(rule, fitted)
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     chosen = resolve_told(opened, named)

@@ -17,7 +17,7 @@ from accord.errors import ChoiceError, NetworksMissing, RecordMismatch, SourceEr
 from accord.rules.rule import Prediction, Rule
 from accord.rules.voters import SAME_ONLY, Voters
 from accord.store import Rows
-from accord.store.places import Folder
+from accord.store.places import Folder, local_path
 
 Arrays = Mapping[str, NDArray[Any]]
 RULE: Final = "rule"  # the array that holds the rule's name
@@ -57,10 +57,10 @@ class FittedRule(Rule):
         """Write what was learnt to an .npz file, whole or not at all.
 
         Raises:
-            ChoiceError: nothing was learnt yet, or the file has another ending.
+            ChoiceError: nothing was learnt yet, the file has another ending, or it is a URL.
             StorageError: the file cannot be written.
         """
-        learnt, path = self.learnt(), Path(path)
+        learnt, path = self.learnt(), local_path(path)
         if learnt is None:
             raise ChoiceError(f"{self.name} has learnt nothing yet to save. Fit it: rule.fit(rows)")
         if path.suffix != ".npz":
@@ -105,7 +105,10 @@ class FittedRule(Rule):
 def read_arrays(path: str | os.PathLike[str]) -> Arrays:
     """Read all that a rule's `save` wrote; the rule's name is among it."""
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as opened:
+        with (
+            Path(path).expanduser().open("rb") as file,
+            np.load(file, allow_pickle=False) as opened,
+        ):
             found = {name: opened[name] for name in opened.files}
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         # What NumPy says of other files is how to unpickle them, which is not safe.

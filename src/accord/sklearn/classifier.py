@@ -71,33 +71,33 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
         """Train the networks.
 
         Args:
             X: samples, as an array, a sparse matrix or a frame: whatever the estimator takes.
             y: one label per sample, of any kind.
-            **fit_params: `sample_weight`, if the estimator takes it.
+            sample_weight: one number per sample, if the estimator takes it.
         """
         self._check_numbers()
         samples, labels = self._check_data(X, y)
         template = self._template(len(labels), sparse=hasattr(samples, "tocsr"))
         steps, last = _split(template)
         check_trainable(last)
-        _check_weights(fit_params, last)
+        weights = _checked_weights(sample_weight, len(labels), last)
         self.classes_ = np.unique(labels)
         self.preprocessing_ = None if steps is None else steps.fit(samples, labels)
-        self.networks_ = self._train(last, self._prepared(samples), labels, fit_params)
+        self.networks_ = self._train(last, self._prepared(samples), labels, weights)
         return self
 
     def _train(
-        self, template: Any, samples: Any, labels: NDArray[Any], weights: dict[str, Any]
+        self, template: Any, samples: Any, labels: NDArray[Any], weights: NDArray[Any] | None
     ) -> list[Network]:
-        present = np.unique(labels[_weighing(weights, len(labels))])
+        present = np.unique(labels if weights is None else labels[weights != 0])
         if len(present) == 1:
             return [OneClass(present[0])]
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.networks)
-        options = {"epochs": self.epochs, "keep": self.keep, **weights}
+        options = {"epochs": self.epochs, "keep": self.keep, "sample_weight": weights}
         networks: list[Network] = Parallel(n_jobs=self.n_jobs)(
             delayed(train_network)(template, samples, labels, seed=int(seed), **options)
             for seed in seeds
@@ -202,15 +202,14 @@ def _split(template: Any) -> tuple[Pipeline | None, Any]:
     return None, template[-1] if isinstance(template, Pipeline) else template
 
 
-def _check_weights(fit_params: dict[str, Any], last: Any) -> None:
-    strange = sorted(fit_params.keys() - {"sample_weight"})
-    if strange:
-        raise TypeError(f"fit got an unexpected argument {strange[0]!r}")
-    if fit_params.get("sample_weight") is not None and not has_fit_parameter(last, "sample_weight"):
+def _checked_weights(weights: Any, samples: int, last: Any) -> NDArray[Any] | None:
+    if weights is None:
+        return None
+    if not has_fit_parameter(last, "sample_weight"):
         raise ChoiceError(f"{type(last).__name__} takes no sample_weight")
-
-
-def _weighing(weights: dict[str, Any], samples: int) -> NDArray[np.bool_]:
-    """Tell which samples have a weight other than 0."""
-    given = weights.get("sample_weight")
-    return np.ones(samples, bool) if given is None else np.asarray(given) != 0
+    checked = np.asarray(weights)
+    if checked.shape != (samples,):
+        raise ChoiceError(
+            f"sample_weight must have shape ({samples},), one for each sample; got {checked.shape}"
+        )
+    return checked

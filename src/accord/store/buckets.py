@@ -32,14 +32,14 @@ class Bucket(Place):
         except self._obstore.exceptions.BaseError as error:
             raise self._refusal(key, error, "read") from error
 
-    def put(self, key: str, data: bytes, *, flush: bool = True) -> None:  # noqa: ARG002
+    def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:  # noqa: ARG002
         """Write whole, replacing what was there."""
         try:
             self._obstore.put(self._store, key, data, use_multipart=False)
         except self._obstore.exceptions.BaseError as error:
             raise self._refusal(key, error, "write") from error
 
-    def create(self, key: str, data: bytes) -> bool:
+    def create(self, key: str, data: bytes, *, make: bool = True) -> bool:  # noqa: ARG002
         """Write by the store's own conditional write, or look first where it has none."""
         errors = self._obstore.exceptions
         try:

@@ -145,7 +145,7 @@ def _check_chunks(rows: PackedRows, name: str) -> Iterator[Finding]:
             f"samples {samples.start}..{samples.stop - 1}"
         )
         numbers = network, epoch // epoch_step, sample // sample_step, *(0 for _ in class_step)
-        if f"c.{'.'.join(map(str, numbers))}" not in there:  # Zarr would read it as zeros
+        if rows.chunk_name(name, numbers) not in there:
             yield Finding(f"{where}: the {name} are missing", damage=True)
             continue
         try:

@@ -3,6 +3,7 @@
 import json
 import operator
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -125,6 +126,12 @@ def read_root(place: Place) -> dict[str, Any]:
     missing = {"layout", "samples", "classes", "split"} - root.keys()
     if missing:
         raise NotARecord(f"{place.name}: {layout.ROOT} does not say {', '.join(sorted(missing))}")
+    for what in ("samples", "classes"):
+        if not isinstance(root[what], int):
+            raise NotARecord(
+                f"{place.name}: {layout.ROOT} is damaged: {what} must be a whole number; "
+                f"it says {root[what]!r}"
+            )
     return root
 
 
@@ -145,10 +152,21 @@ def read_facts(place: Place) -> Facts:
 
 def write_facts(place: Place, facts: Facts) -> None:
     """Write the facts that are not there yet; refuse those that differ from what is there."""
+    for fact, values in _given(facts):
+        _write_fact(place, fact, values)
+
+
+def check_facts(place: Place, facts: Facts) -> None:
+    """Refuse facts that differ from what is there; write nothing."""
+    for fact, values in _given(facts):
+        _check_fact(place, fact, values)
+
+
+def _given(facts: Facts) -> Iterator[tuple[str, NDArray[Any]]]:
     for fact in layout.FACTS:
         values = getattr(facts, fact)
         if values is not None:
-            _write_fact(place, fact, np.asarray(values))
+            yield fact, np.asarray(values)
 
 
 def _write_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
@@ -156,8 +174,12 @@ def _write_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
     if place.get(f"{fact}/{layout.ROOT}") is None:
         place.create(f"{fact}/c.0", data)
         place.create(f"{fact}/{layout.ROOT}", document)
+    _check_fact(place, fact, values)
+
+
+def _check_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
     there = read_fact(place, fact)
-    if there is None or not _same(there, values):
+    if there is not None and not _same(there, values):
         raise RecordMismatch(
             f"{place.name}: the record's {fact} differ from this recorder's. "
             "All networks of a record predict the same samples, in the same order."

@@ -3,17 +3,29 @@
 import contextlib
 import errno
 import os
+import re
 import uuid
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
-from accord.errors import RecordBusy, RecordMissing, StorageError
+from accord.errors import ChoiceError, RecordBusy, RecordMissing, RowDamaged, StorageError
 
 PART: Final = ".part"
 EXAMPLE: Final = "example://"
+# What Python raises over a damaged zip file: a wrong kind of compression or a flag for a
+# password is a RuntimeError, a name that is no text a ValueError.
+ZIP_DAMAGE: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+)
 
 
 class Place(ABC):
@@ -26,11 +38,14 @@ class Place(ABC):
         """Return the bytes under `key`, or None."""
 
     @abstractmethod
-    def put(self, key: str, data: bytes, *, flush: bool = True) -> None:
-        """Write atomically, replacing what was there; durably unless `flush` is off."""
+    def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:
+        """Write atomically, replacing what was there; durably unless `flush` is off.
+
+        Folders are made, where a place has them, unless `make` is off: then they must be there.
+        """
 
     @abstractmethod
-    def create(self, key: str, data: bytes) -> bool:
+    def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
         """Write durably unless `key` exists; tell whether it was written."""
 
     @abstractmethod
@@ -70,14 +85,14 @@ class Folder(Place):
         except OSError as error:
             raise storage_error(self.path / key, error, "read") from error
 
-    def put(self, key: str, data: bytes, *, flush: bool = True) -> None:
+    def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:
         """Write to a temporary name, flush to the disk, rename, flush the folder."""
-        with self._part(key, data, flush=flush) as part:
+        with self._part(key, data, flush=flush, make=make) as part:
             part.replace(self.path / key)
 
-    def create(self, key: str, data: bytes) -> bool:
+    def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
         """Write as `put` does, but never over an existing file."""
-        with self._part(key, data) as part:
+        with self._part(key, data, make=make) as part:
             try:
                 os.link(part, self.path / key)
             except FileExistsError:
@@ -89,11 +104,14 @@ class Folder(Place):
         return True
 
     @contextlib.contextmanager
-    def _part(self, key: str, data: bytes, *, flush: bool = True) -> Iterator[Path]:
+    def _part(
+        self, key: str, data: bytes, *, flush: bool = True, make: bool = True
+    ) -> Iterator[Path]:
         target = self.path / key
         part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}{PART}")
         try:
-            _make_folder(target.parent)
+            if make:
+                _make_folder(target.parent)
             with part.open("wb") as file:
                 file.write(data)
                 if flush:
@@ -140,11 +158,11 @@ class Folder(Place):
                     f"{self.path / key}: another recorder holds this network. Two recorders need "
                     "two network numbers; if the other one hangs, end its process."
                 ) from error
-            _held.add(file.fileno())
+            _held.add(file)
             try:
                 yield
             finally:
-                _held.discard(file.fileno())
+                _held.discard(file)
 
     def unfinished(self, prefix: str = "") -> list[str]:
         """Return the names of half-written files below `prefix`, however deep."""
@@ -166,7 +184,7 @@ class Zip(Place):
         try:
             with zipfile.ZipFile(path) as archive:
                 self._names = archive.namelist()
-        except (zipfile.BadZipFile, OSError) as error:
+        except (*ZIP_DAMAGE, OSError) as error:
             raise StorageError(f"{path}: not a readable zip file ({error})") from error
 
     def get(self, key: str) -> bytes | None:
@@ -176,16 +194,20 @@ class Zip(Place):
         try:
             with zipfile.ZipFile(self.path) as archive:
                 return archive.read(key)
-        except (zipfile.BadZipFile, OSError) as error:
+        except OSError as error:
             raise StorageError(f"{self.path}: {key} cannot be read ({error})") from error
+        except ZIP_DAMAGE as error:
+            raise RowDamaged(
+                f"{self.path}: {key} is damaged ({error}). Restore the zip file from a copy."
+            ) from error
 
-    def put(self, key: str, data: bytes, *, flush: bool = True) -> None:  # noqa: ARG002
+    def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:  # noqa: ARG002
         """Refuse: a zip file is read-only."""
         raise StorageError(f"{self.path}: a record in a zip file takes no more rows")
 
-    def create(self, key: str, data: bytes) -> bool:
+    def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
         """Refuse: a zip file is read-only."""
-        self.put(key, data)
+        self.put(key, data, make=make)
         return False
 
     def children(self, prefix: str = "") -> list[str]:
@@ -241,15 +263,29 @@ def existing_place(location: str | os.PathLike[str]) -> Place:
     return place
 
 
-_held: set[int] = set()  # file descriptors of held locks
+_URL: Final = re.compile(r"[a-zA-Z][\w+.-]+:/")  # a drive, such as C:/, is one letter
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file to write, the home folder for `~`; an error if it is a URL."""
+    if _URL.match(os.fspath(path)):
+        raise ChoiceError(
+            f"{path}: a URL; this file can be written to this machine alone. "
+            "Write it here, then copy it there."
+        )
+    return Path(path).expanduser()
+
+
+_held: set[BinaryIO] = set()  # the files of held locks
 
 
 def _drop_inherited_locks() -> None:
     # A forked child (a data loader's worker) shares its parent's locks and would keep them alive
-    # after the parent's death; closing its copies does not unlock the parent's.
-    for descriptor in _held:
+    # after the parent's death; closing its copies does not unlock the parent's. The files are
+    # closed, not their numbers: a file object would close whatever has its number next.
+    for file in _held:
         with contextlib.suppress(OSError):
-            os.close(descriptor)
+            file.close()
     _held.clear()
 
 
@@ -282,6 +318,7 @@ _CAUSES: Final = {
     errno.EROFS: "the file system is read-only",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
+    errno.ENOENT: "its folder is gone. Was the record moved or deleted meanwhile?",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
 }
 

@@ -1,10 +1,10 @@
 """Open a record for reading, while it is being written or after it was packed."""
 
 import functools
-import math
+import itertools
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,17 @@ from accord.errors import ChoiceError, NotARecord, ProbabilitiesMissing, RowDama
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
 from accord.store.facts import read_facts, read_root
-from accord.store.places import Place, existing_place
+from accord.store.places import ZIP_DAMAGE, Place, existing_place
 from accord.store.rows import Facts, Rows, Told, check_numbers, whole_numbers
+
+# What Zarr raises over chunks and metadata that are not what they should be.
+ZARR_DAMAGE: Final = (
+    *ZIP_DAMAGE,
+    OSError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+)
 
 
 def open_rows(
@@ -199,9 +208,9 @@ class PackedRows(Rows):
         self.name = place.name
         root = read_root(place)
         self.facts = Facts(root["samples"], root["classes"]) if damaged else read_facts(place)
-        self._networks = root.get("networks", [])
+        self.epochs = _epochs(place, self._labels)
+        self._networks = _checked_networks(place, root.get("networks"), self.epochs)
         self.numbers = tuple(network["network"] for network in self._networks)
-        self.epochs = self._labels.shape[1]
         self.has_probabilities = place.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
         arrays = {layout.LABELS: self._labels}
         if self.has_probabilities:
@@ -239,7 +248,7 @@ class PackedRows(Rows):
         chosen = _as_slice(networks), _as_slice(epochs), samples
         try:
             return np.asarray(array.oindex[chosen])
-        except (ValueError, RuntimeError, OSError) as error:
+        except ZARR_DAMAGE as error:
             raise RowDamaged(
                 f"{self.name}: a chunk of the packed record is damaged ({error}). "
                 "Pack the original again, or restore this one from a copy."
@@ -249,6 +258,11 @@ class PackedRows(Rows):
         """Return the chunk shape of the labels or the probabilities."""
         array = self._labels if name == layout.LABELS else self._probabilities
         return tuple(array.chunks)
+
+    def chunk_name(self, name: str, numbers: tuple[int, ...]) -> str:
+        """Return the name under which Zarr looks for a chunk, by its number along each axis."""
+        array = self._labels if name == layout.LABELS else self._probabilities
+        return str(array.metadata.encode_chunk_key(numbers))
 
     def told(self) -> tuple[Told, ...]:
         """Return what the packed record kept of each epoch."""
@@ -277,23 +291,65 @@ def _check_shape(rows: PackedRows, name: str, array: Any) -> None:
 
 def _check_chunks(rows: PackedRows, name: str, array: Any) -> None:
     sizes = zip(array.shape, array.chunks, strict=True)
-    chunks = math.prod(-(-size // step) for size, step in sizes)
-    there = sum(child.startswith("c.") for child in rows.place.children(name))
-    if there < chunks:  # Zarr would read a missing chunk as zeros
-        raise RowDamaged(f"{rows.name}: {chunks - there} of {chunks} chunks of {name} are missing")
+    numbers = itertools.product(*(range(-(-size // step)) for size, step in sizes))
+    wanted = {rows.chunk_name(name, number) for number in numbers}
+    missing = wanted - set(rows.place.children(name))
+    if missing:
+        raise RowDamaged(
+            f"{rows.name}: {len(missing)} of {len(wanted)} chunks of {name} are missing"
+        )
 
 
 def _open_array(place: Place, array: str) -> Any:
     import zarr
 
+    from accord.store.strict import StrictStore
+
     try:
-        return zarr.open_array(place.zarr_store(), path=array, mode="r")
-    except (FileNotFoundError, ValueError, KeyError) as error:
+        opened = zarr.open_array(
+            StrictStore(place.zarr_store()), path=array, mode="r", zarr_format=3
+        )
+        if 0 in opened.chunks:
+            raise ValueError("a chunk holds nothing")
+    except ZARR_DAMAGE as error:
         raise NotARecord(f"{place.name}: half a packed record: no readable {array}") from error
+    return opened
+
+
+def _epochs(place: Place, labels: Any) -> int:
+    if labels.ndim != 3:
+        raise NotARecord(f"{place.name}: labels have {labels.ndim} axes; a packed record has 3")
+    return int(labels.shape[1])
+
+
+def _checked_networks(place: Place, networks: Any, epochs: int) -> list[dict[str, Any]]:
+    if isinstance(networks, list) and all(_tells(network, epochs) for network in networks):
+        return networks
+    raise NotARecord(
+        f"{place.name}: {layout.ROOT} does not tell of {epochs} epochs of all networks. "
+        "Pack the original again, or restore this one from a copy."
+    )
+
+
+def _tells(network: Any, epochs: int) -> bool:
+    """Tell whether a packed record says of a network what a reader needs."""
+    if not isinstance(network, dict) or not isinstance(network.get("network"), int):
+        return False
+    kinds: dict[str, Any] = {"progress": int | float, "told": dict}
+    if network.get("times", []) != []:  # older records told none
+        kinds["times"] = str
+    return all(
+        isinstance(values := network.get(what), list)
+        and len(values) == epochs
+        and all(isinstance(value, kind) for value in values)
+        for what, kind in kinds.items()
+    )
 
 
 def _as_slice(positions: Sequence[int]) -> slice | list[int]:
     """Return neighbouring positions as a slice, which Zarr reads without gathering."""
+    if not positions:
+        return slice(0, 0)
     first, last = positions[0], positions[-1]
     if list(positions) == list(range(first, last + 1)):
         return slice(first, last + 1)

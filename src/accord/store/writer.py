@@ -22,7 +22,7 @@ from accord.errors import (
 )
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
-from accord.store.facts import read_root, write_facts
+from accord.store.facts import check_facts, read_root, write_facts
 from accord.store.intake import Row, plain
 from accord.store.places import Place, open_place
 from accord.store.rows import Facts
@@ -58,10 +58,11 @@ class Writer:
         self._open = False
         self._tried: int | None = None
         _create_root(self.place, facts)
-        write_facts(self.place, facts)
+        check_facts(self.place, facts)
         _create_network(self.place, network, self._arrays, said)
         self._resources.enter_context(self.place.hold(_network_key(network)))
         try:
+            write_facts(self.place, facts)  # not before: a recorder that is refused tells nothing
             self.epochs = self._resume()
         except BaseException:
             self._resources.close()
@@ -74,7 +75,7 @@ class Writer:
         self._progress = -math.inf
         if committed:
             self._progress = read_commit(self.place, self.network, committed - 1)["progress"]
-        self._resize(committed)
+        self._resize(committed, make=True)
         # What lies there without a commit is a dead writer's and may be overwritten; where
         # nothing lies, what appears is another writer's.
         self._tried = committed if self._leftovers(committed) else None
@@ -99,40 +100,46 @@ class Writer:
         """
         self.check_open()
         progress = self._checked_progress(self.epochs + 1 if progress is None else progress)
-        self._check_new(epoch, progress)
-        facts = plain(told or {})
+        self._check_new(self._checked_epoch(epoch), progress)
+        objects = self._encoded(row)
+        commit = self._commit_document(progress, objects, plain(told or {}))
         try:
-            objects = self._write_objects(row)
-            self._commit(progress, objects, facts)
-        except StorageError:
+            for array, data in objects.items():
+                self._write_object(layout.row_key(self.network, array, self.epochs), data)
+            self._write_commit(commit)
+            self.epochs, self._progress = self.epochs + 1, progress
+        except RowExists:
+            raise
+        except BaseException:  # Ctrl-C too
             self._tried = self.epochs  # what lies there is ours: the next try overwrites it
             raise
-        self.epochs += 1
-        self._progress = progress
         if time.monotonic() - self._resized > RESIZE_SECONDS:
             with contextlib.suppress(StorageError):  # the row is safe; the next one may succeed
                 self._resize(self.epochs)
 
-    def _write_objects(self, row: Row) -> dict[str, Any]:
+    def _encoded(self, row: Row) -> dict[str, bytes]:
         objects = {}
         for array in self._arrays:
             values = row.labels if array == layout.LABELS else row.probabilities
             if values is None:
                 raise RecordError(f"{self.place.name}: a row without {array}")
-            data = layout.encode(values)
-            self._write_object(layout.row_key(self.network, array, self.epochs), data)
-            objects[array] = {"bytes": len(data), "blake2b": layout.checksum(data)}
+            objects[array] = layout.encode(values)
         return objects
 
     def _write_object(self, key: str, data: bytes) -> None:
         # Object stores have no locks: look before writing, so that a second writer finds out
         # before it overwrites the first one's row.
-        if self.place.get(layout.commit_key(self.network, self.epochs)) is not None:
+        commit = self.place.get(layout.commit_key(self.network, self.epochs))
+        if commit is not None and not self._is_ours(commit):
             self._refuse_second_writer()
         if self._tried == self.epochs:
-            self.place.put(key, data)
-        elif not self.place.create(key, data):
+            self.place.put(key, data, make=False)
+        elif not self.place.create(key, data, make=False):
             self._refuse_second_writer()
+
+    def _is_ours(self, commit: bytes | None) -> bool:
+        """Tell whether a commit is what an interrupted try of this very writer left."""
+        return layout.facts_in_commit(commit or b"").get("writer") == self._token
 
     def _refuse_second_writer(self) -> NoReturn:
         raise RowExists(
@@ -140,30 +147,41 @@ class Writer:
             "another writer since this one opened. One network takes one writer."
         )
 
-    def _commit(self, progress: float, objects: dict[str, Any], told: dict[str, Any]) -> None:
-        commit = layout.commit_document(
+    def _commit_document(
+        self, progress: float, objects: dict[str, bytes], told: dict[str, Any]
+    ) -> bytes:
+        return layout.commit_document(
             {
                 "epoch": self.epochs,
                 "progress": progress,
-                "objects": objects,
+                "objects": {
+                    array: {"bytes": len(data), "blake2b": layout.checksum(data)}
+                    for array, data in objects.items()
+                },
                 "told": told,
                 "writer": self._token,
                 "time": now(),
             }
         )
-        if not self.place.create(layout.commit_key(self.network, self.epochs), commit):
-            self._refuse_second_writer()
 
-    def _resize(self, epochs: int) -> None:
+    def _write_commit(self, commit: bytes) -> None:
+        key = layout.commit_key(self.network, self.epochs)
+        if self.place.create(key, commit, make=False):
+            return
+        if not self._is_ours(self.place.get(key)):
+            self._refuse_second_writer()
+        self.place.put(key, commit, make=False)
+
+    def _resize(self, epochs: int, *, make: bool = False) -> None:
         # For other Zarr readers alone: ours count commits. So a row need not wait for it, and a
         # recorder that was killed leaves it to the next one.
         for array, (shape, dtype) in self._arrays.items():
             key = layout.array_key(self.network, array)
             document = layout.array_document((epochs, *shape), chunks=(1, *shape), dtype=dtype)
-            self.place.put(key, document, flush=False)
+            self.place.put(key, document, flush=False, make=make)
         key = layout.array_key(self.network, layout.COMMITS)
         commits = layout.array_document((epochs,), chunks=(1,), dtype=layout.TEXT, compressed=False)
-        self.place.put(key, commits, flush=False)
+        self.place.put(key, commits, flush=False, make=make)
         self._resized = time.monotonic()
 
     def close(self) -> None:
@@ -201,6 +219,17 @@ class Writer:
             f"{self.place.name}: progress must be a finite number, 0 or more; got {progress!r}. "
             "It is the true epoch, such as 0.1; leave it out to count one for each row."
         )
+
+    def _checked_epoch(self, epoch: Any) -> int | None:
+        if epoch is None:
+            return None
+        try:
+            return operator.index(epoch)
+        except TypeError as error:
+            raise RecordError(
+                f"{self.place.name}: epoch must be a whole number; got {epoch!r}. "
+                "It is the row's position, from 0; the true epoch, such as 0.1, is progress."
+            ) from error
 
     def _check_new(self, epoch: int | None, progress: float) -> None:
         here = f"{self.place.name}: network {self.network} holds {counted(self.epochs, 'epoch')}"

@@ -1,0 +1,232 @@
+"""What is damaged or gone in a packed record is said so: never read as zeros, never a traceback."""
+
+import json
+import pickle
+import shutil
+import uuid
+import zipfile
+
+import numpy as np
+import pytest
+from recorded import labels_of
+
+from accord.api import Record
+from accord.errors import AccordError, NotARecord, RowDamaged, StorageError
+from accord.store import check_record, open_rows, pack_record
+from accord.store.places import open_place
+
+FIRST, SECOND = "labels/c.0.0.0", "labels/c.1.0.0"
+GONE = r"a chunk of the packed record is damaged \(labels/c\.[01]\.0\.0 is missing\)"
+FORMS = ["packed", "packed.zip", "memory://"]
+
+
+@pytest.fixture(params=FORMS)
+def anywhere(request, record, tmp_path):
+    """A packed record as a folder, as a zip file and in an object store."""
+    form = request.param
+    path = f"memory://{uuid.uuid4()}" if form == "memory://" else str(tmp_path / form)
+    pack_record(record, path)
+    return path
+
+
+@pytest.fixture
+def packed(record, tmp_path):
+    pack_record(record, tmp_path / "packed")
+    return tmp_path / "packed"
+
+
+@pytest.fixture
+def zipped(record, tmp_path):
+    pack_record(record, tmp_path / "packed.zip")
+    return tmp_path / "packed.zip"
+
+
+def change(file, edit):
+    document = json.loads(file.read_text())
+    edit(document)
+    file.write_text(json.dumps(document))
+
+
+def rewrite_zip(path, names):
+    """Write a zip file again, each member under its new name."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(names.get(name, name), data)
+
+
+def test_a_renamed_chunk_is_missing(packed):
+    (packed / SECOND).rename(packed / "labels/c.1.0.0.bak")
+    with pytest.raises(RowDamaged, match="1 of 2 chunks of labels are missing"):
+        open_rows(packed)
+
+
+def test_a_chunk_renamed_in_a_zip_file_is_missing(zipped):
+    rewrite_zip(zipped, {SECOND: f"{SECOND}.bak"})
+    with pytest.raises(RowDamaged, match="1 of 2 chunks of labels are missing"):
+        open_rows(zipped)
+
+
+@pytest.mark.parametrize("leave", [shutil.rmtree, lambda path: path.rename(f"{path}-moved")])
+def test_a_folder_gone_since_it_was_opened_is_not_read_as_zeros(packed, leave):
+    rows = open_rows(packed)
+    leave(packed)
+    with pytest.raises(RowDamaged, match=GONE):
+        list(rows.blocks())
+
+
+def test_a_chunk_gone_from_an_object_store_is_not_read_as_zeros(record):
+    import obstore
+
+    url = f"memory://{uuid.uuid4()}"
+    pack_record(record, url)
+    rows = open_rows(url)
+    obstore.delete(open_place(url)._store, SECOND)
+    with pytest.raises(RowDamaged, match=GONE):
+        list(rows.blocks())
+
+
+@pytest.mark.parametrize(
+    "encoding", [{"name": "default"}, {"name": "default", "configuration": {"separator": "/"}}]
+)
+def test_chunks_under_other_names_than_the_metadata_say_are_missing(packed, encoding):
+    change(packed / "labels/zarr.json", lambda said: said.update(chunk_key_encoding=encoding))
+    with pytest.raises(RowDamaged, match="2 of 2 chunks of labels are missing"):
+        open_rows(packed)
+    report = check_record(packed)
+    assert not report.sound
+    assert "network 0, epochs 0..2, samples 0..39: the labels are missing" in [
+        finding.text for finding in report.findings
+    ]
+
+
+@pytest.mark.parametrize("form", ["packed", "packed.zip"])
+def test_a_packed_record_can_be_pickled(record, tmp_path, form):
+    pack_record(record, tmp_path / form)
+    again = pickle.loads(pickle.dumps(Record(open_rows(tmp_path / form))))
+    np.testing.assert_array_equal(again.labels[1, 2], labels_of(1, 2))
+
+
+def test_an_empty_choice_gives_an_empty_array(anywhere, record):
+    packed, plain = Record(open_rows(anywhere)).labels, Record(open_rows(record)).labels
+    for key in (slice(0, 0), [], (0, []), (slice(None), slice(2, 1)), (..., slice(0, 0)), (0, 1)):
+        found = packed[key]
+        np.testing.assert_array_equal(found, plain[key])
+        assert (found.shape, found.dtype) == (plain[key].shape, plain[key].dtype)
+
+
+def spoil(zipped, member, *, byte):
+    """Change one byte of a member's stored data."""
+    with zipfile.ZipFile(zipped) as archive:
+        info = archive.getinfo(member)
+    data = bytearray(zipped.read_bytes())
+    data[info.header_offset + 30 + len(member) + byte] ^= 0xFF
+    zipped.write_bytes(data)
+
+
+def test_damaged_labels_in_a_zip_file_are_named(zipped):
+    spoil(zipped, SECOND, byte=10)
+    with pytest.raises(RowDamaged, match=r"a chunk of the packed record is damaged \(Bad CRC-32"):
+        list(open_rows(zipped).blocks())
+    (finding,) = check_record(zipped).findings
+    assert finding.text == "network 1, epochs 0..2, samples 0..39: the labels cannot be read back"
+
+
+def test_damaged_truth_in_a_zip_file_is_named(zipped):
+    spoil(zipped, "truth/c.0", byte=10)
+    with pytest.raises(RowDamaged, match=r"packed\.zip: truth/c\.0 is damaged \(Bad CRC-32"):
+        open_rows(zipped)
+    (finding,) = check_record(zipped).findings
+    assert finding.damage
+
+
+@pytest.mark.parametrize("member", ["zarr.json", "labels/zarr.json"])
+def test_damaged_metadata_in_a_zip_file_are_named(zipped, member):
+    spoil(zipped, member, byte=0)  # zlib refuses the first byte already
+    for read in (open_rows, check_record):
+        with pytest.raises((RowDamaged, NotARecord), match=r"packed\.zip: "):
+            read(zipped)
+
+
+def test_whatever_byte_of_a_zip_file_is_damaged_no_traceback_comes_of_it(zipped):
+    sound = zipped.read_bytes()
+    for position in range(0, len(sound), 7):
+        data = bytearray(sound)
+        data[position] ^= 0xFF
+        zipped.write_bytes(data)
+        for read in (read_all, check_record):
+            try:
+                read(zipped)
+            except AccordError:
+                continue
+
+
+def read_all(path):
+    rows = open_rows(path)
+    rows.told()
+    return list(rows.blocks())
+
+
+def test_a_zip_file_gone_since_it_was_opened_is_named(zipped):
+    place = open_place(zipped)
+    zipped.unlink()
+    with pytest.raises(StorageError, match=r"zarr\.json cannot be read"):
+        place.get("zarr.json")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda said: said.update(shape=None),
+        lambda said: said.update(shape="2"),
+        lambda said: said["chunk_grid"]["configuration"].update(chunk_shape=[0, 3, 40]),
+        lambda said: said["chunk_grid"]["configuration"].update(chunk_shape=None),
+        lambda said: said["chunk_grid"].pop("configuration"),
+        lambda said: said.update(codecs=None),
+        lambda said: said.update(codecs=[{}]),
+        lambda said: said.update(codecs=[{"name": "unheard-of"}]),
+        lambda said: said.update(data_type="unheard-of"),
+        lambda said: said.update(fill_value="a"),
+        lambda said: said.pop("zarr_format"),
+        lambda said: said.clear(),
+    ],
+)
+def test_damaged_metadata_of_the_labels_are_named(packed, edit):
+    change(packed / "labels/zarr.json", edit)
+    for read in (open_rows, check_record):
+        with pytest.raises(NotARecord, match=r"packed: .*no readable labels"):
+            read(packed)
+
+
+def networks_of(document):
+    return document["attributes"]["accord"]["networks"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda said: said["attributes"]["accord"].update(networks=3),
+        lambda said: said["attributes"]["accord"].update(networks=[None, None]),
+        lambda said: networks_of(said)[1].pop("network"),
+        lambda said: networks_of(said)[1].pop("progress"),
+        lambda said: networks_of(said)[1].pop("told"),
+        lambda said: networks_of(said)[1].update(told=[]),
+        lambda said: networks_of(said)[1].update(times=None),
+        lambda said: networks_of(said)[1].update(times=["once"]),
+        lambda said: networks_of(said)[1].update(progress=["a", "b", "c"]),
+    ],
+)
+def test_damaged_facts_of_the_networks_are_named(packed, edit):
+    change(packed / "zarr.json", edit)
+    for read in (open_rows, check_record):
+        with pytest.raises(NotARecord, match=r"zarr\.json does not tell of .* networks"):
+            read(packed)
+
+
+@pytest.mark.parametrize("what", ["samples", "classes"])
+def test_sizes_that_are_no_numbers_are_named(packed, what):
+    change(packed / "zarr.json", lambda said: said["attributes"]["accord"].update({what: "9"}))
+    for read in (open_rows, check_record):
+        with pytest.raises(NotARecord, match=f"{what} must be a whole number; it says '9'"):
+            read(packed)
