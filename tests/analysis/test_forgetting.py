@@ -119,6 +119,15 @@ def test_fusing_repairs_what_was_forgotten():
     assert gain > 0.1
 
 
+def test_labelled_samples_may_be_a_mask():
+    rows = draw_run(right_chances(40, end=0.4))
+    mask = np.arange(rows.samples) % 3 == 1
+    labels = rows.truth()[mask]
+    expected = epochs_to_fuse(rows, np.flatnonzero(mask), labels)
+    assert len(expected) > 1
+    assert epochs_to_fuse(rows, mask, labels) == expected
+
+
 @pytest.mark.parametrize(
     ("samples", "labels", "most", "kind", "words"),
     [
@@ -129,6 +138,14 @@ def test_fusing_repairs_what_was_forgotten():
         ([-1], [0], 3, PredictionError, r"samples must lie in 0\.\.599; got -1\.\.-1"),
         ([0], [5], 3, PredictionError, r"labels must lie in 0\.\.4 for 5 classes; got 5\.\.5"),
         ([0], [-1], 3, PredictionError, r"labels must lie in 0\.\.4"),
+        (
+            [True, False],
+            [0, 0],
+            3,
+            PredictionError,
+            r"mask .* must have shape \(600,\); got \(2,\)",
+        ),
+        ([0.5], [0], 3, PredictionError, r"whole numbers, or a mask; got float64"),
     ],
 )
 def test_what_cannot_be_fused_by_is_refused(samples, labels, most, kind, words):

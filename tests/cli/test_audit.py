@@ -192,6 +192,25 @@ def test_a_second_queue_leaves_decisions_alone(accord, record, tmp_path):
     assert not out.exists()
 
 
+def test_decisions_are_left_alone_by_whatever_option(accord, record, tmp_path):
+    decided = tmp_path / "decided.csv"
+    decided.write_text("sample;decided\n3;bee\n")
+    for options in (["--out", decided], ["--corrected", decided, "--proposals"]):
+        status, _, said = accord("audit", record, *options)
+        assert (status, "Name another one" in said) == (1, True)
+    assert decided.read_text() == "sample;decided\n3;bee\n"
+
+
+def test_one_file_is_found_out_under_two_names(accord, record, tmp_path):
+    decided, link = tmp_path / "decided.csv", tmp_path / "link.csv"
+    decided.write_text("sample,decided\n3,bee\n")
+    link.symlink_to(decided)
+    (tmp_path / "folder").mkdir()
+    for other in (link, tmp_path / "folder" / ".." / "decided.csv"):
+        status, _, said = accord("audit", record, "--decisions", decided, "--out", other)
+        assert (status, "two options name the same file" in said) == (2, True)
+
+
 def test_notes_are_in_the_json_too(accord, record):
     status, out, said = accord("audit", record, "--epochs", "4:", "--json")
     (note,) = json.loads(out)["notes"]

@@ -135,8 +135,19 @@ def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
     for options in (["--verify", "100"], ["--verified", queue], []):
         status, _, said = accord("trust", blind, *options, "--out", queue)
         assert status == 1
-        assert "there are decisions in it" in said
+        assert "holds 100 decisions of people" in said
     assert queue.read_bytes() == decided
+
+
+@pytest.mark.parametrize("options", [["--verify", "100"], []])
+def test_decisions_that_a_spreadsheet_saved_with_semicolons_are_kept(
+    accord, record, tmp_path, options
+):
+    queue = tmp_path / "queue.csv"
+    queue.write_text("sample;decided\n3;1\n")
+    status, _, said = accord("trust", record, *options, "--out", queue)
+    assert (status, "Name another one" in said) == (1, True)
+    assert queue.read_text() == "sample;decided\n3;1\n"
 
 
 @pytest.mark.parametrize(

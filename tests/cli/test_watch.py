@@ -157,6 +157,18 @@ def test_following_waits_for_what_is_still_to_come(capsys, tmp_path, monkeypatch
     assert "one network so far" in waited[1]
 
 
+def test_following_waits_for_the_record_itself(capsys, tmp_path, monkeypatch):
+    rows, path = run_rows(end=None), tmp_path / "growing"
+    steps = iter([(0, 1), (1, 1)])
+    monkeypatch.setattr(module.time, "sleep", lambda _: write_one(path, rows, *next(steps)))
+    with pytest.raises(StopIteration):
+        run(["watch", str(path), "--follow", "--until-alarm"])
+    printed = capsys.readouterr()
+    assert printed.out.startswith("epoch 0: agreement")
+    assert "waiting: " in printed.err
+    assert "growing: no such file or folder" in printed.err
+
+
 def write_one(path, rows, network, until, **options):
     facts = {"samples": SAMPLES, "classes": CLASSES} | options
     with Recorder(path, network=network, **facts) as recorder:

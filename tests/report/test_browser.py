@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from accord.analysis import SpoiltRows
+from accord.api import Record
 from accord.report.html import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -32,9 +34,9 @@ def browser():
 def visit(browser, record, tmp_path):
     """Open the page at some width; complaints of the browser fail the test."""
     complaints = []
-    write_report(record, tmp_path / "report.html")
 
-    def open_page(width):
+    def open_page(width, record=record):
+        write_report(record, tmp_path / "report.html")
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -53,6 +55,13 @@ def test_nothing_is_wider_than_the_window(visit, width):
     figures = page.locator("figure svg").evaluate_all("all => all.map(one => one.clientHeight)")
     assert len(figures) == 10
     assert min(figures) > 100
+
+
+def test_a_long_list_of_networks_is_broken(visit, make_record):
+    rows = make_record(60, 2, 120, 4, wrong=0.2).rows
+    page = visit(400, Record(SpoiltRows(rows, kind="constant", count=1)))
+    assert "--networks 0,1,2," in page.locator("#members").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_a_click_on_a_column_sorts_by_it(visit):

@@ -3,6 +3,7 @@
 import re
 import sys
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -164,6 +165,30 @@ def test_without_truth_there_is_a_page_without_scores(make_record):
     assert "accuracy</th>" not in text
 
 
+@pytest.mark.parametrize(("samples", "verify"), [(99, None), (100, 50), (599, 299), (700, 300)])
+def test_no_more_samples_are_to_be_verified_than_is_possible(make_record, samples, verify):
+    text = Page(report_page(make_record(2, 2, samples, 3, truth=False))).text
+    assert re.findall(r"--verify (\d+)", text) == ([] if verify is None else [str(verify)])
+
+
+def test_one_sample_is_told_as_one():
+    labels = np.array([[[0], [1]]])
+    scored = make_facts(samples=1, classes=2, truth=[0])
+    text = Page(report_page(Record(ArrayRows(labels, scored)))).text
+    assert "Both rules label the same 1 sample." in text
+    assert "Of the 1 forgotten sample, " in text
+    text += Page(report_page(Record(ArrayRows(labels, make_facts(samples=1, classes=2))))).text
+    assert re.findall(r".{20}\b1 samples", text) == []
+
+
+@pytest.mark.parametrize("truth", [True, False])
+def test_no_level_of_headings_is_left_out(make_record, truth):
+    found = re.findall(r"<h(\d)>", report_page(make_record(3, 8, 120, 4, truth=truth)))
+    levels = [int(level) for level in found]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
 @pytest.mark.parametrize("truth", [True, False])
 @pytest.mark.parametrize(
     "shape", [(1, 6, 30, 3), (3, 1, 30, 3), (1, 1, 1, 2), (2, 4, 40, 2), (3, 4, 500, 1000)]
@@ -249,6 +274,12 @@ def test_the_page_is_written_whole(record, page, tmp_path):
     write_report(record, tmp_path / "new" / "report.html")
     assert (tmp_path / "new" / "report.html").read_text("utf-8") == page
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+
+
+def test_a_path_that_is_no_text_is_shown_as_far_as_it_is(make_record, tmp_path):
+    record = make_record(2, 2, 20, 3, name="runs/m\udcfcller")
+    write_report(record, tmp_path / "report.html")
+    assert "<h1>runs/m?ller</h1>" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_a_page_that_cannot_be_written_is_told(record, tmp_path):

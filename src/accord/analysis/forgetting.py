@@ -87,15 +87,16 @@ def epochs_to_fuse(
 
     Args:
         rows: networks and epochs.
-        samples: which samples are labelled, by position.
+        samples: which samples are labelled, by position or as a mask over all.
         labels: (labelled,), their labels.
         most: how many epochs to choose at most, the last one included.
 
     Raises:
         ChoiceError: there is no labelled sample, or `most` is below 1.
-        PredictionError: samples and labels do not fit together, or a label is no class.
+        PredictionError: samples and labels do not fit together, samples are neither whole numbers
+            nor a mask, or a label is no class.
     """
-    positions, wanted = np.asarray(samples, np.intp), np.asarray(labels)
+    positions, wanted = _positions(rows, np.asarray(samples)), np.asarray(labels)
     _check_labelled(rows, positions, wanted, most)
     tables = _votes_by_epoch(rows, positions)  # (epoch, labelled, class)
     chosen = [rows.epochs - 1]
@@ -112,6 +113,21 @@ def epochs_to_fuse(
         joint += tables[best]
         chosen.append(best)
     return chosen
+
+
+def _positions(rows: Rows, samples: NDArray[Any]) -> NDArray[np.intp]:
+    if samples.dtype == bool:
+        if samples.shape != (rows.samples,):
+            raise PredictionError(
+                f"{rows.name}: a mask of samples must have shape ({rows.samples},); got "
+                f"{samples.shape}"
+            )
+        return np.flatnonzero(samples)
+    if samples.size and not np.issubdtype(samples.dtype, np.integer):
+        raise PredictionError(
+            f"samples must be positions, whole numbers, or a mask; got {samples.dtype}"
+        )
+    return samples.astype(np.intp)
 
 
 def _check_labelled(

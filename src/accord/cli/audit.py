@@ -130,15 +130,15 @@ def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposal
 
 def _check_files(**files: Path | None) -> None:
     """Refuse files that could not be written or read, before anything is computed."""
-    from accord.analysis.labels.review_files import check_ending, check_queue
+    from accord.analysis.labels.review_files import OVERWRITTEN, check_ending, check_writable
 
     named = {kind: path for kind, path in files.items() if path is not None}
     for kind, path in named.items():
         check_ending(path, kind)
-    if len({path.absolute() for path in named.values()}) < len(named):
+    if len({path.resolve() for path in named.values()}) < len(named):
         raise ChoiceError("two options name the same file; each needs one of its own")
-    if "queue" in named:
-        check_queue(named["queue"])
+    for kind in named.keys() & OVERWRITTEN.keys():
+        check_writable(named[kind], kind)
 
 
 def _write_probabilities(rows: "Rows", path: Path) -> None:

@@ -13,7 +13,7 @@ from accord.errors import ChoiceError, counted
 if TYPE_CHECKING:
     from accord.analysis.bad_members import Member
     from accord.analysis.overfit.alarm import Watch
-    from accord.analysis.overfit.growing import Seen
+    from accord.analysis.overfit.growing import AlarmFollower, Seen
     from accord.api import Record
 
 ALARMED: Final = 3  # the exit status of --until-alarm
@@ -177,6 +177,10 @@ class Waits:
     idle: float | None  # seconds without news after which to stop
     until_alarm: bool
 
+    def are_over(self, last_news: float) -> bool:
+        """Tell whether nothing came for too long."""
+        return self.idle is not None and time.monotonic() - last_news >= self.idle
+
 
 def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -> bool:
     """Print each epoch until there is a reason to stop; tell whether there was an alarm."""
@@ -199,9 +203,15 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -
             typer.echo(f"accord: waiting: {told}", err=True)
         if seen:
             last_news = time.monotonic()
-        if waits.idle is not None and time.monotonic() - last_news >= waits.idle:
-            return follower.alarmed
+        if waits.are_over(last_news):
+            return _end(follower)
         time.sleep(waits.every)
+
+
+def _end(follower: "AlarmFollower") -> bool:
+    if follower.missing is not None:
+        raise follower.missing
+    return follower.alarmed
 
 
 def _line(seen: "Seen") -> str:

@@ -156,7 +156,8 @@ def forgotten_caption(measured: Measured) -> str:
         return "What some epoch knew, the last one knows too: nothing was forgotten."
     best = found.best_epoch
     return (
-        f"Of the {gone:,} forgotten samples, those that the majority vote of each epoch knew; at "
+        f"Of the {gone:,} forgotten {'sample' if gone == 1 else 'samples'}, those that the "
+        "majority vote of each epoch knew; at "
         "the last epoch that is none, by definition. The most, "
         f"{_percent(found.knew[best] / gone)}, were known {epoch_words(measured, best)}. Max "
         f"agreement over all epochs is right on {_percent(measured.remembered / gone)}."

@@ -19,6 +19,7 @@ from accord.report.measured import ClassRecall, Measured
 from accord.report.svg import with_variables
 from accord.report.tables import gain_sentence, score_note
 from accord.report.trust.findings import forgotten_finding, networks_finding, trust_finding
+from accord.report.trust.tables import samples_to_verify
 from accord.store.places import Folder
 
 try:
@@ -57,7 +58,8 @@ def write_report(record: Record, out: Path) -> None:
         ExtraMissing: jinja2 or matplotlib is not installed.
         StorageError: the page cannot be written.
     """
-    Folder(out.absolute().parent).put(out.name, report_page(record).encode())
+    page = report_page(record).encode(errors="replace")  # a path need not be UTF-8
+    Folder(out.absolute().parent).put(out.name, page)
 
 
 def report_page(record: Record) -> str:
@@ -84,12 +86,18 @@ def report_page(record: Record) -> str:
         networks=networks_finding(measured),
         forgotten=forgotten,
         forgot=_figures(measured, FORGOTTEN if forgotten and forgotten["forgotten"] else {}),
-        moved=None if scored else f"{measured.moved:,} of {record.samples:,}",
+        moved=None if scored else _moved(measured),
+        verify=samples_to_verify(record.samples),
         notes=list(_notes(record)),
         inks=INKS,
         points=_points,
         version=__version__,
     )
+
+
+def _moved(measured: Measured) -> str:
+    samples = measured.record.samples
+    return f"{measured.moved:,} of {samples:,} {'sample' if samples == 1 else 'samples'}"
 
 
 def _facts(record: Record) -> dict[str, str]:

@@ -99,7 +99,8 @@ def draw_final_margins(
     axes.set_xlabel("final margin")
     axes.set_title("share of the samples whose last vote is right, or wrong")
     for side, counts, sign in sides:
-        text, height = f"{side}: {counts.sum():,} samples", 0.5 + 0.45 * sign
+        samples = "sample" if counts.sum() == 1 else "samples"
+        text, height = f"{side}: {counts.sum():,} {samples}", 0.5 + 0.45 * sign
         axes.text(0.02, height, text, color=ink(side), transform=axes.transAxes, va="center")
 
 

@@ -18,7 +18,7 @@ from accord.analysis.labels.review import (
     review_queue,
 )
 from accord.analysis.labels.review_files import (
-    check_queue,
+    check_writable,
     read_decisions,
     write_audit,
     write_labels,
@@ -135,10 +135,18 @@ def test_a_link_leads_to_the_sample(found, record, tmp_path):
             write_queue(found, queue, tmp_path / "q.csv", facts=record.facts, link=wrong)
 
 
+def test_what_a_link_is_filled_with_is_quoted(found, tmp_path):
+    facts = Facts(600, 5, ids=np.full(600, "a b/ü#1?.x"))
+    link = "https://h/{id}.png?at={sample}"
+    write_queue(found, found.ranking[:1], tmp_path / "q.csv", facts=facts, link=link)
+    filled = f"https://h/a%20b/%C3%BC%231%3F.x.png?at={found.ranking[0]}"
+    assert read_rows(tmp_path / "q.csv")[0]["link"] == filled
+
+
 def test_what_a_link_is_filled_with_is_not_filled_again(found, tmp_path):
     facts = Facts(600, 5, ids=np.full(600, "{sample}{id}"))
     write_queue(found, found.ranking[:1], tmp_path / "q.csv", facts=facts, link="x/{id}")
-    assert read_rows(tmp_path / "q.csv")[0]["link"] == "x/{sample}{id}"
+    assert read_rows(tmp_path / "q.csv")[0]["link"] == "x/%7Bsample%7D%7Bid%7D"
 
 
 def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
@@ -157,7 +165,7 @@ def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
     rows[2]["decided"] = "bee"
     write_rows(path, rows)
     with pytest.raises(RecordExists, match=r"2 decisions.* --decisions .*queue\.csv"):
-        check_queue(path)
+        check_writable(path, "queue")
     assert len(before) < len(path.read_bytes())
 
 
@@ -175,12 +183,59 @@ def test_tasks_are_not_written_over_annotations(exported, found, record):
 
 
 @pytest.mark.parametrize("name", ["queue.csv", "queue.json"])
-@pytest.mark.parametrize("text", ["a,b\n1,2\n", "[1]", "{", 'link,decided\n"x,1\n'])
+@pytest.mark.parametrize(
+    "text", ["a,b\n1,2\n", "[1]", "{", 'link,decided\n"x,1\n', "[" * 100_000, f"[{'9' * 5000}]"]
+)
 def test_a_queue_is_not_written_over_something_else(name, text, tmp_path):
     (tmp_path / name).write_text(text)
     with pytest.raises(RecordExists, match=r"no queue \(.*Name another one"):
-        check_queue(tmp_path / name)
+        check_writable(tmp_path / name, "queue")
     assert (tmp_path / name).read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sample,decided\n3,bee\n",
+        "sample;decided\n3;bee\n",
+        "sample\tdecided\n3\tbee\n",
+        "Sample,Decided\n3,bee\n",
+    ],
+)
+def test_audits_and_labels_are_not_written_over_decisions(found, record, tmp_path, text):
+    path = tmp_path / "decided.csv"
+    path.write_text(text)
+    with pytest.raises(RecordExists, match=r"decided\.csv: (holds a decision|.* no audit)"):
+        write_audit(found, path, facts=record.facts)
+    with pytest.raises(
+        RecordExists, match=r"decided\.csv: (holds a decision|.* no file of labels)"
+    ):
+        write_labels(found.given, path)
+    assert path.read_text() == text
+
+
+def test_audits_and_labels_are_written_over_their_like_and_over_an_empty_queue(
+    found, record, tmp_path
+):
+    path = tmp_path / "file.csv"
+    for facts in (record.facts, Facts(600, 5), record.facts):
+        write_audit(found, path, facts=facts)
+    path.unlink()
+    write_queue(found, found.ranking[:3], path, facts=record.facts)
+    write_audit(found, path, facts=record.facts)
+    path.unlink()
+    for _ in range(2):
+        write_labels(found.given, path)
+    for columns in ("sample,given", "given,sample,proposed"):
+        path.write_text(f"{columns}\n")
+        with pytest.raises(RecordExists, match=r"there is a file that is no audit"):
+            write_audit(found, path, facts=record.facts)
+
+
+def test_a_folder_is_not_written_over(tmp_path):
+    (tmp_path / "queue.csv").mkdir()
+    with pytest.raises(RecordExists, match=r"there is a folder of that name\. Name another file"):
+        check_writable(tmp_path / "queue.csv", "queue")
 
 
 def test_tasks_are_in_label_studios_form(found, record, tmp_path):
@@ -312,6 +367,14 @@ def test_json_of_another_form_is_refused(document, record, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(document)
     with pytest.raises(SourceError, match="Export the project as JSON, not JSON-MIN"):
+        read_decisions(path, facts=record.facts)
+
+
+@pytest.mark.parametrize("document", ["[" * 100_000, f"[{'9' * 5000}]"])
+def test_json_that_no_reader_takes_is_refused(document, record, tmp_path):
+    path = tmp_path / "export.json"
+    path.write_text(document)
+    with pytest.raises(SourceError, match=r"export\.json: cannot be read"):
         read_decisions(path, facts=record.facts)
 
 

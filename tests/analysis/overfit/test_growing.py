@@ -60,11 +60,13 @@ def test_a_writer_may_hold_the_record_meanwhile(tmp_path, overfitted):
 
 def test_until_there_are_two_networks_with_epochs_it_waits(tmp_path, overfitted):
     follower = AlarmFollower(tmp_path / "record")
-    with pytest.raises(RecordMissing, match="no such file or folder"):
-        follower.look()
+    assert follower.look() == []
+    assert "no such file or folder" in follower.waiting_for
+    assert isinstance(follower.missing, RecordMissing)
     with recorder(tmp_path / "record", 0):
         assert follower.look() == []
     assert "holds no epochs yet" in follower.waiting_for
+    assert follower.missing is None
     grow(tmp_path / "record", overfitted, network=0, epochs=2)
     assert follower.look() == []
     assert "one network so far; agreement needs two" in follower.waiting_for
@@ -74,6 +76,11 @@ def test_until_there_are_two_networks_with_epochs_it_waits(tmp_path, overfitted)
     grow(tmp_path / "record", overfitted, network=1, epochs=2)
     assert [one.epoch for one in follower.look()] == [0, 1]
     assert follower.waiting_for == ""
+
+
+def test_an_example_that_is_missing_is_not_waited_for():
+    with pytest.raises(RecordMissing, match="no such example"):
+        AlarmFollower("example://none").look()
 
 
 def test_a_network_that_joins_begins_it_anew(tmp_path, overfitted):

@@ -131,6 +131,14 @@ def test_the_coverage_of_a_risk_is_the_largest_that_keeps_it():
     assert coverage_at(curve, 0.03) is None
 
 
+def test_a_risk_that_one_lucky_sample_keeps_is_kept_nowhere():
+    curve = RiskCoverage(
+        np.array([0.9, 0.8, 0.7]), np.array([0.001, 0.05, 1.0]), np.array([0.0, 0.05, 0.2])
+    )
+    assert coverage_at(curve, 0.04) is None
+    assert coverage_at(curve, 0.05) == 0.05
+
+
 def test_small_risks_are_marked_where_some_but_not_all_can_be_answered(make_record, hard):
     axes = axes_of(risk_coverage_figure, hard)
     diamonds = [one for one in axes.lines if one.get_marker() == "D"]

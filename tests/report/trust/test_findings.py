@@ -177,3 +177,8 @@ def test_where_nothing_was_forgotten_there_is_no_figure(make_record):
 
 def test_one_epoch_cannot_forget(make_record):
     assert forgotten_finding(Measured(make_record(3, 1, 20, 3))) is None
+
+
+def test_one_bad_network_is_told_as_one(hard):
+    record = Record(SpoiltRows(hard.rows, kind="constant", count=1))
+    assert networks_finding(Measured(record))["sentence"].startswith("1 of 6 does not vote with")

@@ -8,7 +8,7 @@ import pytest
 
 from accord.analysis import Estimate, SpoiltRows
 from accord.api import Record
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, RecordExists
 from accord.report.trust.summary import measure_trust
 from accord.report.trust.tables import trust_json, trust_text, write_samples
 from accord.store import ArrayRows, make_facts
@@ -235,3 +235,15 @@ def test_without_truth_or_threshold_nobody_says_who_is_answered(make_hard, hard,
 def test_samples_are_csv(hard, tmp_path):
     with pytest.raises(ChoiceError, match=r"samples are written as \.csv; got '\.txt'"):
         write_samples(hard, measure_trust(hard), tmp_path / "samples.txt")
+
+
+def test_samples_are_written_over_their_like_alone(make_hard, hard, tmp_path):
+    path, blind = tmp_path / "samples.csv", make_hard(truth=False, class_names=["a", "b", "c", "d"])
+    for record in (hard, blind, hard):
+        rows = written(record, measure_trust(record), path)
+        assert ("class" in rows[0]) == (record is blind)
+    for text in ("sample;decided\n3;1\n", "sample,Decided\n3,1\n", "sample,label\n3,1\n"):
+        path.write_text(text)
+        with pytest.raises(RecordExists, match=r"samples\.csv: .* no file of samples"):
+            write_samples(hard, measure_trust(hard), path)
+        assert path.read_text() == text

@@ -90,7 +90,7 @@ def test_decisions_are_not_overwritten(queue, hard):
     write_verification(sampling, path, facts=facts)  # nobody has decided yet
     decide(path, hard.truth, lambda rows: [rows[0], *(row | {"decided": " "} for row in rows[1:])])
     before = path.read_bytes()
-    with pytest.raises(RecordExists, match=r"there are decisions in it.*--verified"):
+    with pytest.raises(RecordExists, match=r"holds a decision of people.*--verified"):
         write_verification(sampling, path, facts=facts)
     assert path.read_bytes() == before
 
@@ -99,9 +99,27 @@ def test_decisions_behind_a_quote_that_is_left_open_are_not_overwritten(queue):
     path, sampling, facts = queue
     text = 'sample,id,decided\n3,"i3,2\n'
     path.write_text(text)
-    with pytest.raises(SourceError, match=r"queue\.csv: cannot be read: unexpected end of data"):
+    with pytest.raises(RecordExists, match=r"no queue \(.*row of line 2 cannot be read"):
         write_verification(sampling, path, facts=facts)
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("change", [lambda text: text.replace(",", ";"), str.title])
+def test_decisions_in_another_form_are_not_overwritten(queue, hard, change):
+    path, sampling, facts = queue
+    decide(path, hard.truth)
+    path.write_text(change(path.read_text()))
+    before = path.read_bytes()
+    with pytest.raises(RecordExists, match=r"queue\.csv: there is a file that is no queue"):
+        write_verification(sampling, path, facts=facts)
+    assert path.read_bytes() == before
+
+
+def test_empty_rows_at_the_end_are_no_samples(queue, hard):
+    path, _, facts = queue
+    decide(path, hard.truth)
+    path.write_text(path.read_text() + ",,,,,\n, ,,,,,,\n")
+    assert len(read_verification(path, facts=facts).labels) == 60
 
 
 def test_an_undecided_sample_is_counted(queue, hard):
@@ -123,6 +141,12 @@ def test_a_file_of_another_record_is_refused(queue, hard):
         read_verification(path, facts=make_facts(samples=1000, classes=4))
 
 
+def another(rows):
+    drawn = {row["sample"] for row in rows}
+    sample = next(number for number in range(1000) if str(number) not in drawn)
+    return rows[0] | {"sample": str(sample), "id": f"i{sample}"}
+
+
 def only(rows, **changed):
     return [row | changed for row in rows]
 
@@ -135,7 +159,8 @@ def only(rows, **changed):
             "it has no stratum. Decide in the file that",
         ),
         (lambda rows: only(rows, stratum="x"), "must be whole numbers"),
-        (lambda rows: rows[1:], "18 samples of stratum 0 were drawn, and not all are there"),
+        (lambda rows: rows[1:], "18 samples of stratum 0 were drawn, and fewer are there: 17. "),
+        (lambda rows: [*rows, another(rows)], "were drawn, and more are there: "),
         (lambda rows: only(rows, sample=""), "must be whole numbers"),
         (lambda rows: only(rows, stratum="1"), "strata must be 0, 1 … with one size each"),
         (lambda rows: [rows[0] | {"stratum_samples": "9"}, *rows[1:]], "Were rows changed"),
@@ -168,5 +193,8 @@ def test_a_file_that_cannot_be_read_is_told(queue, tmp_path):
     with pytest.raises(SourceError, match=r"gone\.csv: cannot be read"):
         read_verification(tmp_path / "gone.csv", facts=facts)
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(SourceError, match=r"bytes\.csv: cannot be read: .* as UTF-8$"):
+    with pytest.raises(RecordExists, match=r"bytes\.csv: .* no queue.* Name another one"):
         write_verification(sampling, tmp_path / "bytes.csv", facts=facts)
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(RecordExists, match=r"folder\.csv: there is a folder.* Name another file"):
+        write_verification(sampling, tmp_path / "folder.csv", facts=facts)

@@ -1,11 +1,12 @@
 """Files of the review: audits and queues to write, decisions to read, labels to train on."""
 
-import csv
 import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+import urllib.parse
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,32 +14,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis.labels.audit import Audit
-from accord.analysis.labels.decisions import Said, check_decisions, names_mislead
-from accord.analysis.labels.label_studio import (
-    IMAGE,
-    TEXT,
-    make_task,
-    read_annotations,
-    read_tasks,
-)
+from accord.analysis.labels.decisions import check_decisions, names_mislead
+from accord.analysis.labels.label_studio import IMAGE, TEXT, make_task
+from accord.analysis.labels.overwriting import Header, check_no_decisions
 from accord.analysis.labels.review import Decisions
-from accord.errors import ChoiceError, RecordExists, SourceError
+from accord.analysis.labels.said_files import DECIDED, read_said
+from accord.errors import ChoiceError
 from accord.store import Facts
 from accord.store.csv_text import csv_text
 from accord.store.places import Folder
 
 PathLike = str | os.PathLike[str]
 Columns = dict[str, list[Any]]
-DECIDED = "decided"
-NAMING: Final = ("sample", "id", "given")  # columns that tell which label was decided on
-
-
 ENDINGS: Final = {  # what is said of a file that ends otherwise, and the endings that it may have
     "audit": ("an audit is written as", (".csv",)),
     "probabilities": ("probabilities are written as", (".npy",)),
     "queue": ("a queue is written as", (".csv", ".json")),
     "decisions": ("decisions are read from", (".csv", ".json")),
     "labels": ("labels are written as", (".npz", ".npy", ".csv")),
+}
+DECISIONS: Final = ENDINGS["decisions"][1]
+AUDIT_HEADER: Final[Header] = {
+    "sample": True,
+    "id": False,
+    "given": True,
+    "given_name": False,
+    "proposed": True,
+    "proposed_name": False,
+    "suspicion": True,
+    "agreement_given": True,
+    "agreement_proposed": True,
+    "flagged": True,
+}
+OVERWRITTEN: Final[dict[str, tuple[str, Header]]] = {  # what may be written over by its like
+    "audit": ("audit", AUDIT_HEADER),
+    "queue": ("queue", {}),
+    "labels": ("file of labels", {"labels": True}),
 }
 PLACES: Final = re.compile(r"\{(sample|id)\}")
 
@@ -64,41 +75,28 @@ def check_link(link: str) -> None:
         )
 
 
-def check_queue(path: PathLike) -> None:
-    """Refuse to write a queue over people's decisions.
+def check_writable(path: PathLike, kind: str) -> Path:
+    """Return the path of a file to write; refuse to write over people's decisions.
 
     Raises:
-        ChoiceError: the file ends in something else than .csv or .json.
-        RecordExists: the file is there and holds decisions, or something else than a queue.
+        ChoiceError: the file ends in something else than its kind does.
+        RecordExists: the file is there and holds decisions, or something else than its kind.
     """
-    target = check_ending(path, "queue")
-    if not target.exists() or not target.stat().st_size:
-        return
-    try:
-        decided = _count_decided(target)
-    except (OSError, ValueError, csv.Error) as error:
-        raise RecordExists(
-            f"{target}: there is a file that is no queue ({error}). Name another one."
-        ) from error
-    if decided:
-        decisions = "a decision" if decided == 1 else f"{decided} decisions"
-        raise RecordExists(
-            f"{target}: holds {decisions} of people. Name another file, or, to begin anew, "
-            "move this one away. To use what was decided: "
-            f"accord audit RECORD --decisions {target}"
-        )
-
-
-def _count_decided(path: Path) -> int:
-    if path.suffix == ".csv":
-        return sum(1 for _ in _read_csv(path))
-    tasks = read_tasks(json.loads(path.read_bytes()), name=str(path))
-    return sum(bool(annotations) for _, _, annotations in tasks)
+    target = check_ending(path, kind)
+    if target.suffix in DECISIONS:
+        what, header = OVERWRITTEN[kind]
+        use = f"accord audit RECORD --decisions {shlex.quote(str(target))}"
+        check_no_decisions(target, what, header=header, use=use)
+    return target
 
 
 def write_audit(audit: Audit, path: PathLike, *, facts: Facts) -> None:
-    """Write all samples to a .csv file, the most suspicious first, whole or not at all."""
-    _put(check_ending(path, "audit"), _as_csv(_columns(audit, audit.ranking, facts)))
+    """Write all samples to a .csv file, the most suspicious first, whole or not at all.
+
+    Raises:
+        RecordExists: the file is there and holds decisions, or is no audit.
+    """
+    _put(check_writable(path, "audit"), _as_csv(_columns(audit, audit.ranking, facts)))
 
 
 def write_queue(
@@ -127,8 +125,7 @@ def write_queue(
         ChoiceError: the link holds other braces, or the file ends in something else.
         RecordExists: the file is there and holds decisions, or is no queue.
     """
-    check_queue(path)
-    target = Path(path)
+    target = check_writable(path, "queue")
     columns = _columns(audit, queue, facts)
     links = None if link is None else _links(link, columns)
     if target.suffix == ".json":
@@ -153,23 +150,16 @@ def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
         RecordMismatch: it is about other samples.
     """
     target = check_ending(path, "decisions")
-    read = _read_csv if target.suffix == ".csv" else _read_json
-    try:
-        said = list(read(target))
-    except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
-        raise unreadable(target, error) from error
-    return check_decisions(said, facts, name=str(target))
-
-
-def unreadable(path: Path, error: Exception) -> SourceError:
-    """Return what to raise of a file of decisions that cannot be read, with the cure if known."""
-    cure = ". Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
-    return SourceError(f"{path}: cannot be read: {error}{cure}")
+    return check_decisions(read_said(target), facts, name=str(target))
 
 
 def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
-    """Write one label per sample, as a spec's `noise = { kind = "file", path = … }` reads it."""
-    target = check_ending(path, "labels")
+    """Write one label per sample, as a spec's `noise = { kind = "file", path = … }` reads it.
+
+    Raises:
+        RecordExists: the file is there and holds decisions, or a .csv file holds no labels.
+    """
+    target = check_writable(path, "labels")
     _put(target, _LABEL_FILES[target.suffix](labels))
 
 
@@ -215,7 +205,7 @@ def _links(link: str, columns: Columns) -> list[str]:
 
 
 def _fill(link: str, row: dict[str, Any]) -> str:
-    return PLACES.sub(lambda place: str(row[place[1]]), link)
+    return PLACES.sub(lambda place: urllib.parse.quote(str(row[place[1]]), safe="/"), link)
 
 
 def _tasks(columns: Columns, links: list[str] | None, facts: Facts) -> Iterator[dict[str, Any]]:
@@ -244,54 +234,6 @@ def _as_npz(labels: NDArray[np.intp]) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, labels=labels)
     return buffer.getvalue()
-
-
-def _read_csv(path: Path) -> Iterator[Said]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file, strict=True)  # else a quote left open hides all rows after it
-        _check_columns(path, list(rows.fieldnames or ()))
-        for row in _whole_rows(path, rows):
-            decided = row[DECIDED] or ""
-            if decided.strip():
-                parts = {key: row.get(key) or None for key in NAMING}
-                yield Said(where=f"line {rows.line_num}", decided=decided, **parts)
-
-
-def _check_columns(path: Path, names: Sequence[str]) -> None:
-    if DECIDED not in names:
-        have = ", ".join(names) or "nothing"
-        unparted = len(names) == 1 and DECIDED in have
-        cure = ". Save it with commas between columns" if unparted else ""
-        raise SourceError(
-            f"{path}: there must be a column {DECIDED!r}, and `sample` or `id`; it has {have}{cure}"
-        )
-    for name in (*NAMING, DECIDED):
-        if names.count(name) > 1:
-            raise SourceError(f"{path}: there are {names.count(name)} columns {name!r}. Leave one.")
-
-
-def _whole_rows(path: Path, rows: "csv.DictReader[str]") -> Iterator[dict[str | Any, Any]]:
-    begins = rows.line_num + 1  # the line of the next row
-    try:
-        for row in rows:
-            begins = rows.line_num + 1
-            more = row.get(None) or ()  # cells that no column is left for
-            if any(cell.strip() for cell in more):
-                columns = len(row) - 1
-                raise SourceError(
-                    f"{path}: line {rows.line_num} has {columns + len(more)} cells for {columns} "
-                    "columns. Text that holds a comma must be in quotation marks."
-                )
-            yield row
-    except csv.Error as error:
-        raise SourceError(
-            f"{path}: the row of line {begins} cannot be read: {error}. "
-            "Is a quotation mark missing?"
-        ) from error
-
-
-def _read_json(path: Path) -> Iterator[Said]:
-    return read_annotations(json.loads(path.read_bytes()), name=str(path))
 
 
 _LABEL_FILES: dict[str, Callable[[NDArray[np.intp]], bytes]] = {

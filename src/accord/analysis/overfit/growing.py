@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from accord.analysis.overfit.alarm import best_epoch
-from accord.errors import NotARecord, UnequalNetworks
+from accord.errors import NotARecord, RecordMissing, UnequalNetworks
 from accord.kernels.falls import LEAST_FALL
 from accord.rules.overfit.equal_pairs import EqualPairs, count_equal_pairs
 from accord.rules.overfit.verdict import SURE, Verdict, judge_rows
 from accord.store import Rows, open_rows
+from accord.store.places import EXAMPLE
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class AlarmFollower:
         least_fall: float = LEAST_FALL,
     ) -> None:
         self.waiting_for = ""  # why the last look found nothing to compare
+        self.missing: RecordMissing | None = None  # why, if nothing was at the path
         self.alarmed = False
         self.trained_on = False  # whether the samples are those that the networks learn from
         self._path = path
@@ -48,9 +50,11 @@ class AlarmFollower:
     def look(self) -> list[Seen]:
         """Read what is new.
 
+        A record that is not there yet (`missing` holds the error), that is still being made, or
+        that has fewer than two networks so far, is no error: nothing is new.
+
         Raises:
-            RecordMissing: there is nothing at the path. A record that is still being made, or
-                that has fewer than two networks so far, is no error.
+            RecordMissing: there is no example of that name.
         """
         rows = self._open()
         if rows is None:
@@ -66,9 +70,14 @@ class AlarmFollower:
         return list(self._judge(rows, self._pairs, known))
 
     def _open(self) -> Rows | None:
-        self.waiting_for = ""
+        self.waiting_for, self.missing = "", None
         try:
             rows = open_rows(self._path, common=True, networks=self._networks)
+        except RecordMissing as error:  # training has not begun to record
+            if str(self._path).startswith(EXAMPLE):
+                raise  # nobody records one
+            self.waiting_for, self.missing = str(error), error
+            return None
         except (NotARecord, UnequalNetworks) as error:  # no epochs yet, or not for every network
             self.waiting_for = str(error)
             return None

@@ -84,11 +84,13 @@ def forgotten_figure(measured: Measured) -> Figure:
 def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
     """Return the largest coverage at which no more than a share `risk` is wrong; None: nowhere.
 
+    Coverages of very few samples are left out: there, luck alone may keep any risk.
+
     >>> curve = RiskCoverage(np.array([0.9, 0.5]), np.array([0.6, 1.0]), np.array([0.01, 0.1]))
     >>> coverage_at(curve, 0.05), coverage_at(curve, 0.001)
     (0.6, None)
     """
-    kept = np.flatnonzero(curve.risk <= risk)
+    kept = np.flatnonzero((curve.risk <= risk) & (curve.coverage >= FEW))
     return float(curve.coverage[kept[-1]]) if kept.size else None
 
 

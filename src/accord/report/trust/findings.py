@@ -105,7 +105,8 @@ def _sentence(measured: Measured, bad: Sequence[Member]) -> str:
     record = measured.record
     if bad:
         named = ", ".join(f"network {one.network} ({one.kind})" for one in bad)
-        return f"{len(bad)} of {record.networks} do not vote with the rest: {named}."
+        does = "does" if len(bad) == 1 else "do"
+        return f"{len(bad)} of {record.networks} {does} not vote with the rest: {named}."
     if max(one.agreement for one in measured.members) <= chance_error(record.rows):
         return (
             "No two networks agree beyond chance, so that none can be told from the rest: "

@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from accord.analysis import Estimate, RiskCoverage
+from accord.analysis.labels.overwriting import Header
 from accord.api import Record
 from accord.errors import ChoiceError, counted
 from accord.report.trust.summary import Trust
-from accord.report.trust.verifying import check_no_decisions
+from accord.report.trust.verifying import check_rewritable
 from accord.rules import ABSTAINED
 from accord.store.csv_text import csv_text
 from accord.store.places import Folder
@@ -21,6 +22,15 @@ from accord.store.places import Folder
 TENTHS: Final = 10  # coverages that are told
 FEWEST: Final = 100  # samples from which on verifying some tells of the rest
 WIDTH: Final = 30  # of a bar for the fullest bin
+SAMPLES_HEADER: Final[Header] = {
+    "sample": True,
+    "id": False,
+    "label": True,
+    "class": False,
+    "score": True,
+    "margin": False,
+    "answers": False,
+}
 
 
 def trust_text(record: Record, found: Trust, verified: Estimate | None = None) -> str:
@@ -82,11 +92,15 @@ def write_samples(record: Record, found: Trust, path: str | os.PathLike[str]) ->
 
     The margin is that of max agreement, and left out for other rules; `answers` is 1 or 0, and left
     out if there is no threshold because no true label is known.
+
+    Raises:
+        ChoiceError: the file is no .csv.
+        RecordExists: the file is there and holds decisions, or something else than such rows.
     """
     target = Path(path)
     if target.suffix != ".csv":
         raise ChoiceError(f"{target}: samples are written as .csv; got {target.suffix!r}")
-    check_no_decisions(target)
+    check_rewritable(target, "file of samples", header=SAMPLES_HEADER)
     columns: dict[str, Any] = {"sample": np.arange(record.samples)}
     if record.ids is not None:
         columns["id"] = record.ids
@@ -184,13 +198,23 @@ def _verified_text(one: Estimate) -> str:
     )
 
 
+def samples_to_verify(samples: int) -> int | None:
+    """Return how many of so many samples people had best verify; None where there are too few.
+
+    >>> samples_to_verify(10_000), samples_to_verify(240), samples_to_verify(99)
+    (300, 120, None)
+    """
+    return None if samples < FEWEST else min(300, samples // 2)
+
+
 def _how_to_learn_more(record: Record) -> list[str]:
-    if record.samples < FEWEST:
+    verify = samples_to_verify(record.samples)
+    if verify is None:
         return ["How many are right needs true labels, and none were recorded."]
     path = shlex.quote(record.path)
     return [
         "How many are right needs true labels, and none were recorded. A few verified ones do:",
-        f"  accord trust {path} --verify {min(300, record.samples // 2)} --out queue.csv",
+        f"  accord trust {path} --verify {verify} --out queue.csv",
         f"  accord trust {path} --verified queue.csv",
     ]
 

@@ -13,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis import Estimate, Sampling, verified_accuracy
-from accord.analysis.labels.review_files import read_decisions, unreadable
-from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError
+from accord.analysis.labels.overwriting import Header, check_no_decisions
+from accord.analysis.labels.review_files import read_decisions
+from accord.analysis.labels.said_files import DECIDED, unreadable
+from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.rules import Prediction
 from accord.store import Facts
 from accord.store.csv_text import csv_text
 from accord.store.places import Folder
 
 PathLike = str | os.PathLike[str]
-DECIDED, STRATUM, SIZE = "decided", "stratum", "stratum_samples"
+STRATUM, SIZE = "stratum", "stratum_samples"
 LEAST: Final = 2  # verified samples in a stratum
 DRAWN: Final = "drawn"  # how many of a stratum were chosen, so that none is lost unnoticed
 
@@ -46,12 +48,12 @@ def write_verification(sampling: Sampling, path: PathLike, *, facts: Facts) -> N
 
     Raises:
         ChoiceError: the file is no .csv.
-        RecordExists: the file is there and somebody has decided in it.
+        RecordExists: the file is there and somebody has decided in it, or it is no queue.
     """
     target = Path(path)
     if target.suffix != ".csv":
         raise ChoiceError(f"{target}: a queue is written as .csv; got {target.suffix!r}")
-    check_no_decisions(target)
+    check_rewritable(target, "queue")
     samples = sampling.samples
     columns: dict[str, list[Any]] = {"sample": samples.tolist()}
     if facts.ids is not None:
@@ -64,17 +66,14 @@ def write_verification(sampling: Sampling, path: PathLike, *, facts: Facts) -> N
     Folder(target.absolute().parent).put(target.name, csv_text(columns, rows).encode())
 
 
-def check_no_decisions(path: Path) -> None:
-    """Refuse to write over a file in which somebody has decided.
+def check_rewritable(path: Path, what: str, *, header: Header | None = None) -> None:
+    """Refuse to write over a file in which somebody has decided, or that is none of ours.
 
     Raises:
-        RecordExists: there are decisions in it.
+        RecordExists: there are decisions in it, or something else than what is written.
     """
-    if path.exists() and any((row.get(DECIDED) or "").strip() for row in _read(path)):
-        raise RecordExists(
-            f"{path}: there are decisions in it, which would be lost. Name another file, or "
-            f"read them: --verified {shlex.quote(str(path))}"
-        )
+    use = f"accord trust RECORD --verified {shlex.quote(str(path))}"
+    check_no_decisions(path, what, header=header, use=use)
 
 
 def read_verification(path: PathLike, *, facts: Facts) -> Verified:
@@ -109,9 +108,15 @@ def read_verification(path: PathLike, *, facts: Facts) -> Verified:
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from csv.DictReader(file, strict=True)
+            rows = csv.DictReader(file, strict=True)
+            yield from (row for row in rows if _says_something(row))  # spreadsheets add others
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from error
+
+
+def _says_something(row: dict[Any, Any]) -> bool:
+    # A cell is text, None where the row ends early, or a list of those that no column is left for.
+    return any("".join(cell or ()).strip() for cell in row.values())
 
 
 def _check_decided(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -143,10 +148,16 @@ def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]
             f"{path}: strata must be 0, 1 … with one size each and {LEAST} samples or more. "
             "Were rows changed or removed?"
         )
-    fewer = [stratum for (stratum, _), count in drawn.items() if count != wanted[stratum]]
-    if fewer:
-        raise SourceError(
-            f"{path}: {wanted[min(fewer)]} samples of stratum {min(fewer)} were drawn, and not all "
-            "are there. Those that are left would not be a fair draw: put the others back"
-        )
+    _check_drawn(path, {stratum: count for (stratum, _), count in drawn.items()}, wanted)
     return found
+
+
+def _check_drawn(path: Path, found: dict[int, int], wanted: dict[int, int]) -> None:
+    for stratum, count in sorted(found.items()):
+        if count != wanted[stratum]:
+            few = count < wanted[stratum]
+            raise SourceError(
+                f"{path}: {wanted[stratum]} samples of stratum {stratum} were drawn, and "
+                f"{'fewer' if few else 'more'} are there: {count}. That would not be a fair draw: "
+                f"{'put the others back' if few else 'take out what was added'}"
+            )
