@@ -67,6 +67,13 @@ def test_sizes_and_facts(record):
         (0, slice(None), [1, 5, 2]),
         (np.array([True, False, True]),),
         (slice(None), slice(None, None, -1)),
+        (0, [1, 2], [3, 4]),
+        (slice(None), [1, 2], [3, 4]),
+        ([2, 0], [1, 3]),
+        ([2, 0], [1, 3], [5, 6]),
+        ([2, 0], slice(None), [5, 6]),
+        ([2, 0], 1),
+        ([], slice(None)),
     ],
 )
 def test_stored_labels_are_indexed_as_an_array_is(record, labels, key):
@@ -83,8 +90,6 @@ def test_stored_labels_become_an_array(record, labels):
         record.labels[5]
     with pytest.raises(IndexError, match="3 axes, 4 indices"):
         record.labels[0, 0, 0, 0]
-    with pytest.raises(ChoiceError, match="not both; index twice"):
-        record.labels[[0, 1], [0, 1]]
     with pytest.raises(ValueError, match="always makes a copy"):
         np.array(record.labels, copy=False)
 

@@ -75,3 +75,9 @@ def test_a_table_past_4_gib_is_refused_with_what_to_use_instead(kernel):
 def test_no_samples_give_nothing(kernel):
     found = kernel(np.zeros((2, 3, 0), np.uint8), classes=4)
     assert np.asarray(found).shape[-1] == 0
+
+
+@pytest.mark.parametrize("classes", [2.0, None, "2", 0])
+def test_a_number_of_classes_that_is_none_is_refused(classes):
+    with pytest.raises(PredictionError, match="classes must be a whole number, at least 1; got"):
+        kernels.check_labels(np.array([[0, 1]]), classes=classes)

@@ -22,6 +22,7 @@ from accord.errors import (
     StorageError,
 )
 from accord.store import Facts, Writer, open_rows, pack_record
+from accord.store.facts import read_facts
 from accord.store.intake import Row
 from accord.store.places import Folder
 
@@ -94,6 +95,14 @@ def test_class_names_and_ids_must_fit(path):
         Recorder(path, network=0, **SIZE, ids=[7, *range(SAMPLES - 1)])
     with pytest.raises(PredictionError, match="at least one sample and one class; got 0 and 5"):
         Recorder(path, network=0, samples=0, classes=5)
+
+
+def test_class_names_may_be_bytes_of_text(path):
+    names = np.array([b"a", b"b", b"c", b"d", "é".encode()])  # as HDF5 keeps them
+    Recorder(path, network=0, **SIZE, class_names=names).close()
+    assert read_facts(Folder(path)).class_names == ("a", "b", "c", "d", "é")
+    with pytest.raises(PredictionError, match="class_names must be text in UTF-8"):
+        Recorder(path, network=1, **SIZE, class_names=["a", "b", "c", "d", "e\ud800"])
 
 
 def test_a_record_whose_class_names_do_not_differ_is_still_read(path, tmp_path):

@@ -318,6 +318,21 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path):
         go(tmp_path / "run", text, networks=[1])
 
 
+def test_a_last_batch_of_one_is_named(tmp_path):
+    text = changed(
+        (SMALL, 'network = "resnet18"\noptions = { width = 8 }'), ("batch = 64", "batch = 199")
+    )  # of 200 samples
+    failed = go(tmp_path / "run", text, networks=[0]).failed
+    assert "a batch holds one sample, and the network needs more" in failed[0]
+    assert "Choose another train.batch" in failed[0]
+
+
+def test_an_oracle_needs_two_classes_that_are_left(tmp_path):
+    text = changed(("rate = 0.4", "rate = 1.0"), ('augment = ["shift"]', "clean_only = true"))
+    with pytest.raises(SpecError, match="clean_only leaves 0 samples, of fewer than two classes"):
+        go(tmp_path / "run", text)
+
+
 def test_an_image_that_cannot_be_read_leaves_no_run(tmp_path, monkeypatch):
     def unreadable(_):
         raise SourceError("a.png: cannot be read as an image")

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from accord.errors import ChoiceError
-
 Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
 
 
@@ -35,12 +33,9 @@ class StoredArray:
     def __getitem__(self, key: Any) -> NDArray[Any]:
         networks, epochs, *rest = self._split(key)
         positions = _positions(networks, self.shape[0]), _positions(epochs, self.shape[1])
-        if isinstance(networks, list) and isinstance(epochs, list):
-            raise ChoiceError("choose networks or epochs by a list, not both; index twice")
         values = self._read(*positions, *_span(rest[0]))
-        first = 0 if not isinstance(networks, slice | list) else slice(None)
-        second = 0 if not isinstance(epochs, slice | list) else slice(None)
-        return values[(first, second, *_inside(rest))]
+        chosen: NDArray[Any] = values[(_again(networks), _again(epochs), *_inside(rest))]
+        return chosen
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -75,6 +70,13 @@ def _positions(key: Any, size: int) -> list[int]:
     if isinstance(key, slice):
         return list(positions[key])
     return [positions[one] for one in (key if isinstance(key, list) else [key])]
+
+
+def _again(key: Any) -> Any:
+    """Return how to take, as numpy would, what was read of an axis in the order of its key."""
+    if isinstance(key, list):
+        return list(range(len(key)))
+    return slice(None) if isinstance(key, slice) else 0
 
 
 def _span(key: Any) -> tuple[slice]:

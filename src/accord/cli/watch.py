@@ -39,7 +39,11 @@ def watch(
     networks: Networks = None,
     as_json: Json = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="go on while networks record, a line for each epoch")
+        bool,
+        typer.Option(
+            "--follow",
+            help="wait for the record and go on while networks record, a line for each epoch",
+        ),
     ] = False,
     until_alarm: Annotated[
         bool, typer.Option("--until-alarm", help="stop at the alarm, with exit status 3")

@@ -1,6 +1,7 @@
 """What labels must be before a kernel counts them."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,7 @@ def check_labels(labels: Labels, *, classes: int) -> None:
     accord.errors.PredictionError: labels must lie in 0..3 for 4 classes; got 1..4. Are the \
 labels counted from 1, or is `classes` too small?
     """
-    if classes < 1:
-        raise PredictionError(f"classes must be at least 1; got {classes}.")
+    _check_classes(classes)
     if not np.issubdtype(labels.dtype, np.integer):
         raise PredictionError(
             f"labels must be integers; got {labels.dtype}. "
@@ -43,6 +43,11 @@ labels counted from 1, or is `classes` too small?
             f"got {labels.min()}..{labels.max()}. "
             "Are the labels counted from 1, or is `classes` too small?"
         )
+
+
+def _check_classes(classes: Any) -> None:
+    if not isinstance(classes, int | np.integer) or classes < 1:
+        raise PredictionError(f"classes must be a whole number, at least 1; got {classes!r}.")
 
 
 def _in_range(labels: Labels, classes: int) -> bool:

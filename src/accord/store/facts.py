@@ -96,7 +96,7 @@ def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
         raise PredictionError(
             f"class_names must be {counted(classes, 'name')}; got shape {names.shape}"
         )
-    found = tuple(str(name) for name in names.tolist())
+    found = tuple(_as_text(name) for name in names.tolist())
     (often, times), *_ = Counter(found).most_common(1)
     if times > 1:
         first, second = [number for number, name in enumerate(found) if name == often][:2]
@@ -105,6 +105,15 @@ def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
             "Add to each what tells it from the other, or give no names."
         )
     return found
+
+
+def _as_text(name: Any) -> str:
+    try:
+        text = name.decode() if isinstance(name, bytes) else str(name)
+        text.encode()
+    except UnicodeError as error:
+        raise PredictionError(f"class_names must be text in UTF-8; got {name!r}") from error
+    return text
 
 
 def read_root(place: Place) -> dict[str, Any]:

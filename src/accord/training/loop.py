@@ -105,7 +105,11 @@ def train(
                         epochs=recipe.epochs,
                     )
                     set_rate(optimizer, lr)
-                    with out_of_memory_named(), precision(device, recipe.bfloat16):
+                    with (
+                        out_of_memory_named(),
+                        lone_sample_named(len(chosen)),
+                        precision(device, recipe.bfloat16),
+                    ):
                         logits = network(batch)
                         value = loss(logits.float(), labels[chosen.to(device)], chosen.to(device))
                         optimizer.zero_grad()
@@ -243,6 +247,20 @@ def precision(device: torch.device, bfloat16: bool, *, cache: bool = True) -> It
     """Compute in bfloat16 where that is safe, if asked; a captured step must not cache weights."""
     with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache):
         yield
+
+
+@contextmanager
+def lone_sample_named(samples: int) -> Iterator[None]:
+    """Turn what batch normalisation says of a batch of one into an error that says what to do."""
+    try:
+        yield
+    except ValueError as error:
+        if samples > 1:
+            raise
+        raise TrainingError(
+            f"a batch holds one sample, and the network needs more ({error}). "
+            "Choose another train.batch: the last batch of an epoch is what is left over."
+        ) from error
 
 
 @contextmanager

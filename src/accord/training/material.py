@@ -12,7 +12,7 @@ from accord.data.dataset import Dataset, Inputs, Kind, Labels, Split
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
 from accord.data.subsets import fewer_per_class, hold_out
-from accord.errors import SpecError
+from accord.errors import SpecError, counted
 from accord.training.batches import (
     Batches,
     ImageBatches,
@@ -155,6 +155,11 @@ def prepare_material(spec: Spec) -> Material:
         train, splits["validation"] = hold_out(train, spec.data.validation, spec.train.seed)
     if spec.train.clean_only:
         train = train.choose(np.asarray(train.labels == _truth(train)))
+        if len(np.unique(train.labels)) < 2:
+            raise SpecError(
+                f"{spec.name}: train.clean_only leaves {counted(len(train), 'sample')}, of fewer "
+                "than two classes: almost all labels are wrong"
+            )
     return Material(dataset, {"train": train, **splits})
 
 
