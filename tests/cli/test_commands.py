@@ -271,3 +271,21 @@ def test_a_prediction_for_a_url_is_refused_before_the_record_is_read(accord):
     status, _, said = accord("predict", "nowhere", "--out", "s3://bucket/labels.csv")
     assert status == 2
     assert "labels.csv: a URL; " in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "--out", "s3://bucket/page.html"),
+        ("audit", "--out", "s3://bucket/audit.csv"),
+        ("audit", "--queue", "s3://bucket/queue.csv"),
+        ("trust", "--out", "s3://bucket/samples.csv"),
+    ],
+)
+def test_no_file_is_written_to_a_url(accord, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command, *options = words
+    status, _, said = accord(command, "example://cifar10-sym40", *options)
+    assert status == 2
+    assert "a URL; this file can be written to this machine alone" in said
+    assert not list(tmp_path.iterdir())

@@ -52,6 +52,18 @@ def check_local(out: Path | None) -> None:
         )
 
 
+def to_write(path: Path | None) -> Path | None:
+    """Return where a file is written: the home folder for `~`; a URL is refused.
+
+    >>> to_write(Path("s3://bucket/page.html"))
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: s3:/bucket/page.html: a URL; this file can be written to this...
+    """
+    from accord.store.places import local_path
+
+    return None if path is None else local_path(path)
+
+
 def parse_slice(text: str | None) -> slice | None:
     """Read `A:B:STEP` as Python does.
 

@@ -13,6 +13,7 @@ from accord.cli.arguments import (
     Networks,
     RecordPath,
     open_selected,
+    to_write,
 )
 from accord.errors import ChoiceError
 
@@ -87,6 +88,7 @@ def audit(
     corrections. RECORD is of the training split, with the given labels. No true label is
     needed; where RECORD holds them, the ranking is scored.
     """
+    out, queue, corrected = to_write(out), to_write(queue), to_write(corrected)
     _check_queue(queue, most=most, link=link)
     _check_corrected(corrected, decisions, proposals=proposals)
     _check_files(

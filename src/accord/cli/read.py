@@ -171,7 +171,9 @@ def report(
         raise ChoiceError(f"{out}: a report is an .html file")
     from accord.api import open_record
     from accord.report.html import write_report
+    from accord.store.places import local_path
 
+    out = local_path(out)
     write_report(open_record(record, common=common), out)
     typer.echo(f"{out}: written", err=True)
 

@@ -15,6 +15,7 @@ from accord.cli.arguments import (
     Networks,
     RecordPath,
     open_selected,
+    to_write,
 )
 from accord.cli.read import DEFAULT, RULE_HELP, resolve_told
 from accord.errors import ChoiceError, counted
@@ -93,6 +94,7 @@ def trust(
     the scores, and how few verified samples tell the rest. Bad networks and what was forgotten
     are told either way.
     """
+    out = to_write(out)
     _check_options(risk, threshold, verify, verified, out)
     from accord.report.trust.summary import measure_trust
 
