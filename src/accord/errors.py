@@ -8,7 +8,7 @@ Each descends from `AccordError` and from the built-in that a caller would guess
     │   └── SpecError                             a spec asks for something that cannot be
     ├── PredictionError      (ValueError)         labels, probabilities or logits are not usable
     ├── TruthMissing         (ValueError)         a rule or a score needs true labels
-    ├── ProbabilitiesMissing (ValueError)         a rule needs probabilities that were not recorded
+    ├── ProbabilitiesMissing (ValueError)         probabilities are wanted that were not recorded
     ├── ExtraMissing         (ImportError)        an optional dependency is not installed
     ├── SourceError          (ValueError)         a file to import is not what it should be
     ├── StorageError         (OSError)            the disk or the object store refused
@@ -81,7 +81,7 @@ class TruthMissing(AccordError, ValueError):
 
 
 class ProbabilitiesMissing(AccordError, ValueError):
-    """A rule needs probabilities, and the record has labels alone."""
+    """A rule or a packed record needs probabilities, and networks recorded labels alone."""
 
 
 class ExtraMissing(AccordError, ImportError):

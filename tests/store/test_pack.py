@@ -6,8 +6,15 @@ import zarr
 from recorded import CLASSES, SAMPLES, write_record
 
 from accord.api import Recorder
-from accord.errors import NotARecord, RecordExists, RecordMissing, StorageError, UnequalNetworks
-from accord.store import open_rows, pack_record
+from accord.errors import (
+    NotARecord,
+    ProbabilitiesMissing,
+    RecordExists,
+    RecordMissing,
+    StorageError,
+    UnequalNetworks,
+)
+from accord.store import open_rows, pack_record, write_packed
 from accord.store.rows import Rows
 
 WHOLE = slice(None)
@@ -64,6 +71,34 @@ def test_probabilities_can_be_left_out(full, tmp_path):
     assert not after.has_probabilities
     np.testing.assert_array_equal(everything(after)[0], everything(before)[0])
     assert after.told() == before.told()
+
+
+@pytest.fixture
+def mixed(path):
+    """A record of three networks, of which the second keeps labels alone."""
+    table = np.full((SAMPLES, CLASSES), 1 / CLASSES)
+    for network in range(3):
+        with Recorder(
+            path, network=network, samples=SAMPLES, classes=CLASSES, probabilities=network != 1
+        ) as recorder:
+            recorder.record(table)
+    return path
+
+
+def test_probabilities_of_some_networks_alone_are_not_dropped_in_silence(mixed, tmp_path):
+    words = r"some networks were recorded \(0, 2\), of others not \(1\).*--labels-only"
+    with pytest.raises(ProbabilitiesMissing, match=words):
+        pack_record(mixed, tmp_path / "packed")
+    with pytest.raises(ProbabilitiesMissing, match=r"recorded \(2\), of others not \(1\)"):
+        write_packed(open_rows(mixed).select([1, 2], samples=slice(1, 5)), tmp_path / "packed")
+    assert [file.name for file in tmp_path.iterdir()] == ["record"]
+
+
+def test_networks_with_and_without_probabilities_are_packed_as_the_message_says(mixed, tmp_path):
+    pack_record(mixed, tmp_path / "labels", labels_only=True)
+    assert not open_rows(tmp_path / "labels").has_probabilities
+    write_packed(open_rows(mixed, networks=[0, 2]), tmp_path / "both")
+    assert open_rows(tmp_path / "both").with_probabilities == (0, 2)
 
 
 def test_single_rows_and_scattered_ones_are_read_from_a_packed_record(full, tmp_path):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from accord.errors import RecordExists, StorageError
+from accord.errors import ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import layout
 from accord.store.buckets import Bucket
 from accord.store.facts import write_facts
@@ -37,7 +37,8 @@ def pack_record(
 
     The packed record appears whole or not at all; `out` may end in `.zip`, which makes it
     one file. A packed record takes no more rows; the source is left as it is. With
-    `labels_only` probabilities, far larger than labels, are left out.
+    `labels_only` probabilities, far larger than labels, are left out; without it, all
+    networks must have them or none.
     """
     rows = open_rows(source, common=common)
     write_packed(rows, out, labels_only=labels_only, progress=progress)
@@ -51,6 +52,8 @@ def write_packed(
     progress: CountProgress | None = None,
 ) -> None:
     """Write any rows as a packed record."""
+    if not labels_only:
+        _check_alike(rows)
     target = open_place(out)
     _check_free(out)
     if isinstance(target, Bucket):
@@ -67,6 +70,18 @@ def write_packed(
             archive.replace(path)
         else:
             scratch.replace(path)
+
+
+def _check_alike(rows: Rows) -> None:
+    kept = rows.with_probabilities
+    others = [str(number) for number in rows.numbers if number not in kept]
+    if kept and others:
+        raise ProbabilitiesMissing(
+            f"{rows.name}: the probabilities of some networks were recorded "
+            f"({', '.join(map(str, kept))}), of others not ({', '.join(others)}). To pack the "
+            "labels of all: --labels-only, or labels_only=True. To pack the networks with "
+            f"probabilities alone: write_packed(open_rows(…, networks={list(kept)}), …)"
+        )
 
 
 def _check_free(out: str | os.PathLike[str]) -> None:

@@ -103,10 +103,16 @@ class RecordedRows(Rows):
         self.numbers = numbers
         self.epochs = epochs
         self._networks = [network_facts(place, number) for number in numbers]
-        self.has_probabilities = all(
-            layout.PROBABILITIES in network.get("arrays", ()) for network in self._networks
-        )
+        self.has_probabilities = self.with_probabilities == numbers
         self._commits: dict[tuple[int, int], dict[str, Any]] = {}
+
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the networks whose probabilities were recorded."""
+        said = zip(self.numbers, self._networks, strict=True)
+        return tuple(
+            number for number, facts in said if layout.PROBABILITIES in facts.get("arrays", ())
+        )
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice

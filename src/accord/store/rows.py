@@ -98,6 +98,11 @@ class Rows(ABC):
         return len(self.numbers)
 
     @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the networks whose probabilities were recorded."""
+        return self.numbers if self.has_probabilities else ()
+
+    @property
     def samples(self) -> int:
         """How many samples there are."""
         return self.facts.samples
@@ -227,6 +232,11 @@ class ChosenRows(Rows):
         self._networks = networks
         self._chosen_epochs = epochs
 
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the chosen networks whose probabilities were recorded."""
+        return tuple(number for number in self.numbers if number in self._rows.with_probabilities)
+
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
@@ -275,6 +285,11 @@ class RangedRows(Rows):
         self.epochs = rows.epochs
         self.has_probabilities = rows.has_probabilities
         self._rows = rows
+
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the networks whose probabilities were recorded."""
+        return self._rows.with_probabilities
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
