@@ -141,6 +141,9 @@ def test_nothing_is_overwritten(record, tmp_path):
     (tmp_path / "here").mkdir()
     with pytest.raises(RecordExists, match="already there; choose a new name"):
         pack_record(record, tmp_path / "here")
+    zipfile.ZipFile(tmp_path / "empty.zip", "w").close()
+    with pytest.raises(RecordExists, match=r"empty\.zip: already there"):
+        pack_record(record, tmp_path / "empty.zip")
     pack_record(record, "memory://taken")
     with pytest.raises(RecordExists, match="memory://taken: already there"):
         pack_record(record, "memory://taken")

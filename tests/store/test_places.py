@@ -12,7 +12,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
-from accord.errors import ExtraMissing, RowExists, StorageError
+from accord.errors import ExtraMissing, NotARecord, RecordMissing, RowExists, StorageError
 from accord.store import check_record, describe, open_rows, pack_record
 from accord.store.buckets import Bucket
 from accord.store.facts import make_facts
@@ -92,6 +92,21 @@ def test_a_record_lives_in_an_object_store(s3, tmp_path):
     whole = range(2), range(4), slice(None)
     np.testing.assert_array_equal(packed.read_labels(*whole), rows.read_labels(*whole))
     assert describe(f"{s3}/run/packed").size is None
+
+
+@pytest.mark.parametrize("look", [open_rows, check_record, describe])
+def test_a_record_missing_from_an_object_store_is_missing_as_a_folder_is(look):
+    url = f"memory://{uuid.uuid4()}"
+    with pytest.raises(RecordMissing, match=f"{url}: nothing is there.*accord import"):
+        look(url)
+    open_place(url).put("notes.txt", b"")
+    with pytest.raises(NotARecord, match=r"there is no zarr\.json in it"):
+        look(url)
+
+
+def test_a_bucket_that_does_not_exist_is_no_empty_one(s3):
+    with pytest.raises(StorageError, match=r"s3://nowhere/run: cannot list: .*404 Not Found"):
+        open_rows("s3://nowhere/run")
 
 
 def test_a_second_writer_in_an_object_store_is_refused_at_its_first_row():

@@ -78,7 +78,8 @@ class Bucket(Place):
 
     def _refusal(self, key: str, error: Exception, verb: str) -> StorageError:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return StorageError(f"{self.name}/{key}: cannot {verb}: {reason}")
+        where = f"{self.name}/{key}".rstrip("/")
+        return StorageError(f"{where}: cannot {verb}: {reason}")
 
 
 def _connect(url: str) -> Any:

@@ -13,7 +13,7 @@ from accord.errors import RowDamaged
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
 from accord.store.facts import read_fact, read_root
-from accord.store.places import Place, existing_place
+from accord.store.places import Place, open_place
 from accord.store.reader import PackedRows, network_facts, network_numbers, read_row
 from accord.store.rows import Facts
 
@@ -45,7 +45,7 @@ def check_record(location: str | os.PathLike[str]) -> CheckReport:
     Leftovers of interrupted writers and networks of unequal length are told, not held
     against the record: only damaged rows make it unsound.
     """
-    place = existing_place(location)
+    place = open_place(location)
     root = read_root(place)
     if root["layout"] == layout.PACKED:
         return _check_packed(place)

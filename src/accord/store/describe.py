@@ -8,7 +8,7 @@ from typing import Any
 
 from accord.store import layout
 from accord.store.facts import read_facts, read_root
-from accord.store.places import existing_place
+from accord.store.places import open_place
 from accord.store.reader import PackedRows, network_facts, network_lengths
 
 
@@ -33,7 +33,7 @@ class Description:
 
 def describe(location: str | os.PathLike[str]) -> Description:
     """Describe a record; networks may be of unequal length, or hold nothing yet."""
-    place = existing_place(location)
+    place = open_place(location)
     root = read_root(place)
     packed = root["layout"] == layout.PACKED
     if packed:

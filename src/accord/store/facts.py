@@ -13,6 +13,7 @@ from accord.errors import (
     NotARecord,
     PredictionError,
     RecordMismatch,
+    RecordMissing,
     RowDamaged,
     VersionError,
     counted,
@@ -117,8 +118,13 @@ def _as_text(name: Any) -> str:
 
 
 def read_root(place: Place) -> dict[str, Any]:
-    """Return what the top of a record says; an error if it is none or of another version."""
+    """Return what the top of a record says; an error if there is none, or of another version."""
     document = place.get(layout.ROOT)
+    if document is None and not place.exists():
+        raise RecordMissing(
+            f"{place.name}: {place.nothing}. A record is what a recorder wrote; "
+            "to make one from arrays: accord import labels.npz RECORD"
+        )
     if document is None:
         raise NotARecord(
             f"{place.name}: not a record: there is no {layout.ROOT} in it. "

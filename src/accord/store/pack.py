@@ -86,8 +86,7 @@ def _check_alike(rows: Rows) -> None:
 
 def _check_free(out: str | os.PathLike[str]) -> None:
     place = open_place(out)
-    taken = place.children() if not isinstance(place, Folder) else place.path.exists()
-    if taken:
+    if place.exists():
         raise RecordExists(f"{place.name}: already there; choose a new name or remove it first")
 
 

@@ -32,6 +32,7 @@ class Place(ABC):
     """Named bytes, written whole or not at all."""
 
     name: str
+    nothing: str = "nothing is there"  # how to say so of a place of this kind
 
     @abstractmethod
     def get(self, key: str) -> bytes | None:
@@ -56,6 +57,10 @@ class Place(ABC):
     def zarr_store(self) -> Any:
         """Return a read-only Zarr store over this place."""
 
+    def exists(self) -> bool:
+        """Tell whether anything is there."""
+        return bool(self.children())
+
     @contextlib.contextmanager
     def hold(self, key: str) -> Iterator[None]:  # noqa: ARG002
         """Keep other writers of `key` away while the context lives, where the place can."""
@@ -71,6 +76,8 @@ class Place(ABC):
 
 class Folder(Place):
     """A folder on a local or shared file system."""
+
+    nothing = "no such file or folder"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -135,6 +142,10 @@ class Folder(Place):
         except OSError as error:
             raise storage_error(self.path / prefix, error, "list") from error
         return sorted(name for name in names if not name.endswith(PART))
+
+    def exists(self) -> bool:
+        """Tell whether there is such a folder, be it empty, or a file in its place."""
+        return self.path.exists()
 
     def zarr_store(self) -> Any:
         """Return a read-only Zarr store over this folder."""
@@ -216,6 +227,10 @@ class Zip(Place):
         rests = (name[len(below) :] for name in self._names if name.startswith(below))
         return sorted({rest.partition("/")[0] for rest in rests} - {""})
 
+    def exists(self) -> bool:
+        """Tell that there is a file, even if it holds nothing."""
+        return True
+
     def zarr_store(self) -> Any:
         """Return a read-only Zarr store over the zip file."""
         from zarr.storage import ZipStore
@@ -250,17 +265,6 @@ def _example(url: str) -> Zip:
         have = ", ".join(f"{EXAMPLE}{stem}" for stem in found)
         raise RecordMissing(f"{url}: no such example; there is {have}")
     return Zip(found[name], name=url)
-
-
-def existing_place(location: str | os.PathLike[str]) -> Place:
-    """Return the place a path or URL names; an error if nothing is there."""
-    place = open_place(location)
-    if isinstance(place, Folder) and not place.path.exists():
-        raise RecordMissing(
-            f"{place.name}: no such file or folder. A record is the folder a recorder wrote; "
-            "to make one from arrays: accord import labels.npz RECORD"
-        )
-    return place
 
 
 _URL: Final = re.compile(r"[a-zA-Z][\w+.-]+:/")  # a drive, such as C:/, is one letter

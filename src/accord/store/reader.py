@@ -13,7 +13,7 @@ from accord.errors import ChoiceError, NotARecord, ProbabilitiesMissing, RowDama
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
 from accord.store.facts import read_facts, read_root
-from accord.store.places import ZIP_DAMAGE, Place, existing_place
+from accord.store.places import ZIP_DAMAGE, Place, open_place
 from accord.store.rows import Facts, Rows, Told, check_numbers, whole_numbers
 
 # What Zarr raises over chunks and metadata that are not what they should be.
@@ -37,7 +37,7 @@ def open_rows(
     With `common`, networks of unequal length are cut to the epochs that all of them have.
     With `networks`, by their numbers, the others need not be readable.
     """
-    place = existing_place(location)
+    place = open_place(location)
     if read_root(place)["layout"] == layout.PACKED:
         packed = PackedRows(place)
         return packed if networks is None else packed.select(packed.numbered(networks))
