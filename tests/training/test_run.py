@@ -553,6 +553,41 @@ def test_like_networks_are_tried_once_and_those_of_a_run_that_began_not_at_all(w
     assert len(built) == 2
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "own_of_a_run.py").write_text(
+        "from torch import nn\n"
+        "def net(classes, channels, size, *, more=0):\n"
+        "    inputs = channels * size[0] * size[1]\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, classes + more))\n"
+    )
+    yield
+    sys.modules.pop("own_of_a_run", None)
+
+
+@pytest.mark.parametrize("members", ["", "\nbatch_ensemble = 2"])
+def test_an_own_network_of_wrong_shape_is_refused_before_the_folder_is_taken(
+    tmp_path, own, members
+):
+    text = changed((SMALL, f'network = "own_of_a_run:net"\noptions = {{ more = 1 }}{members}'))
+    said = r"own_of_a_run:net must return .* of 10 classes; got a tensor of shape \((2|4), 11\)"
+    with pytest.raises(ChoiceError, match=said):
+        plan_run(parse_spec(text), tmp_path / "run")
+    with pytest.raises(ChoiceError, match=said):
+        go(tmp_path / "run", text)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_own_network_is_trained_as_if_it_had_not_been_tried(tmp_path, own, monkeypatch):
+    text = changed((SMALL, 'network = "own_of_a_run:net"'), ("epochs = 4", "epochs = 1"))
+    go(tmp_path / "tried", text)
+    monkeypatch.setattr(run_module, "try_network", lambda *_, **__: None)
+    go(tmp_path / "untried", text)
+    np.testing.assert_array_equal(labels_in(tmp_path / "tried"), labels_in(tmp_path / "untried"))
+
+
 def test_validation_is_held_out_and_noisy(tmp_path):
     text = changed(
         ("per_class = 20", "per_class = 20\nvalidation = 0.2"),

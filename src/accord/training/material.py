@@ -76,6 +76,11 @@ class Material:
             length=length,
         )
 
+    def first(self, samples: int) -> "Material":
+        """Return so many training samples alone, scaled by themselves: to try a network on."""
+        train = self.splits["train"]
+        return replace(self, splits={"train": train.choose(np.arange(len(train))[:samples])})
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know before training: what was not read, and classes that nothing teaches."""

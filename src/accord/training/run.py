@@ -30,10 +30,11 @@ from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Moment, Recipe, moments_of, train
 from accord.training.losses import build_loss
 from accord.training.material import Material, prepare_material
-from accord.training.networks import build, to_batch_ensemble
+from accord.training.networks import build, is_own, to_batch_ensemble
 from accord.training.settings import choose_device, recipe_for, threads, threads_for
 from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
 from accord.training.traits import Traits, find_traits, keep_traits
+from accord.training.trial import SAMPLES, try_network
 
 RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
 
@@ -314,16 +315,33 @@ def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[
 def check_members(spec: Spec, material: Material) -> None:
     """Refuse a spec with a network or a loss that cannot be built; those that are alike, once.
 
+    A network of the user's own is shown a few samples, too.
+
     Raises:
         ChoiceError, ExtraMissing, SourceError: as `build` does.
+        ChoiceError: a network of the user's own answers with something else than logits.
     """
     tried = []
     for member in members_of(spec):
         alike = (member.network, member.options, member.loss)
         if alike not in tried:
-            build_network(spec, member, material)
+            network = build_network(spec, member, material)
+            if is_own(member.network):
+                _try(network, member, spec, material)
             _build_loss(member, material)
             tried.append(alike)
+
+
+def _try(network: nn.Module, member: Member, spec: Spec, material: Material) -> None:
+    device = choose_device()
+    samples = material.first(SAMPLES).batches("train", device=device)
+    try_network(
+        network,
+        samples.take(torch.arange(len(samples))),
+        name=member.network,
+        classes=material.classes,
+        bfloat16=recipe_for(spec, member, device).bfloat16,
+    )
 
 
 def _claim(spec: Spec, out: Path, source: str) -> None:

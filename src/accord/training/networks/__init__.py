@@ -11,7 +11,7 @@ from accord.training.networks.densenet import DenseNet121
 from accord.training.networks.mlp import MLP
 from accord.training.networks.mobilenet import MobileNetV2
 from accord.training.networks.random_predictor import RandomPredictor
-from accord.training.networks.registry import NETWORKS, build
+from accord.training.networks.registry import NETWORKS, build, is_own
 from accord.training.networks.resnet import ResNet18, ResNet50
 from accord.training.networks.resnet32 import ResNet32
 from accord.training.networks.small_cnn import SmallCNN, build_small_cnn
@@ -34,6 +34,7 @@ __all__ = [
     "WideResNet",
     "build",
     "build_small_cnn",
+    "is_own",
     "load_weights",
     "parameter_groups",
     "to_batch_ensemble",

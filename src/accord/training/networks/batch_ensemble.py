@@ -112,9 +112,12 @@ class BatchEnsemble(nn.Module):
 
     def forward(self, samples: Tensor) -> Tensor:  # (sample, …)
         """Return the logits of every member, (member, sample, class)."""
-        tiled = samples.repeat(self.members, *[1] * (samples.ndim - 1))
-        logits: Tensor = self.network(tiled).unflatten(0, (self.members, -1))
+        logits: Tensor = self.network(self.tile(samples)).unflatten(0, (self.members, -1))
         return logits
+
+    def tile(self, samples: Tensor) -> Tensor:  # (sample, …)
+        """Return the samples once for every member, (member · sample, …)."""
+        return samples.repeat(self.members, *[1] * (samples.ndim - 1))
 
 
 def to_batch_ensemble(network: nn.Module, *, members: int, seed: int) -> BatchEnsemble:

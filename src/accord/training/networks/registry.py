@@ -26,6 +26,7 @@ from accord.training.networks.small_cnn import SmallCNN
 from accord.training.networks.weights import load_weights
 from accord.training.networks.wide_resnet import WideResNet
 
+LIBRARIES: Final = ("timm", "transformers")  # of networks; before a colon, all else is a module
 Builder = Callable[..., nn.Module]  # takes classes, channels and size as far as it wants, options
 
 NETWORKS: Final[Mapping[str, Builder]] = MappingProxyType(
@@ -107,6 +108,16 @@ def find_builder(name: str) -> Builder:
     if library == "transformers":
         return functools.partial(build_transformers, rest)
     return find_function(name)
+
+
+def is_own(name: str) -> bool:
+    """Tell whether a name is that of a user's own builder.
+
+    >>> is_own("mine:resnet"), is_own("timm:resnet18"), is_own("resnet18")
+    (True, False, False)
+    """
+    library, colon, _ = name.partition(":")
+    return bool(colon) and library not in LIBRARIES
 
 
 def _check_weights(network: nn.Module, *, name: str) -> None:
