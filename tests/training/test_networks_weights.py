@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from accord.errors import ExtraMissing, SourceError
-from accord.training.networks import build, load_weights
+from accord.training.networks import build, load_weights, told_once
 
 SIZES = {"channels": 3, "size": 8, "width": 4}
 
@@ -86,6 +86,18 @@ def test_other_classes_leave_the_last_layer_to_the_seed_and_are_told(file, caplo
     ((_, level, message),) = caplog.record_tuples
     assert level == logging.WARNING
     assert "weights.pth: tells 5 classes apart, the network 3; its last layer, fc," in message
+
+
+def test_each_sentence_is_told_once_within_and_again_after(file, caplog):
+    path = file(PUBLISHED)
+    with told_once():
+        for classes in (3, 3, 4):
+            with told_once():
+                new_network(classes=classes, pretrained=path)
+    told = [message.partition("the network ")[2][0] for message in caplog.messages]
+    assert told == ["3", "4"]
+    new_network(classes=3, pretrained=path)
+    assert len(caplog.messages) == 3
 
 
 def test_same_classes_are_loaded_in_silence(file, caplog):

@@ -25,6 +25,7 @@ from accord.training.catalogue import catalogue
 from accord.training.checkpoints import checkpoints_in, load_checkpoint, load_state
 from accord.training.loop import Moment
 from accord.training.material import prepare_material
+from accord.training.networks import build
 from accord.training.plan import plan_run, plan_text
 from accord.training.run import default_out, train_run
 from accord.training.settings import THREAD_SETTINGS, threads
@@ -586,6 +587,15 @@ def test_an_own_network_is_trained_as_if_it_had_not_been_tried(tmp_path, own, mo
     monkeypatch.setattr(run_module, "try_network", lambda *_, **__: None)
     go(tmp_path / "untried", text)
     np.testing.assert_array_equal(labels_in(tmp_path / "tried"), labels_in(tmp_path / "untried"))
+
+
+def test_what_a_file_of_weights_lacks_is_told_once_for_all_networks(tmp_path, caplog):
+    weights = build("small-cnn", classes=3, channels=1, size=8, seed=0, width=4).state_dict()
+    torch.save(weights, tmp_path / "weights.pth")
+    text = changed((SMALL, f"{SMALL}\npretrained = '{tmp_path}/weights.pth'"), ("= 4\n", "= 1\n"))
+    go(tmp_path / "run", text)
+    (told,) = caplog.messages
+    assert "tells 3 classes apart, the network 10; its last layer" in told
 
 
 def test_validation_is_held_out_and_noisy(tmp_path):

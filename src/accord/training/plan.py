@@ -12,6 +12,7 @@ from accord.errors import counted
 from accord.training.keeping import recorded_moments
 from accord.training.loop import moments_of
 from accord.training.material import prepare_material
+from accord.training.networks import told_once
 from accord.training.run import check_members, choose_members, refuse_another
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member, Spec, members_of
@@ -31,6 +32,7 @@ class Plan:
     notes: tuple[str, ...] = ()  # for people to read
 
 
+@told_once()
 def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) -> Plan:
     """Say what training this spec into `out` would do; nothing is trained or written.
 

@@ -30,7 +30,7 @@ from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Moment, Recipe, moments_of, train
 from accord.training.losses import build_loss
 from accord.training.material import Material, prepare_material
-from accord.training.networks import build, is_own, to_batch_ensemble
+from accord.training.networks import build, is_own, to_batch_ensemble, told_once
 from accord.training.settings import choose_device, recipe_for, threads, threads_for
 from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
 from accord.training.traits import Traits, find_traits, keep_traits
@@ -56,6 +56,7 @@ def default_out(spec: Spec) -> Path:
     return Path("runs") / f"{spec.name}-{spec.digest()}"
 
 
+@told_once()
 def train_run(
     spec: Spec,
     out: Path,

@@ -14,6 +14,7 @@ from accord.experiments.comparison.methods import (
     methods_for,
 )
 from accord.experiments.comparison.runs import Runs, Trainer, repeated_spec, shared_spec
+from accord.training.networks import told_once
 from accord.training.run import Progress
 from accord.training.spec import Spec
 
@@ -71,6 +72,7 @@ class Comparison:
     notes: tuple[str, ...] = ()  # from training, each once
 
 
+@told_once()
 def compare(
     spec: Spec,
     out: Path,

@@ -15,7 +15,7 @@ from accord.training.networks.registry import NETWORKS, build, is_own
 from accord.training.networks.resnet import ResNet18, ResNet50
 from accord.training.networks.resnet32 import ResNet32
 from accord.training.networks.small_cnn import SmallCNN, build_small_cnn
-from accord.training.networks.weights import load_weights
+from accord.training.networks.weights import load_weights, told_once
 from accord.training.networks.wide_resnet import WideResNet
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "load_weights",
     "parameter_groups",
     "to_batch_ensemble",
+    "told_once",
 ]

@@ -3,7 +3,8 @@
 import logging
 import pickle
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,6 +52,32 @@ def load_weights(network: nn.Module, path: Path, *, last_layer: str | None = Non
     _check_weights(path, found, own)
     network.load_state_dict(found)
     return kept
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Log what is said of weights once, however many networks start from them.
+
+    Contexts may lie within each other. It serves as a decorator, too.
+    """
+    once = _Once()
+    _logger.addFilter(once)
+    try:
+        yield
+    finally:
+        _logger.removeFilter(once)
+
+
+class _Once(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in self._told
+        self._told.add(text)
+        return is_new
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
