@@ -146,6 +146,13 @@ def test_a_missing_source_and_an_unknown_format_are_refused(tmp_path):
         import_record(tmp_path / "logs.mat", tmp_path / "record")
 
 
+@pytest.mark.parametrize("ending", ["", ".npz"])
+def test_a_source_whose_name_is_too_long_is_refused_with_the_cure(tmp_path, ending):
+    source = tmp_path / f"{'x' * 300}{ending}"
+    with pytest.raises(SourceError, match=rf"x{{300}}{ending}: cannot read: .*shorten it"):
+        import_record(source, tmp_path / "record")
+
+
 def test_an_existing_record_is_not_overwritten(tmp_path):
     (tmp_path / "record").mkdir()
     with pytest.raises(RecordExists, match="already there"):

@@ -4,6 +4,7 @@ import sys
 import tempfile
 import threading
 import uuid
+import zipfile
 from pathlib import Path
 
 import boto3
@@ -184,6 +185,99 @@ def readable_folder():
     with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to others
         Path(folder).chmod(0o755)
         yield folder
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "look", [open_rows, check_record, describe, write_record, lambda path: pack_record(path, "out")]
+)
+@pytest.mark.parametrize("name", [LONG, f"{LONG}.zip", f"{LONG}/record"])
+def test_a_name_that_is_too_long_is_refused_with_the_cure(tmp_path, look, name):
+    with pytest.raises(StorageError, match=rf"^{tmp_path}/x{{300}}.*: cannot read: .*shorten it"):
+        look(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", [LONG, f"{LONG}.zip"])
+def test_nothing_is_packed_under_a_name_that_is_too_long(record, tmp_path, name):
+    with pytest.raises(StorageError, match=r"x{300}.*: cannot .*a name in it is too long"):
+        pack_record(record, tmp_path / name)
+    assert list(tmp_path.iterdir()) == [record]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a\0b", r"'a\\x00b': no file can have that name: it holds a null byte"),
+        ("a\ud800", r"'a\\ud800': no file can have that name: .*surrogates not allowed"),
+        ("~nobody-at-all/record", "~nobody-at-all/record: nobody of that name has a home folder"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused(name, words):
+    for look in (open_rows, write_record):
+        with pytest.raises(StorageError, match=f"^{words}"):
+            look(name)
+
+
+def deny(monkeypatch, owner, verb, name):
+    """Refuse one thing to do with files whose path ends so, as the system does to all but root."""
+    allowed = getattr(owner, verb)
+
+    def tried(path, *arguments, **options):
+        if str(path).endswith(name):
+            raise PermissionError(13, "Permission denied", str(path))
+        return allowed(path, *arguments, **options)
+
+    monkeypatch.setattr(owner, verb, tried)
+
+
+@pytest.mark.parametrize("look", [open_rows, check_record, describe, write_record])
+@pytest.mark.parametrize("name", ["record", "record.zip"])
+def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch, look, name):
+    deny(monkeypatch, Path, "stat", name)
+    deny(monkeypatch, Path, "open", "zarr.json")
+    words = rf"{name}.*: cannot .*: permission denied\. Let its owner give you the rights"
+    with pytest.raises(StorageError, match=words):
+        look(tmp_path / name)
+
+
+def test_a_network_that_another_user_records_is_named(record, monkeypatch):
+    deny(monkeypatch, Path, "open", "zarr.json")
+    with pytest.raises(StorageError, match=r"network-000/zarr\.json: cannot write: permission"):
+        Folder(record).hold("network-000/zarr.json").__enter__()
+
+
+def test_what_another_user_left_half_written_is_named(record, monkeypatch):
+    (record / "network-000/.c.0.part").touch()
+    deny(monkeypatch, Path, "unlink", ".c.0.part")
+    with pytest.raises(StorageError, match=r"\.c\.0\.part: cannot remove: permission denied"):
+        write_record(record)
+
+
+def test_a_file_whose_size_may_not_be_asked_for_is_named(record, monkeypatch):
+    deny(monkeypatch, Path, "stat", "c.2.0")
+    with pytest.raises(StorageError, match=r"labels/c\.2\.0: cannot read: permission denied"):
+        describe(record)
+
+
+@pytest.mark.parametrize("name", ["labels/zarr.json", "labels/c.1.0.0"])
+def test_what_may_not_be_read_of_a_packed_record_is_no_damage(record, tmp_path, monkeypatch, name):
+    pack_record(record, tmp_path / "packed")
+    rows = open_rows(tmp_path / "packed")
+    deny(monkeypatch, Path, "open", name)
+    with pytest.raises(StorageError, match=rf"{name}: cannot read: permission denied"):
+        check_record(tmp_path / "packed")
+    if name != "labels/zarr.json":
+        with pytest.raises(StorageError, match=rf"{name}: cannot read: permission denied"):
+            rows.read_labels([1], [0], slice(None))
+
+
+def test_a_zip_file_that_may_not_be_read_is_named(record, tmp_path, monkeypatch):
+    pack_record(record, tmp_path / "packed.zip")
+    deny(monkeypatch, zipfile, "ZipFile", "packed.zip")
+    with pytest.raises(StorageError, match=r"packed\.zip: cannot read: permission denied"):
+        open_rows(tmp_path / "packed.zip")
 
 
 def test_an_unwritable_folder_is_refused(readable_folder):

@@ -8,7 +8,7 @@ from typing import Any
 
 from accord.store import layout
 from accord.store.facts import read_facts, read_root
-from accord.store.places import open_place
+from accord.store.places import open_place, storage_error
 from accord.store.reader import PackedRows, network_facts, network_lengths
 
 
@@ -79,4 +79,6 @@ def _bytes_of(path: Path) -> int:
         found = path.stat()
     except FileNotFoundError:  # a writer has renamed it since it was listed
         return 0
+    except OSError as error:
+        raise storage_error(path, error, "read") from error
     return found.st_size if stat.S_ISREG(found.st_mode) else 0

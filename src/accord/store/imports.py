@@ -16,6 +16,7 @@ from accord.store.import_npy import has_npy_files, read_npy_files
 from accord.store.intake import as_classes, check_probabilities, check_whole, to_numpy
 from accord.store.npz import load_npz
 from accord.store.pack import write_packed
+from accord.store.places import cause_of
 from accord.store.progress import CountProgress
 from accord.store.rows import ArrayRows
 
@@ -51,10 +52,18 @@ def import_record(
         RecordExists: something is there already.
     """
     path = Path(source)
-    reader = _reader(path, format)
+    try:
+        rows = _read(path, format, classes)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot read: {cause_of(error)}") from error
+    write_packed(rows, record, progress=progress)
+
+
+def _read(path: Path, name: str | None, classes: int | None) -> ArrayRows:
+    reader = _reader(path, name)
     if not path.exists():
         raise SourceError(f"{path}: no such file")
-    write_packed(reader(path, classes), record, progress=progress)
+    return reader(path, classes)
 
 
 def import_arrays(

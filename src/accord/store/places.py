@@ -145,7 +145,8 @@ class Folder(Place):
 
     def exists(self) -> bool:
         """Tell whether there is such a folder, be it empty, or a file in its place."""
-        return self.path.exists()
+        with refused(self.path, "read"):
+            return self.path.exists()
 
     def zarr_store(self) -> Any:
         """Return a read-only Zarr store over this folder."""
@@ -161,7 +162,9 @@ class Folder(Place):
         except ImportError:  # Windows: one writer per network is the user's promise
             yield
             return
-        with (self.path / key).open("r+b") as file:
+        with refused(self.path / key, "write"):
+            opened = (self.path / key).open("r+b")
+        with opened as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -183,7 +186,8 @@ class Folder(Place):
     def sweep(self, prefix: str) -> None:
         """Remove half-written files below `prefix`."""
         for name in self.unfinished(prefix):
-            (self.path / name).unlink(missing_ok=True)
+            with refused(self.path / name, "remove"):
+                (self.path / name).unlink(missing_ok=True)
 
 
 class Zip(Place):
@@ -195,6 +199,8 @@ class Zip(Place):
         try:
             with zipfile.ZipFile(path) as archive:
                 self._names = archive.namelist()
+        except PermissionError as error:
+            raise storage_error(path, error, "read") from error
         except (*ZIP_DAMAGE, OSError) as error:
             raise StorageError(f"{path}: not a readable zip file ({error})") from error
 
@@ -253,8 +259,10 @@ def open_place(location: str | os.PathLike[str]) -> Place:
         from accord.store.buckets import Bucket
 
         return Bucket(text)
-    path = Path(text).expanduser()
-    return Zip(path) if path.suffix == ".zip" and path.is_file() else Folder(path)
+    path = _expanded(text)
+    with refused(path, "read"):
+        zipped = path.suffix == ".zip" and path.is_file()
+    return Zip(path) if zipped else Folder(path)
 
 
 def _example(url: str) -> Zip:
@@ -277,7 +285,18 @@ def local_path(path: str | os.PathLike[str]) -> Path:
             f"{path}: a URL; this file can be written to this machine alone. "
             "Write it here, then copy it there."
         )
-    return Path(path).expanduser()
+    return _expanded(path)
+
+
+def _expanded(path: str | os.PathLike[str]) -> Path:
+    try:
+        if b"\0" in os.fsencode(path):
+            raise ValueError("it holds a null byte")
+        return Path(path).expanduser()
+    except ValueError as error:
+        raise StorageError(f"{os.fspath(path)!r}: no file can have that name: {error}") from error
+    except RuntimeError as error:
+        raise StorageError(f"{path}: nobody of that name has a home folder here") from error
 
 
 _held: set[BinaryIO] = set()  # the files of held locks
@@ -316,18 +335,33 @@ def _flush_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+_DENIED: Final = "permission denied. Let its owner give you the rights, or choose another place"
 _CAUSES: Final = {
     errno.ENOSPC: "the disk is full. Rows recorded before are safe; free some space and go on",
     errno.EDQUOT: "your disk quota is used up. Rows recorded before are safe",
     errno.EROFS: "the file system is read-only",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
     errno.ENOENT: "its folder is gone. Was the record moved or deleted meanwhile?",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.ENAMETOOLONG: "a name in it is too long. Most file systems take 255 bytes; shorten it",
 }
 
 
 def storage_error(path: Path, error: OSError, verb: str) -> StorageError:
     """Say which file could not be read or written, and why."""
-    cause = _CAUSES.get(error.errno or 0, error.strerror or str(error))
-    return StorageError(f"{path}: cannot {verb}: {cause}")
+    return StorageError(f"{path}: cannot {verb}: {cause_of(error)}")
+
+
+def cause_of(error: OSError) -> str:
+    """Say why the system refused, and what helps."""
+    return _CAUSES.get(error.errno or 0, error.strerror or str(error))
+
+
+@contextlib.contextmanager
+def refused(path: Path, verb: str) -> Iterator[None]:
+    """Name the file, and what was tried with it, where the system refuses within the context."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error, verb) from error

@@ -4,16 +4,24 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, NotARecord, ProbabilitiesMissing, RowDamaged, UnequalNetworks
+from accord.errors import (
+    ChoiceError,
+    NotARecord,
+    ProbabilitiesMissing,
+    RowDamaged,
+    StorageError,
+    UnequalNetworks,
+)
 from accord.store import layout
 from accord.store.commits import committed_epochs, read_commit
 from accord.store.facts import read_facts, read_root
-from accord.store.places import ZIP_DAMAGE, Place, open_place
+from accord.store.places import ZIP_DAMAGE, Place, open_place, storage_error
 from accord.store.rows import Facts, Rows, Told, check_numbers, whole_numbers
 
 # What Zarr raises over chunks and metadata that are not what they should be.
@@ -254,6 +262,8 @@ class PackedRows(Rows):
         chosen = _as_slice(networks), _as_slice(epochs), samples
         try:
             return np.asarray(array.oindex[chosen])
+        except PermissionError as error:
+            raise _denied(self.place, error) from error
         except ZARR_DAMAGE as error:
             raise RowDamaged(
                 f"{self.name}: a chunk of the packed record is damaged ({error}). "
@@ -317,9 +327,16 @@ def _open_array(place: Place, array: str) -> Any:
         )
         if 0 in opened.chunks:
             raise ValueError("a chunk holds nothing")
+    except PermissionError as error:
+        raise _denied(place, error) from error
     except ZARR_DAMAGE as error:
         raise NotARecord(f"{place.name}: half a packed record: no readable {array}") from error
     return opened
+
+
+def _denied(place: Place, error: PermissionError) -> StorageError:
+    """Say that a file of a packed record may not be read, which is no damage."""
+    return storage_error(Path(error.filename or place.name), error, "read")
 
 
 def _epochs(place: Place, labels: Any) -> int:
