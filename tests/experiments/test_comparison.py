@@ -364,8 +364,28 @@ def test_a_method_that_is_not_there_is_told_with_the_nearest(tmp_path):
 
 def test_a_network_that_diverges_is_named(tmp_path):
     wild = parse_spec(TEXT.replace("lr = 0.05", "lr = 1e30"))
-    with pytest.raises(TrainingError, match=r"shared-.*: network 0 was stopped: the loss became"):
+    with pytest.raises(TrainingError, match=r"shared-.*: networks 0, 1, 2 were stopped: the loss"):
         compare(wild, tmp_path, methods=["majority"])
+
+
+def test_the_command_names_what_was_stopped_and_fails_after_printing_the_rest(tmp_path, capsys):
+    wild = "networks = [{}, { lr = 1e30 }]"
+    (tmp_path / "spec.toml").write_text(TEXT.replace("networks = 3", wild))
+    asked = ["compare", f"{tmp_path}/spec.toml", "--out", f"{tmp_path}/out", "--method", "majority"]
+    asked += ["--method", "snapshot"]
+    assert run_command(asked) == 1
+    shown = capsys.readouterr()
+    said = "network 1 was stopped: the loss became"
+    assert f": {said}" in shown.err
+    table = {line.split()[0]: line for line in shown.out.splitlines() if line}
+    assert said in table["majority"]
+    assert "failed" not in table["snapshot"]
+    assert run_command([*asked, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (stopped,) = found["stopped"]
+    assert said in stopped
+    assert found["methods"]["majority"]["failures"] == [stopped]
+    assert found["methods"]["snapshot"]["accuracy"] > 0
 
 
 def test_averages_are_not_asked_of_a_batch_ensemble(tmp_path):

@@ -116,6 +116,8 @@ def _compare(
             progress=bar.moment,
             starting=bar.begin,
         )
-    for note in found.notes:
-        typer.echo(f"accord: {note}", err=True)
+    for said in (*found.notes, *found.stopped):
+        typer.echo(f"accord: {said}", err=True)
     typer.echo(json.dumps(comparison_json(found)) if as_json else comparison_text(found))
+    if found.stopped:
+        raise typer.Exit(1)

@@ -70,6 +70,7 @@ class Comparison:
     out: Path
     methods: tuple[Summary, ...]
     notes: tuple[str, ...] = ()  # from training, each once
+    stopped: tuple[str, ...] = ()  # runs with networks that could not be trained, and why
 
 
 @told_once()
@@ -110,6 +111,7 @@ def compare(
     failures: dict[str, list[str]] = {method.name: [] for method in chosen}
     failed: PredictionError | TrainingError | None = None
     notes: list[str] = []
+    stopped: list[str] = []
     for repetition in range(repetitions):
         runs = Runs(
             repeated_spec(shared, repetition),
@@ -125,13 +127,15 @@ def compare(
                 failures[method.name].append(str(error))
                 failed = failed or error
         notes += runs.notes
+        stopped += runs.stopped
     if failed is not None and not any(outcomes.values()):
         raise failed
     summaries = tuple(
         Summary(method, tuple(outcomes[method.name]), tuple(failures[method.name]))
         for method in chosen
     )
-    return Comparison(spec, repetitions, out, summaries, tuple(dict.fromkeys(notes)))
+    told = tuple(dict.fromkeys(notes))
+    return Comparison(spec, repetitions, out, summaries, told, tuple(stopped))
 
 
 def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:

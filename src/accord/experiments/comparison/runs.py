@@ -1,7 +1,7 @@
 """The runs that a comparison looks at: the spec's own, and those that rivals train anew."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -223,6 +223,7 @@ class Runs:
         self._progress, self._starting = progress, starting
         self._done: dict[str, TrainedRun | TrainingError] = {}
         self.notes: list[str] = []  # from training, for people to read
+        self.stopped: list[str] = []  # which runs could not be trained, and why
 
     def __getitem__(self, name: str) -> TrainedRun:
         if name not in self._done:
@@ -230,6 +231,7 @@ class Runs:
                 self._done[name] = self._train(name)
             except TrainingError as error:
                 self._done[name] = error  # for the next who asks
+                self.stopped.append(str(error))
             except ChoiceError as error:
                 if name == SHARED:  # the spec itself is at fault
                     raise
@@ -247,6 +249,12 @@ class Runs:
         result = self._train_spec(spec, out, self._progress)
         self.notes += result.notes
         if result.failed:
-            number, why = next(iter(result.failed.items()))
-            raise TrainingError(f"{out}: network {number} was stopped: {why}")
+            raise TrainingError(f"{out}: {_stopped(result.failed)}")
         return TrainedRun(spec, out)
+
+
+def _stopped(failed: Mapping[int, str]) -> str:
+    """Name all networks that were stopped, and why the first of them was."""
+    numbers = ", ".join(map(str, failed))
+    those = f"network {numbers} was" if len(failed) == 1 else f"networks {numbers} were"
+    return f"{those} stopped: {next(iter(failed.values()))}"

@@ -16,6 +16,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "repetitions": comparison.repetitions,
         "methods": {one.method.name: _as_json(one) for one in comparison.methods},
         "notes": list(comparison.notes),
+        "stopped": list(comparison.stopped),
     }
 
 
