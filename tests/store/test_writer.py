@@ -101,8 +101,22 @@ def test_class_names_may_be_bytes_of_text(path):
     names = np.array([b"a", b"b", b"c", b"d", "é".encode()])  # as HDF5 keeps them
     Recorder(path, network=0, **SIZE, class_names=names).close()
     assert read_facts(Folder(path)).class_names == ("a", "b", "c", "d", "é")
-    with pytest.raises(PredictionError, match="class_names must be text in UTF-8"):
-        Recorder(path, network=1, **SIZE, class_names=["a", "b", "c", "d", "e\ud800"])
+
+
+def test_ids_may_be_bytes_of_text(path):
+    Recorder(path, network=0, **SIZE, ids=[f"é{i}".encode() for i in range(SAMPLES)]).close()
+    assert read_facts(Folder(path)).ids.tolist() == [f"é{i}" for i in range(SAMPLES)]
+
+
+@pytest.mark.parametrize("what", ["ids", "class_names"])
+@pytest.mark.parametrize(("strange", "shown"), [("\udc80", r"'\\udc80'"), (b"\xff", r"b'\\xff'")])
+def test_what_is_no_text_is_named_before_anything_is_written(path, what, strange, shown):
+    size = SAMPLES if what == "ids" else CLASSES
+    values = np.array([*(f"a{i}" for i in range(size - 2)), strange, strange], dtype=object)
+    words = rf"{what} must be text in UTF-8; number {size - 2} is {shown}\. Is it .* Decode it"
+    with pytest.raises(PredictionError, match=words):
+        Recorder(path, network=0, **SIZE, **{what: values})
+    assert not path.exists()
 
 
 def test_a_record_whose_class_names_do_not_differ_is_still_read(path, tmp_path):

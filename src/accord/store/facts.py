@@ -82,10 +82,12 @@ def _check_sizes(samples: int, classes: int, split: object) -> None:
 
 
 def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:
-    if ids.dtype.kind not in "iu":
-        ids = ids.astype(np.str_)
     if ids.shape != (samples,):
         raise PredictionError(f"ids must have shape ({samples},); got {ids.shape}")
+    if ids.dtype.kind in "SUO":
+        ids = np.array(_as_texts(ids, "ids"), dtype=np.str_)
+    elif ids.dtype.kind not in "iu":
+        ids = ids.astype(np.str_)
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < samples:
         raise PredictionError(f"ids must differ; {values[counts.argmax()]} is there twice")
@@ -97,7 +99,7 @@ def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
         raise PredictionError(
             f"class_names must be {counted(classes, 'name')}; got shape {names.shape}"
         )
-    found = tuple(_as_text(name) for name in names.tolist())
+    found = tuple(_as_texts(names, "class_names"))
     (often, times), *_ = Counter(found).most_common(1)
     if times > 1:
         first, second = [number for number, name in enumerate(found) if name == often][:2]
@@ -108,13 +110,18 @@ def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
     return found
 
 
-def _as_text(name: Any) -> str:
-    try:
-        text = name.decode() if isinstance(name, bytes) else str(name)
-        text.encode()
-    except UnicodeError as error:
-        raise PredictionError(f"class_names must be text in UTF-8; got {name!r}") from error
-    return text
+def _as_texts(names: NDArray[Any], what: str) -> list[str]:
+    texts = []
+    for position, name in enumerate(names.tolist()):
+        try:
+            texts.append(name.decode() if isinstance(name, bytes) else str(name))
+            texts[-1].encode()  # half of a pair of surrogates is a str, yet no text
+        except UnicodeError as error:
+            raise PredictionError(
+                f"{what} must be text in UTF-8; number {position} is {name!r}. "
+                "Is it the name of a file in another encoding? Decode it with that one."
+            ) from error
+    return texts
 
 
 def read_root(place: Place) -> dict[str, Any]:
