@@ -165,8 +165,33 @@ def test_following_waits_for_the_record_itself(capsys, tmp_path, monkeypatch):
         run(["watch", str(path), "--follow", "--until-alarm"])
     printed = capsys.readouterr()
     assert printed.out.startswith("epoch 0: agreement")
-    assert "waiting: " in printed.err
-    assert "growing: no such file or folder" in printed.err
+    assert printed.err.startswith(f"accord: waiting: {path}: there is no record yet. Is the path ")
+
+
+def test_following_waits_for_no_record_in_a_folder_that_is_not_there(accord, tmp_path, monkeypatch):
+    monkeypatch.setattr(module.time, "sleep", lambda _: pytest.fail("waited"))
+    path = tmp_path / "mistyped" / "record"
+    for named in (path, f"file://{path}"):
+        status, out, said = accord("watch", named, "--follow")
+        assert (status, out) == (1, "")
+        assert f"{path}: there is no record, and no folder {path.parent} in which" in said
+
+
+def test_following_waits_for_the_folder_too_where_the_wait_has_an_end(
+    accord, tmp_path, monkeypatch
+):
+    rows, path = run_rows(end=None), tmp_path / "run" / "test"
+    steps = iter([(0, 1), (1, 1)])
+    monkeypatch.setattr(module.time, "sleep", lambda _: write_one(path, rows, *next(steps)))
+    with pytest.raises(StopIteration):
+        run(["watch", str(path), "--follow", "--idle", "600"])
+
+
+def test_following_waits_for_a_record_in_an_object_store(capsys, monkeypatch):
+    monkeypatch.setattr(module.time, "sleep", lambda _: next(iter(())))
+    with pytest.raises(StopIteration):
+        run(["watch", "memory://nowhere/at/all", "--follow"])
+    assert "waiting: memory://nowhere/at/all: there is no record yet" in capsys.readouterr().err
 
 
 def write_one(path, rows, network, until, **options):

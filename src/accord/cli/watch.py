@@ -188,10 +188,9 @@ class Waits:
 
 def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -> bool:
     """Print each epoch until there is a reason to stop; tell whether there was an alarm."""
-    from accord.analysis.overfit.growing import AlarmFollower
     from accord.report.tables import TRAINED_ON
 
-    follower = AlarmFollower(path, networks=numbers)
+    follower = _follower(path, numbers, waits)
     last_news, told, warned = time.monotonic(), "", False
     while True:
         seen = follower.look()
@@ -210,6 +209,14 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -
         if waits.are_over(last_news):
             return _end(follower)
         time.sleep(waits.every)
+
+
+def _follower(path: str, numbers: list[int] | None, waits: Waits) -> "AlarmFollower":
+    from accord.analysis.overfit.growing import AlarmFollower, check_folder
+
+    if waits.idle is None:  # nothing would end the wait at a path that is mistyped
+        check_folder(path)
+    return AlarmFollower(path, networks=numbers)
 
 
 def _end(follower: "AlarmFollower") -> bool:

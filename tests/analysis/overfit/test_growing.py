@@ -61,7 +61,7 @@ def test_a_writer_may_hold_the_record_meanwhile(tmp_path, overfitted):
 def test_until_there_are_two_networks_with_epochs_it_waits(tmp_path, overfitted):
     follower = AlarmFollower(tmp_path / "record")
     assert follower.look() == []
-    assert "no such file or folder" in follower.waiting_for
+    assert "record: there is no record yet. Is the path right?" in follower.waiting_for
     assert isinstance(follower.missing, RecordMissing)
     with recorder(tmp_path / "record", 0):
         assert follower.look() == []

@@ -10,7 +10,7 @@ from accord.kernels.falls import LEAST_FALL
 from accord.rules.overfit.equal_pairs import EqualPairs, count_equal_pairs
 from accord.rules.overfit.verdict import SURE, Verdict, judge_rows
 from accord.store import Rows, open_rows
-from accord.store.places import EXAMPLE
+from accord.store.places import EXAMPLE, Folder, open_place, refused
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,27 @@ class Seen:
     agreement: float
     verdict: Verdict  # as of this epoch
     best_epoch: int | None  # the epoch before overfit, told with the first alarm alone
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse to wait for a record where not even the folder around it is there.
+
+    Nothing is asked of an object store, which has no folders.
+
+    Raises:
+        RecordMissing: there is no such folder.
+    """
+    place = open_place(path)
+    if not isinstance(place, Folder):
+        return
+    parent = place.path.parent
+    with refused(parent, "read"):
+        there = parent.exists()
+    if not there:
+        raise RecordMissing(
+            f"{path}: there is no record, and no folder {parent} in which one could come. Is the "
+            "path right? To wait for a training that is still to make it: --idle SECONDS"
+        )
 
 
 class AlarmFollower:
@@ -76,7 +97,8 @@ class AlarmFollower:
         except RecordMissing as error:  # training has not begun to record
             if str(self._path).startswith(EXAMPLE):
                 raise  # nobody records one
-            self.waiting_for, self.missing = str(error), error
+            self.waiting_for = f"{self._path}: there is no record yet. Is the path right?"
+            self.missing = error
             return None
         except (NotARecord, UnequalNetworks) as error:  # no epochs yet, or not for every network
             self.waiting_for = str(error)
