@@ -334,6 +334,23 @@ def test_each_repetition_tells_the_epoch_that_it_chose():
     assert found["methods"]["early-stopping"]["epochs"] == [4, 2]
 
 
+@pytest.mark.parametrize(("every", "said"), [(0.5, "epoch 4 (progress 2.5)"), (1.0, "epoch 4")])
+def test_a_chosen_epoch_that_is_no_whole_one_is_told_with_its_progress(tmp_path, every, said):
+    facts = {"samples": 3, "classes": 2, "truth": np.ones(3, int)}
+    with accord.Recorder(tmp_path, network=0, **facts) as recorder:
+        for epoch in range(6):
+            predicted = np.full(3, int(epoch == 4))  # right then alone
+            recorder.record(predicted, progress=every * (epoch + 1))
+    record = accord.open(tmp_path)
+    run = SimpleNamespace(record=record, record_of=lambda _: record, network_bytes=1, spec=SPEC)
+    method = METHODS["early-stopping"]
+    summary = Summary(method, (method.measure({"shared": run}),))
+    comparison = Comparison(SPEC, 1, Path("out"), (summary,))
+    assert f"  {said}\n" in comparison_text(comparison)
+    found = comparison_json(comparison)["methods"]["early-stopping"]
+    assert (found["epochs"], found["progress"]) == ([4], [5 * every])
+
+
 def test_epochs_that_have_no_say_need_be_neither_asked_nor_kept():
     rows = memorised()
     run = SimpleNamespace(record=accord.Record(rows), network_bytes=100, spec=SPEC)

@@ -36,6 +36,7 @@ class Outcome:
     training: float = 0.0  # networks trained for it alone, besides the shared ones
     disk: int = 0  # bytes of weights to keep for new samples
     epoch: int | None = None  # where it chooses one
+    progress: float | None = None  # of that epoch: after how much training
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def _early_stopping(runs: Runs) -> Outcome:
     held_out = run.record_of("validation")
     epoch = best_epoch(held_out)
     labels = run.record.select(epochs=[epoch]).predict("majority").labels
-    return _outcome(run, labels, passes=run.record.networks, epoch=epoch)
+    progress = run.record.progress[epoch]
+    return _outcome(run, labels, passes=run.record.networks, epoch=epoch, progress=progress)
 
 
 def best_epoch(record: Record) -> int:

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from accord.errors import counted
 from accord.experiments.comparison.compare import Comparison, Summary
+from accord.experiments.comparison.methods import Outcome
 from accord.training.plan import size_text
 
 HEADINGS: Final = ("method", "accuracy", "with MAP", "passes", "training", "weights", "")
@@ -39,6 +40,7 @@ def _as_json(summary: Summary) -> dict[str, Any]:
         "disk": first.disk,
         "epoch": first.epoch,
         "epochs": None if first.epoch is None else [one.epoch for one in summary.outcomes],
+        "progress": None if first.epoch is None else [one.progress for one in summary.outcomes],
         "oracle": summary.method.oracle,
     }
     return {name: value for name, value in facts.items() if value is not None} | failed
@@ -100,5 +102,12 @@ def _note(summary: Summary) -> str:
         right = "" if sure is None else f", {sure:.1%} of them right"
         return f"answers {covered:.1%}{right}"
     if first.epoch is not None:
-        return "epoch " + ", ".join(str(one.epoch) for one in summary.outcomes)
+        return "epoch " + ", ".join(map(_epoch, summary.outcomes))
     return ""
+
+
+def _epoch(outcome: Outcome) -> str:
+    """Return an epoch, with its progress where they are not one and the same count."""
+    if outcome.epoch is None or outcome.progress in (None, outcome.epoch + 1):
+        return str(outcome.epoch)
+    return f"{outcome.epoch} (progress {outcome.progress:g})"
