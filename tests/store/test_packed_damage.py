@@ -1,14 +1,12 @@
 """What is damaged or gone in a packed record is said so: never read as zeros, never a traceback."""
 
 import json
-import pickle
 import shutil
 import uuid
 import zipfile
 
 import numpy as np
 import pytest
-from recorded import labels_of
 
 from accord.api import Record
 from accord.errors import AccordError, NotARecord, RowDamaged, StorageError
@@ -99,13 +97,6 @@ def test_chunks_under_other_names_than_the_metadata_say_are_missing(packed, enco
     assert "network 0, epochs 0..2, samples 0..39: the labels are missing" in [
         finding.text for finding in report.findings
     ]
-
-
-@pytest.mark.parametrize("form", ["packed", "packed.zip"])
-def test_a_packed_record_can_be_pickled(record, tmp_path, form):
-    pack_record(record, tmp_path / form)
-    again = pickle.loads(pickle.dumps(Record(open_rows(tmp_path / form))))
-    np.testing.assert_array_equal(again.labels[1, 2], labels_of(1, 2))
 
 
 def test_an_empty_choice_gives_an_empty_array(anywhere, record):

@@ -1,5 +1,6 @@
 """An object store as a place for records."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,14 @@ from accord.errors import ExtraMissing, StorageError
 from accord.store.places import Place
 
 _memories: dict[str, Any] = {}  # memory://NAME, for as long as the process lives
+_processes: set[int] = set()  # that reached an object store: this one, and those it was forked from
 
 
 class Bucket(Place):
-    """A prefix in an object store, by URL."""
+    """A prefix in an object store, by URL.
+
+    Pickled, it is connected anew; in a forked process it is refused, where it would hang.
+    """
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")
@@ -21,7 +26,16 @@ class Bucket(Place):
                 f"{url}: object stores need obstore: pip install 'accord[cloud]'"
             ) from error
         self._obstore = obstore
-        self._store = _connect(self.name)
+        _check_process(self.name)
+        self._connected = _connect(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bucket, (self.name,)
+
+    @property
+    def _store(self) -> Any:
+        _check_process(self.name)
+        return self._connected
 
     def get(self, key: str) -> bytes | None:
         """Return the bytes under `key`, or None."""
@@ -80,6 +94,19 @@ class Bucket(Place):
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         where = f"{self.name}/{key}".rstrip("/")
         return StorageError(f"{where}: cannot {verb}: {reason}")
+
+
+def _check_process(url: str) -> None:
+    # The threads that obstore works with stay behind in the process that forked, and a new
+    # connection waits for them as an old one does: 0.12 hangs for ever in both.
+    _processes.add(os.getpid())
+    if len(_processes) > 1:
+        raise StorageError(
+            f"{url}: an object store was reached before this process was forked, and its "
+            "connections do not survive that. Start workers by spawn, not by fork: "
+            'multiprocessing.get_context("spawn"), '
+            'or DataLoader(…, multiprocessing_context="spawn")'
+        )
 
 
 def _connect(url: str) -> Any:

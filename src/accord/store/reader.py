@@ -1,6 +1,5 @@
 """Open a record for reading, while it is being written or after it was packed."""
 
-import functools
 import itertools
 import os
 from collections.abc import Sequence
@@ -222,31 +221,32 @@ class PackedRows(Rows):
         self.name = place.name
         root = read_root(place)
         self.facts = Facts(root["samples"], root["classes"]) if damaged else read_facts(place)
-        self.epochs = _epochs(place, self._labels)
+        self._opened: dict[tuple[str, int], Any] = {}
+        self.epochs = _epochs(place, self._array(layout.LABELS))
         self._networks = _checked_networks(place, root.get("networks"), self.epochs)
         self.numbers = tuple(network["network"] for network in self._networks)
         self.has_probabilities = place.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
-        arrays = {layout.LABELS: self._labels}
-        if self.has_probabilities:
-            arrays[layout.PROBABILITIES] = self._probabilities
-        for name, array in arrays.items():
-            _check_shape(self, name, array)
+        for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + self.has_probabilities]:
+            _check_shape(self, name, self._array(name))
             if not damaged:
-                _check_chunks(self, name, array)
+                _check_chunks(self, name, self._array(name))
 
-    @functools.cached_property
-    def _labels(self) -> Any:
-        return _open_array(self.place, layout.LABELS)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": {}}
 
-    @functools.cached_property
-    def _probabilities(self) -> Any:
-        return _open_array(self.place, layout.PROBABILITIES)
+    def _array(self, name: str) -> Any:
+        # Opened anew after a fork: a parent and its children would move the position in one and
+        # the same zip file, and read each other's bytes.
+        key = name, os.getpid()
+        if key not in self._opened:
+            self._opened[key] = _open_array(self.place, name)
+        return self._opened[key]
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return labels (network, epoch, sample)."""
-        return self._read(self._labels, networks, epochs, samples)
+        return self._read(layout.LABELS, networks, epochs, samples)
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -254,11 +254,12 @@ class PackedRows(Rows):
         """Return probabilities (network, epoch, sample, class)."""
         if not self.has_probabilities:
             raise ProbabilitiesMissing(f"{self.name}: the record holds labels alone")
-        return self._read(self._probabilities, networks, epochs, samples)
+        return self._read(layout.PROBABILITIES, networks, epochs, samples)
 
     def _read(
-        self, array: Any, networks: Sequence[int], epochs: Sequence[int], samples: slice
+        self, name: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
+        array = self._array(name)
         chosen = _as_slice(networks), _as_slice(epochs), samples
         try:
             return np.asarray(array.oindex[chosen])
@@ -272,13 +273,11 @@ class PackedRows(Rows):
 
     def chunks(self, name: str) -> tuple[int, ...]:
         """Return the chunk shape of the labels or the probabilities."""
-        array = self._labels if name == layout.LABELS else self._probabilities
-        return tuple(array.chunks)
+        return tuple(self._array(name).chunks)
 
     def chunk_name(self, name: str, numbers: tuple[int, ...]) -> str:
         """Return the name under which Zarr looks for a chunk, by its number along each axis."""
-        array = self._labels if name == layout.LABELS else self._probabilities
-        return str(array.metadata.encode_chunk_key(numbers))
+        return str(self._array(name).metadata.encode_chunk_key(numbers))
 
     def told(self) -> tuple[Told, ...]:
         """Return what the packed record kept of each epoch."""
@@ -321,10 +320,9 @@ def _open_array(place: Place, array: str) -> Any:
 
     from accord.store.strict import StrictStore
 
+    store = StrictStore(place.zarr_store())
     try:
-        opened = zarr.open_array(
-            StrictStore(place.zarr_store()), path=array, mode="r", zarr_format=3
-        )
+        opened = zarr.open_array(store, path=array, mode="r", zarr_format=3)
         if 0 in opened.chunks:
             raise ValueError("a chunk holds nothing")
     except PermissionError as error:
