@@ -17,6 +17,7 @@ from accord.inference.exits import Certain
 from accord.inference.samples import Samples
 from accord.rules import find_rule
 from accord.rules.consensus import Consensus
+from accord.store import pack_record
 from accord.training import checkpoints
 from accord.training.checkpoints import load_checkpoint
 from accord.training.networks import registry
@@ -191,8 +192,40 @@ def test_a_record_goes_on_where_it_was(whole, spoken, tmp_path, monkeypatch):
 
 def test_a_record_of_other_samples_is_refused(whole, tmp_path):
     infer(whole, TEST.inputs[:9], record=tmp_path / "votes")
-    with pytest.raises(RecordMismatch, match="network 0 was recorded with about"):
-        infer(whole, TEST.inputs[1:10], record=tmp_path / "votes")
+    for others in (TEST.inputs[1:10], TEST.inputs[:5]):
+        with pytest.raises(RecordMismatch, match=r"holds the votes on other samples\..*--record"):
+            infer(whole, others, record=tmp_path / "votes")
+
+
+def test_a_record_of_something_else_is_refused_in_the_words_of_an_inference(
+    whole, tmp_path, train_small
+):
+    votes = tmp_path / "votes"
+    infer(whole, TEST.inputs[:9], record=votes)
+    with pytest.raises(RecordMismatch, match="labels alone, where the rule needs probabilities"):
+        infer(whole, TEST.inputs[:9], record=votes, rule="soft-agreement")
+    np.savez(tmp_path / "new.npz", images=TEST.inputs[:9], labels=TEST.labels[:9])
+    infer(whole, tmp_path / "new.npz", record=votes)
+    np.savez(tmp_path / "new.npz", images=TEST.inputs[:9], labels=1 - TEST.labels[:9] % 2)
+    with pytest.raises(RecordMismatch, match="with other labels, ids or classes"):
+        infer(whole, tmp_path / "new.npz", record=votes)
+    with pytest.raises(RecordMismatch, match="predictions of the split test, which no inference"):
+        infer(whole, TEST.inputs[:9], record=whole / "test")
+    few = train_small(tmp_path / "few", ("lr = 0.1", "lr = 0.2"))
+    with pytest.raises(RecordMismatch, match="holds the votes of another run"):
+        infer(few, TEST.inputs[:9], record=votes)
+    infer(few, TEST.inputs[:9], record=tmp_path / "few-votes")
+    for file in few.glob("checkpoints/*/epoch-0002*"):
+        file.unlink()
+    with pytest.raises(RecordMismatch, match=r"epochs \[0, 2, 3, 5\], where .* of \[0, 3, 5\]"):
+        infer(few, TEST.inputs[:9], record=tmp_path / "few-votes")
+
+
+def test_a_packed_record_says_so_itself(whole, tmp_path):
+    infer(whole, TEST.inputs[:9], record=tmp_path / "votes")
+    pack_record(tmp_path / "votes", tmp_path / "packed")
+    with pytest.raises(RecordMismatch, match="the record is packed and takes no more rows"):
+        infer(whole, TEST.inputs[:9], record=tmp_path / "packed")
 
 
 # Fitted rules

@@ -197,6 +197,18 @@ def test_images_are_resized_as_the_run_resized_its_own(tmp_path):
     assert find_samples(tmp_path, IMAGES, larger).inputs.resize == 9
 
 
+def test_a_file_that_is_no_image_is_refused_without_a_word_of_training(tmp_path):
+    for name in ("cat/1.png", "dog/1.png"):
+        for part in ("train", "test"):
+            write_image(tmp_path / part / name, draw(9, 9, 3))
+    (tmp_path / "test/dog/2.png").write_bytes(b"?")
+    small = spec_of("image-folder", 'path = "photos"\nsize = 6\nresize = 6')
+    for name in ("images", "run"):
+        found = find_samples(tmp_path, small, PHOTOS, format=name)
+        with pytest.raises(SourceError, match=r"2\.png: cannot .*Take it away: every file"):
+            found.part(slice(None))
+
+
 def test_networks_of_one_channel_see_grey(tmp_path):
     write_image(tmp_path / "a.png", draw(6, 6))
     found = find_samples(tmp_path, IMAGES, GREY)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from accord.errors import ChoiceError, ExtraMissing, SourceError
 
 Result = TypeVar("Result")
+CURE: Final = "Take it away, or train without such files: skip_unreadable = true"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,7 @@ class ImageFiles:
     resize: int = 256
     pixels: NDArray[np.uint8] | None = None  # the cache: (row, channel, row, column)
     rows: NDArray[np.intp] | None = None  # (sample,) -> row of `pixels`; -1 is unreadable
+    cure: str = CURE  # for a file that is no image
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
@@ -82,7 +84,8 @@ class ImageFiles:
 
     def decode(self, sample: int) -> NDArray[np.uint8]:
         """Decode one image: (channel, row, column)."""
-        return decode_image(self.root / self.names[sample], size=self.size, resize=self.resize)
+        path = self.root / self.names[sample]
+        return decode_image(path, size=self.size, resize=self.resize, cure=self.cure)
 
     def find_unreadable(self) -> NDArray[np.intp]:
         """Return the positions of images that cannot be decoded; without a cache, try each."""
@@ -125,7 +128,7 @@ def decode_ahead(
         pool.shutdown(cancel_futures=True)
 
 
-def decode_image(path: Path, *, size: int, resize: int) -> NDArray[np.uint8]:
+def decode_image(path: Path, *, size: int, resize: int, cure: str = CURE) -> NDArray[np.uint8]:
     """Decode one image file to RGB: shorter side to `resize`, then the middle `size` by `size`.
 
     A photograph is turned as its camera says. Rounds as torchvision's Resize and CenterCrop do.
@@ -137,10 +140,7 @@ def decode_image(path: Path, *, size: int, resize: int) -> NDArray[np.uint8]:
             upright = _pillow_ops().exif_transpose(opened)
             image = _resize(_as_rgb(upright), resize, pillow.Resampling.BILINEAR)
     except (OSError, SyntaxError, ValueError, struct.error, pillow.DecompressionBombError) as error:
-        raise SourceError(
-            f"{path}: cannot be read as an image: {error}. "
-            "Take it away, or train without such files: skip_unreadable = true"
-        ) from error
+        raise SourceError(f"{path}: cannot be read as an image: {error}. {cure}") from error
     left, top = (round((side - size) / 2) for side in image.size)
     crop = image.crop((left, top, left + size, top + size))
     return np.asarray(crop, np.uint8).transpose(2, 0, 1)

@@ -13,7 +13,7 @@ from accord.inference.counting import ask_and_count, can_count
 from accord.inference.exits import AskAll, Exit, find_exit
 from accord.inference.fitted import at_epochs
 from accord.inference.outcome import Inferred
-from accord.inference.recording import facts_of, record_votes
+from accord.inference.recording import NEW, facts_of, record_votes
 from accord.inference.samples import Samples
 from accord.inference.saved_run import SavedRun, open_run
 from accord.inference.sources import Source, find_samples
@@ -69,7 +69,7 @@ def infer(
         if wanted.reads == "last" and record is None:
             saved = saved.last_epoch()
     found = find_samples(samples, saved.spec, saved.traits, format=format)
-    facts = make_facts(**facts_of(saved, found), split="new")
+    facts = make_facts(**facts_of(saved, found), split=NEW)
     if wanted is not None and wanted.oracle and facts.truth is None:
         raise ChoiceError(f"{wanted.name} looks at true labels, and {found.name} has none")
     if wanted is not None and can_count(wanted) and record is None:

@@ -2,16 +2,22 @@
 
 import contextlib
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from accord.api import Recorder
 from accord.data.dataset import Inputs
 from accord.data.image_files import ImageFiles
+from accord.errors import RecordMismatch
 from accord.inference.asking import Asker
 from accord.inference.counting import BYTES_AT_ONCE
 from accord.inference.samples import Samples
 from accord.inference.saved_run import SavedRun
+from accord.store import describe
+from accord.store.describe import Description
 from accord.store.progress import CountProgress
+
+NEW: Final = "new"  # the split that an inference records
 
 
 def record_votes(
@@ -37,13 +43,13 @@ def record_votes(
     asker = Asker(run)
     shown = asker.show(_at_hand(samples))
     about = {"run": run.spec.digest(), "samples": samples.digest(), "epochs": list(run.epochs)}
-    options = {**facts_of(run, samples), "split": "new", "probabilities": probabilities}
+    options = {**facts_of(run, samples), "split": NEW, "probabilities": probabilities}
     total = len(run.members) * len(run.epochs)
     for position, member in enumerate(run.members):
         options["about"] = {**about, **member.model_dump(mode="json")}
         with contextlib.ExitStack() as stack:
             recorders = [
-                stack.enter_context(Recorder(path, network=member.number + at, **options))
+                stack.enter_context(_recorder(path, member.number + at, options))
                 for at in range(member.members)
             ]
             for row, epoch in enumerate(run.epochs):
@@ -54,6 +60,38 @@ def record_votes(
                         recorders[at].record(tables[at], epoch=row, progress=float(epoch + 1))
                 if progress is not None:
                     progress(position * len(run.epochs) + row + 1, total)
+
+
+def _recorder(path: str | os.PathLike[str], network: int, options: Mapping[str, Any]) -> Recorder:
+    try:
+        return Recorder(path, network=network, **options)
+    except RecordMismatch as error:
+        there = describe(path)
+        if there.packed:  # says so itself
+            raise
+        raise RecordMismatch(
+            f"{path}: holds {_what_else(there, network, options)}. A record of an inference takes "
+            "the votes of one run on one set of samples: name another --record"
+        ) from error
+
+
+def _what_else(there: Description, network: int, options: Mapping[str, Any]) -> str:
+    """Say what a record holds that is not what an inference would put there."""
+    asked: dict[str, Any] = options["about"]
+    about = {**asked, **there.about.get(network, {})}
+    same_samples = there.samples == options["samples"] and about["samples"] == asked["samples"]
+    kept = "probabilities" in there.has
+    found = {
+        f"predictions of the split {there.split}, which no inference wrote": there.split != NEW,
+        "the votes on other samples": not same_samples,
+        "the votes of another run": about["run"] != asked["run"],
+        f"the votes of the epochs {about['epochs']}, where the run has checkpoints of "
+        f"{asked['epochs']}": about["epochs"] != asked["epochs"],
+        "labels alone, where the rule needs probabilities": options["probabilities"] and not kept,
+        "probabilities, which the rule does not need": kept and not options["probabilities"],
+    }
+    other = "the votes on these samples with other labels, ids or classes"
+    return next((what for what, differs in found.items() if differs), other)
 
 
 def facts_of(run: SavedRun, samples: Samples) -> dict[str, Any]:

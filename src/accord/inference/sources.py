@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ _INPUTS: Final = ("inputs", "images", "rows", "texts", "test_inputs", "x_test", 
 _LABELS: Final = ("labels", "truth", "test_labels", "y_test", "y")
 _IDS: Final = ("ids", "test_ids")
 AT_ONCE: Final = 256  # images to turn grey
+CURE: Final = "Take it away: every file is to get a label."  # for one that is no image
 
 
 def find_samples(
@@ -92,7 +94,10 @@ def _read_as_the_run(path: Path, spec: Spec, traits: Traits) -> Samples:
         )
     split: Split = dataset.test
     truth = split.labels if split.truth is None else split.truth
-    return Samples(split.inputs, truth, split.ids, str(path), dataset.notes)
+    inputs = split.inputs
+    if isinstance(inputs, ImageFiles):
+        inputs = replace(inputs, cure=CURE)
+    return Samples(inputs, truth, split.ids, str(path), dataset.notes)
 
 
 def _read_images(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
@@ -103,7 +108,7 @@ def _read_images(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: AR
     truth = _truth_of_folders(root, names, traits.class_names)
     size = traits.size[0]
     resize = size if traits.resize is None else traits.resize
-    files = ImageFiles(root, names, size=size, resize=resize)
+    files = ImageFiles(root, names, size=size, resize=resize, cure=CURE)
     inputs: Inputs = files
     if traits.channels == 1 and names:
         blocks = files.stream(np.array_split(np.arange(len(files)), len(files) // AT_ONCE + 1))
