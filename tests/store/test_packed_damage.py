@@ -190,6 +190,28 @@ def test_damaged_metadata_of_the_labels_are_named(packed, edit):
             read(packed)
 
 
+def test_labels_are_not_read_permuted_where_the_codec_that_turns_them_is_gone(packed):
+    change(packed / "labels/zarr.json", lambda said: said["codecs"].pop(0))
+    with pytest.raises(RowDamaged, match=r"labels/zarr\.json was changed: the labels were written"):
+        open_rows(packed)
+    (finding,) = check_record(packed).findings
+    assert finding.damage
+    assert "labels/zarr.json was changed" in finding.text
+
+
+def test_notes_of_others_in_the_metadata_of_the_labels_do_no_harm(packed):
+    change(packed / "labels/zarr.json", lambda said: said["attributes"].update(note="ours"))
+    assert len(read_all(packed)) == 1
+    assert check_record(packed).sound
+
+
+@pytest.mark.parametrize("told", [None, 3, {}, {"labels": {}}])
+def test_a_record_that_does_not_tell_the_form_of_its_labels_is_read(packed, told):
+    change(packed / "zarr.json", lambda said: said["attributes"]["accord"].update(arrays=told))
+    assert len(read_all(packed)) == 1
+    assert check_record(packed).sound
+
+
 def networks_of(document):
     return document["attributes"]["accord"]["networks"]
 

@@ -122,10 +122,17 @@ def _check_parts(place: Place) -> Iterator[Finding]:
 
 def _check_packed(place: Place) -> CheckReport:
     rows = PackedRows(place, damaged=True)
-    findings = [*_check_facts(place), *_check_chunks(rows, layout.LABELS)]
-    if rows.has_probabilities:
-        findings += _check_chunks(rows, layout.PROBABILITIES)
+    findings = [*_check_facts(place)]
+    for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + rows.has_probabilities]:
+        findings += [*_check_form(rows, name), *_check_chunks(rows, name)]
     return CheckReport(rows.networks * rows.epochs, tuple(findings))
+
+
+def _check_form(rows: PackedRows, name: str) -> Iterator[Finding]:
+    try:
+        rows.check_form(name)
+    except RowDamaged as error:
+        yield Finding(str(error), damage=True)
 
 
 def _check_chunks(rows: PackedRows, name: str) -> Iterator[Finding]:

@@ -144,6 +144,19 @@ def facts_in(document: bytes) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
+def form_in(document: bytes | None) -> dict[str, Any]:
+    """Return what an array's metadata say of how its numbers became bytes; empty if nothing.
+
+    >>> form_in(array_document((2, 3), chunks=(1, 3), dtype="uint8"))["data_type"]
+    'uint8'
+    """
+    try:
+        said = json.loads(document or b"")
+        return {key: said[key] for key in ("data_type", "chunk_grid", "codecs")}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
 def encode(values: NDArray[Any]) -> bytes:
     """Compress an array exactly as Zarr's own codecs do; strings go through vlen-utf8."""
     from numcodecs import VLenUTF8, Zstd

@@ -14,7 +14,7 @@ from accord.errors import ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import layout
 from accord.store.buckets import Bucket
 from accord.store.facts import write_facts
-from accord.store.places import Folder, open_place, storage_error
+from accord.store.places import Folder, Place, open_place, storage_error
 from accord.store.progress import CountProgress
 from accord.store.reader import open_rows
 from accord.store.rows import Rows, Told
@@ -122,7 +122,7 @@ def _build(rows: Rows, folder: Path, progress: CountProgress | None, *, labels_o
     for file in folder.rglob("*"):
         if file.is_file():
             _flush(file)
-    place.put(layout.ROOT, layout.group_document(_root(rows)))
+    place.put(layout.ROOT, layout.group_document(_root(rows, place)))
 
 
 def _create_array(folder: Path, array: str, rows: Rows, *, samples: int) -> Any:
@@ -150,7 +150,11 @@ def _create_array(folder: Path, array: str, rows: Rows, *, samples: int) -> Any:
     )
 
 
-def _root(rows: Rows) -> dict[str, Any]:
+def _root(rows: Rows, place: Place) -> dict[str, Any]:
+    forms = {
+        array: layout.form_in(place.get(f"{array}/{layout.ROOT}"))
+        for array in (layout.LABELS, layout.PROBABILITIES)
+    }
     return {
         "format": layout.FORMAT,
         "layout": layout.PACKED,
@@ -159,6 +163,7 @@ def _root(rows: Rows) -> dict[str, Any]:
         "split": rows.facts.split,
         "created": now(),
         "made_with": made_with(),
+        "arrays": {array: form for array, form in forms.items() if form},
         "networks": [_network(told) for told in rows.told()],
     }
 

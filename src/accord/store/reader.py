@@ -222,6 +222,7 @@ class PackedRows(Rows):
         root = read_root(place)
         self.facts = Facts(root["samples"], root["classes"]) if damaged else read_facts(place)
         self._opened: dict[tuple[str, int], Any] = {}
+        self._forms = root.get("arrays")
         self.epochs = _epochs(place, self._array(layout.LABELS))
         self._networks = _checked_networks(place, root.get("networks"), self.epochs)
         self.numbers = tuple(network["network"] for network in self._networks)
@@ -230,6 +231,7 @@ class PackedRows(Rows):
             _check_shape(self, name, self._array(name))
             if not damaged:
                 _check_chunks(self, name, self._array(name))
+                self.check_form(name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": {}}
@@ -278,6 +280,20 @@ class PackedRows(Rows):
     def chunk_name(self, name: str, numbers: tuple[int, ...]) -> str:
         """Return the name under which Zarr looks for a chunk, by its number along each axis."""
         return str(self._array(name).metadata.encode_chunk_key(numbers))
+
+    def check_form(self, name: str) -> None:
+        """Raise if an array's metadata say how to read its chunks, and not as they were written.
+
+        Without the codec that turns them, chunks of the right size would be read permuted.
+        Records of before this was told are taken at their word.
+        """
+        key = f"{name}/{layout.ROOT}"
+        told = self._forms.get(name) if isinstance(self._forms, dict) else None
+        if told and layout.form_in(self.place.get(key)) != told:
+            raise RowDamaged(
+                f"{self.name}: {key} was changed: the {name} were written in another form than it "
+                "says. Pack the original again, or restore this file from a copy."
+            )
 
     def told(self) -> tuple[Told, ...]:
         """Return what the packed record kept of each epoch."""
