@@ -669,7 +669,7 @@ def test_the_noise_rate_is_the_mean_suspicion_where_too_many_labels_are_undecide
 def test_epochs_by_heart_count_for_less_the_fewer_classes_there_are():
     for classes, least, most in ((2, 0.05, 0.3), (10, 0.3, 0.7)):
         share = np.array([0.4, 0.2])
-        seen = Contradiction(share, share, share, 0 * share, np.full(2, 1 / (classes - 1)))
+        seen = Contradiction(share, share, share, 0 * share, np.full(2, 1 / (classes - 1)), share)
         assert least < seen.weights[1] / seen.weights[0] < most
 
 

@@ -63,9 +63,9 @@ def test_a_record_in_which_nobody_begins_is_told_to_begin_late():
 )
 def test_beginners_are_told_by_how_they_begin(fall, alike, first, late):
     share = 0.5 * np.array([1, 1 - fall / 2, 1, 1 - fall, 0.5])
-    seen = Contradiction(share, share, alike * share, 0 * share, np.zeros(5))
+    seen = Contradiction(share, share, alike * share, 0 * share, np.zeros(5), share)
     assert _begins_late(seen, first) is late
-    rising = Contradiction(share[::-1], share, share, 0 * share, np.zeros(5))
+    rising = Contradiction(share[::-1], share, share, 0 * share, np.zeros(5), share)
     assert not _begins_late(rising, 9.0)
 
 
@@ -107,6 +107,31 @@ def test_votes_of_which_no_epoch_counts_are_told_and_nothing_else(epochs):
     (note,) = audit_notes(constant, facts)
     assert note.startswith("no epoch counts: at none do two networks contradict a label")
     assert "the order of the ranking means nothing" in note
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize(("networks", "classes"), [(2, 2), (3, 10), (10, 3)])
+def test_of_one_epoch_of_guesses_the_ranking_is_never_said_to_hold(split, networks, classes):
+    generator = np.random.default_rng(0)
+    told = []
+    for _ in range(20):
+        given, guesses = (
+            generator.integers(0, classes, shape) for shape in (300, (networks, 1, 300))
+        )
+        facts = Facts(300, classes, split=split, given=given)
+        told += audit_notes(audit(ArrayRows(guesses.astype(np.uint8), facts)), facts)
+    assert not any("the ranking holds" in note for note in told)
+    assert any("of one epoch alone count: the order of the ranking may mean" in one for one in told)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_of_one_epoch_that_tells_the_ranking_holds(split):
+    rows = memorised_rows(split=split).select(epochs=[6])
+    found = audit(rows)
+    assert found.score.auroc > 0.8
+    notes = audit_notes(found, rows.facts)
+    assert len(notes) == (2 if split == "test" else 1)
+    assert all("the ranking holds" in note for note in notes)
 
 
 def test_classes_are_told_apart_by_when_they_are_predicted(found):

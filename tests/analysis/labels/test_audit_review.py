@@ -654,7 +654,7 @@ def test_a_class_that_could_not_be_judged_is_told(record):
 
 def test_one_epoch_alone_is_told(record):
     (note,) = audit_notes(audit(record.select(epochs=[4])), record.facts)
-    assert note.startswith("the votes of one epoch alone count: the ranking holds, but")
+    assert note.startswith("the votes of one epoch alone count: the ranking holds, and")
     assert note.endswith("far too low. Record more epochs")
     notes = audit_notes(audit(record.select(epochs=[0, 4, 5])), record.facts)
     assert not any("one epoch" in note for note in notes)

@@ -38,6 +38,7 @@ class Audit:
     weights: NDArray[np.float64]  # (epoch,): what its votes were worth, adding up to 1
     learnt: float  # of the votes at the last epoch that say the given label
     beyond_chance: float  # of pairs of networks that say the same against a label, where most do
+    excess: float  # of those pairs over what independent votes give, in standard errors
     first_epoch: float  # the true epoch at which the networks' votes begin, as recorded
     begins_late: bool  # whether labels may have been known by heart before
     unpredicted: tuple[int, ...]  # given classes that no network predicts at epochs that count
@@ -146,6 +147,7 @@ def audit(rows: Rows) -> Audit:
         weights=_adding_up(contradiction.weights),
         learnt=1 - float(contradiction.share[-1]),
         beyond_chance=float(contradiction.beyond[contradiction.weights.argmax()]),
+        excess=float(contradiction.excess[contradiction.weights.argmax()]),
         first_epoch=first_epoch,
         begins_late=_begins_late(contradiction, first_epoch),
         unpredicted=tuple(unpredicted.tolist()),

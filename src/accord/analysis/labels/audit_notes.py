@@ -14,6 +14,7 @@ SPARED: Final = 0.01  # of all labels: fewer, given classes that networks contra
 # both, with rates that are 10 to 35 points too high; no other does.
 LEARNT: Final = 0.9  # of the given labels, at the last epoch: fewer, if networks learn little
 UNSURE: Final = 0.075  # of labels judged wrongly, by their own suspicions
+SURE: Final = 3.0  # standard errors beyond chance: with fewer, random votes would look the same
 NONE_COUNTS: Final = (
     "no epoch counts: at none do two networks contradict a label with the same class more often "
     "than by chance. No label is flagged, and the order of the ranking means nothing. Either the "
@@ -26,7 +27,7 @@ def audit_notes(audit: Audit, facts: Facts) -> list[str]:
     if audit.beyond_chance == 0:
         return [NONE_COUNTS]
     notes = [
-        _held_out(facts),
+        _held_out(audit, facts),
         _never_predicted(audit, facts),
         _unpredicted(audit, facts),
         _begins_late(audit),
@@ -44,13 +45,23 @@ def class_name(label: int, facts: Facts) -> str:
     return str(label) if facts.class_names is None else facts.class_names[label]
 
 
-def _held_out(facts: Facts) -> str | None:
+def _ranking(audit: Audit) -> str:
+    """Say what the order is worth: nothing, where the votes may be random ones."""
+    if audit.excess >= SURE:
+        return "the ranking holds"
+    return (
+        "the order of the ranking may mean nothing, as two networks contradict a label with the "
+        "same class hardly more often than by chance"
+    )
+
+
+def _held_out(audit: Audit, facts: Facts) -> str | None:
     if facts.trained_on:
         return None
     return (
         f"the record says that its samples are of the {facts.split} split: no training samples. "
         "Networks contradict right labels there too, wherever they err, and more are flagged than "
-        "are wrong; the ranking holds. If networks were trained on them, record them with "
+        f"are wrong; {_ranking(audit)}. If networks were trained on them, record them with "
         'split="train"'
     )
 
@@ -87,8 +98,8 @@ def _one_epoch(audit: Audit) -> str | None:
     if np.count_nonzero(audit.weights) != 1:
         return None
     return (
-        "the votes of one epoch alone count: the ranking holds, but the number of wrong "
-        "labels may be far too low. Record more epochs"
+        f"the votes of one epoch alone count: {_ranking(audit)}, and the number of wrong labels "
+        "may be far too low. Record more epochs"
     )
 
 
@@ -113,7 +124,7 @@ def _weak(audit: Audit) -> str | None:
     return (
         f"networks learn little here: at the last epoch they say {100 * audit.learnt:.0f} in 100 "
         "given labels, and contradict right ones too. The noise rate of "
-        f"{100 * audit.noise_rate:.1f} % may be far too high; the ranking holds. Train longer, or "
+        f"{100 * audit.noise_rate:.1f} % may be far too high; {_ranking(audit)}. Train longer, or "
         "larger networks"
     )
 
@@ -124,7 +135,7 @@ def _undecided(audit: Audit) -> str | None:
     return (
         f"the votes hardly tell: of 100 labels, {100 * audit.undecided:.0f} are judged wrongly, by "
         f"their own suspicions. Their mean puts the noise rate at {100 * audit.noise_rate:.1f} %, "
-        "which may be far off; the ranking holds"
+        f"which may be far off; {_ranking(audit)}"
     )
 
 
@@ -135,7 +146,7 @@ def _few_flagged(audit: Audit) -> str | None:
         f"networks contradict {100 * audit.beyond_chance:.0f} in 100 labels together at the epoch "
         f"that tells most, and {100 * audit.noise_rate:.0f} in 100 are flagged: either they were "
         "wrong alike that early, or the number of wrong labels is far too low. The votes do not "
-        "tell which; the ranking holds. Review some, or record more epochs"
+        f"tell which; {_ranking(audit)}. Review some, or record more epochs"
     )
 
 
