@@ -338,9 +338,11 @@ def _open_array(place: Place, array: str) -> Any:
 
     store = StrictStore(place.zarr_store())
     try:
-        opened = zarr.open_array(store, path=array, mode="r", zarr_format=3)
-        if 0 in opened.chunks:
+        grid = layout.form_in(place.get(f"{array}/{layout.ROOT}"))["chunk_grid"]
+        if 0 in grid["configuration"]["chunk_shape"]:
+            # Zarr 3.4 would take the 0 for a 1, with a warning; older ones for what it is.
             raise ValueError("a chunk holds nothing")
+        opened = zarr.open_array(store, path=array, mode="r", zarr_format=3)
     except PermissionError as error:
         raise _denied(place, error) from error
     except ZARR_DAMAGE as error:
