@@ -41,6 +41,14 @@ def test_the_json_tells_what_was_trained_and_where_it_lies(accord, spec):
     assert said.endswith("mine: trained. Next: accord score mine/test\n")
 
 
+@pytest.mark.parametrize("first", ["0", "1"])
+def test_the_progress_of_a_run_that_goes_on_ends_at_all_of_it(accord, spec, first):
+    accord("train", "spec.toml", "--out", "mine", "--networks", first)
+    lines = accord("train", "spec.toml", "--out", "mine")[2].splitlines()
+    told = [line for line in lines if line.startswith("training network")]
+    assert told[-1].endswith(": 100 of 100")
+
+
 def test_without_json_nothing_is_printed(accord, spec):
     assert accord("train", "spec.toml", "--out", "mine")[:2] == (0, "")
 

@@ -226,6 +226,24 @@ def test_progress_counts_the_chosen_networks_alone(tmp_path):
     assert seen == [(1, 1, 1.0, 1)]
 
 
+def test_what_was_finished_before_counts_as_progress_once_another_is_trained(tmp_path):
+    seen = []
+    text = changed(("epochs = 4", "epochs = 2"), ("networks = 2", "networks = 3"))
+    go(tmp_path / "run", text, networks=[0, 2])
+    go(tmp_path / "run", text, progress=lambda *one: seen.append(one))
+    assert [one[:4] for one in seen] == [
+        (0, 3, 2.0, 2),
+        (1, 3, 1.0, 2),
+        (1, 3, 2.0, 2),
+        (2, 3, 2.0, 2),
+    ]
+    losses = accord.open(tmp_path / "run/test", networks=[0]).told[0].told
+    assert seen[0][4] == losses[-1]["loss"]
+    seen.clear()
+    go(tmp_path / "run", text, progress=lambda *one: seen.append(one))
+    assert seen == []
+
+
 MIXED = changed(
     ("networks = 2", "networks = [{ options = { width = 4 } }, { options = { width = 64 } }]")
 )

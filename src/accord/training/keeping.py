@@ -184,6 +184,12 @@ def recorded_moments(path: Path) -> dict[int, int]:
     return describe(path).epochs if path.exists() else {}
 
 
+def last_loss(record: Path, network: int) -> float:
+    """Return the loss that a network recorded last; 0 if it recorded none."""
+    (told,) = open_rows(record, networks=[network]).told()
+    return float(told.told[-1].get("loss", 0.0))
+
+
 def write_metrics(record: Path, out: Path) -> None:
     """Write what each network was told at each moment as one CSV file."""
     text = csv_text(["network", "progress", "loss", "lr", "time"], _metrics(record))

@@ -25,7 +25,7 @@ from accord.store.rows import check_numbers
 from accord.training.averaging import Averaged
 from accord.training.batches import Batches
 from accord.training.checkpoints import State
-from accord.training.keeping import Checkpoints, Run, SplitKeeper, write_metrics
+from accord.training.keeping import Checkpoints, Run, SplitKeeper, last_loss, write_metrics
 from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Moment, Recipe, moments_of, train
 from accord.training.losses import build_loss
@@ -38,7 +38,8 @@ from accord.training.trial import SAMPLES, try_network
 
 RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
 
-# What is told at each moment: network, how many are trained, progress, epochs, loss.
+# What is told at each moment: network, how many are trained, progress, epochs, loss. Networks that
+# were finished before count among them, and are told at their last epoch.
 Progress: TypeAlias = Callable[[int, int, float, int, float], None]
 
 
@@ -75,7 +76,8 @@ def train_run(
         out: the run's folder.
         source: the spec's own text, kept with the run.
         networks: train these alone, by number, so that several processes can share a run.
-        progress: called at each moment.
+        progress: called at each moment; once for a network that was finished before, if another
+            is trained.
 
     Raises:
         ChoiceError: there is no such network, one is named twice, or one cannot be built.
@@ -92,21 +94,48 @@ def train_run(
     _claim(spec, out, source)  # not before all is checked: what cannot begin leaves nothing
     keep_traits(out, traits)
     failed: dict[int, str] = {}
-    epochs = spec.train.epochs
+    teller = _Teller(progress, len(members), spec.train.epochs)
     notes = list(run.material.notes)
     with contextlib.closing(_train_members(members, run, notes)) as training:
         for member, reached in training:
             if isinstance(reached, TrainingError):
                 failed[member.number] = str(reached)
-            elif progress is not None:
-                progress(member.number, len(members), reached.progress, epochs, reached.loss)
+            else:
+                teller.tell(member, reached)
     write_metrics(out / spec.record.splits[0], out / "metrics.csv")
     return RunResult(out, failed, tuple(notes))
 
 
+@dataclass(frozen=True)
+class _Finished:
+    """A network that needed no more training."""
+
+    loss: float  # its last
+
+
+class _Teller:
+    """Tells of each moment; of networks that were finished before, if another is trained."""
+
+    def __init__(self, progress: Progress | None, networks: int, epochs: int) -> None:
+        self._progress, self._networks, self._epochs = progress, networks, epochs
+        self._waiting: list[tuple[int, float, float]] = []  # network, progress, loss
+        self._begun = False
+
+    def tell(self, member: Member, reached: Moment | _Finished) -> None:
+        progress = float(self._epochs)
+        if isinstance(reached, Moment):
+            self._begun, progress = True, reached.progress
+        self._waiting.append((member.number, progress, reached.loss))
+        if self._progress is None or not self._begun:
+            return
+        for network, done, loss in self._waiting:
+            self._progress(network, self._networks, done, self._epochs, loss)
+        self._waiting = []
+
+
 def _train_members(
     members: Sequence[Member], run: Run, notes: list[str]
-) -> Generator[tuple[Member, Moment | TrainingError]]:
+) -> Generator[tuple[Member, Moment | _Finished | TrainingError]]:
     """Train in lockstep what can be, and the rest one network after the other."""
     trained: set[int] = set()
     if run.device.type == "cuda":
@@ -146,10 +175,11 @@ def _together(
             return
 
 
-def _alone(member: Member, run: Run) -> Iterator[tuple[Member, Moment | TrainingError]]:
+def _alone(member: Member, run: Run) -> Iterator[tuple[Member, Moment | _Finished | TrainingError]]:
     with contextlib.ExitStack() as stack:
         start = _Start(member, run, stack)
         if start.finished:
+            yield member, _Finished(last_loss(run.out / run.spec.record.splits[0], member.number))
             return
         if run.device.type == "cpu":
             stack.enter_context(threads(threads_for(start.network, run.spec, run.material)))
