@@ -39,6 +39,8 @@ def test_its_scores_are_an_independent_count(record):
     assert scores["oracle-best-epoch"].epoch == int(np.argmax(by_epoch))
     per_network = (labels[:, -1] == truth).mean(axis=1)
     assert scores["single"].per_network == tuple(per_network)
+    # To the last digit on every Python: 31,365 of 50,000.
+    assert scores["single"].accuracy == 0.6273
 
 
 def test_it_shows_what_max_agreement_is_for(record):

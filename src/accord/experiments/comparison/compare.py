@@ -32,7 +32,7 @@ class Summary:
         """The mean over the repetitions; not a number if there is none."""
         if not self.outcomes:
             return math.nan
-        return sum(one.accuracy for one in self.outcomes) / len(self.outcomes)
+        return math.fsum(one.accuracy for one in self.outcomes) / len(self.outcomes)
 
     @property
     def selective_accuracy(self) -> float | None:
@@ -45,7 +45,7 @@ class Summary:
     def mean(self, fact: str) -> float | None:
         """Return the mean of any of the outcomes' numbers; None if there is none."""
         values = [getattr(one, fact) for one in self.outcomes]
-        return None if None in values or not values else float(sum(values) / len(values))
+        return None if None in values or not values else math.fsum(values) / len(values)
 
     @property
     def standard_error(self) -> float | None:

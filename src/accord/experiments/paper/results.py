@@ -80,10 +80,10 @@ def row_of(values: Sequence[float], published: Sequence[float] = ()) -> Row:
     >>> row_of([89.0, 91.0], [90.0, 0.1])
     Row(ours=90.0, standard_error=1.0, values=(89.0, 91.0), paper=90.0, paper_error=0.1)
     """
-    count, mean = len(values), sum(values) / len(values)
+    count, mean = len(values), math.fsum(values) / len(values)
     error = None
     if count > 1:
-        error = math.sqrt(sum((one - mean) ** 2 for one in values) / (count - 1) / count)
+        error = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (count - 1) / count)
     paper, paper_error = (*published, None, None)[:2]
     return Row(mean, error, tuple(values), paper, paper_error)
 
