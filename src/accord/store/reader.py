@@ -337,9 +337,9 @@ def _open_array(place: Place, array: str) -> Any:
     from accord.store.strict import StrictStore
 
     store = StrictStore(place.zarr_store())
+    form = layout.form_in(place.get(f"{array}/{layout.ROOT}"))
     try:
-        grid = layout.form_in(place.get(f"{array}/{layout.ROOT}"))["chunk_grid"]
-        if 0 in grid["configuration"]["chunk_shape"]:
+        if 0 in form["chunk_grid"]["configuration"]["chunk_shape"]:
             # Zarr 3.4 would take the 0 for a 1, with a warning; older ones for what it is.
             raise ValueError("a chunk holds nothing")
         opened = zarr.open_array(store, path=array, mode="r", zarr_format=3)
