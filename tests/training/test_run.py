@@ -20,6 +20,7 @@ from accord.cli.app import run as run_command
 from accord.errors import ChoiceError, RecordBusy, SourceError, SpecError, TrainingError
 from accord.store import check_record
 from accord.training import keeping
+from accord.training import members as members_module
 from accord.training import run as run_module
 from accord.training.catalogue import catalogue
 from accord.training.checkpoints import checkpoints_in, load_checkpoint, load_state
@@ -564,9 +565,9 @@ def test_what_cannot_be_built_is_refused_before_the_folder_is_taken(tmp_path, ol
 
 def test_like_networks_are_tried_once_and_those_of_a_run_that_began_not_at_all(whole, monkeypatch):
     built = []
-    monkeypatch.setattr(run_module, "build_network", lambda *given: built.append(given))
+    monkeypatch.setattr(members_module, "build_network", lambda *given: built.append(given))
     spec = parse_spec(changed(("networks = 2", 'networks = [{}, {}, { network = "mlp" }]')))
-    run_module.check_members(spec, prepare_material(spec))
+    members_module.check_members(spec, prepare_material(spec))
     assert [member.number for _, member, _ in built] == [0, 2]
     assert go(whole).failed == {}
     assert len(built) == 2
@@ -602,7 +603,7 @@ def test_an_own_network_of_wrong_shape_is_refused_before_the_folder_is_taken(
 def test_an_own_network_is_trained_as_if_it_had_not_been_tried(tmp_path, own, monkeypatch):
     text = changed((SMALL, 'network = "own_of_a_run:net"'), ("epochs = 4", "epochs = 1"))
     go(tmp_path / "tried", text)
-    monkeypatch.setattr(run_module, "try_network", lambda *_, **__: None)
+    monkeypatch.setattr(members_module, "try_network", lambda *_, **__: None)
     go(tmp_path / "untried", text)
     np.testing.assert_array_equal(labels_in(tmp_path / "tried"), labels_in(tmp_path / "untried"))
 
@@ -941,9 +942,9 @@ def test_labels_weights_and_networks_are_looked_for_below_the_root(tmp_path, mon
     train = {"pretrained": "weights.safetensors", "network": "transformers:tiny"}
     spec = rooted.model_copy(update={"train": rooted.train.model_copy(update=train)})
     asked = []
-    monkeypatch.setattr(run_module, "build", lambda name, **facts: asked.append((name, facts)))
+    monkeypatch.setattr(members_module, "build", lambda name, **facts: asked.append((name, facts)))
     (member, _) = members_of(spec)
-    run_module.build_network(spec, member, material)
+    members_module.build_network(spec, member, material)
     tiny = f"transformers:{tmp_path / 'tiny'}"
     assert [(name, facts["pretrained"]) for name, facts in asked] == [
         (tiny, tmp_path / "weights.safetensors")

@@ -15,8 +15,8 @@ from accord.training.batches import Batches
 from accord.training.checkpoints import load_checkpoint
 from accord.training.loop import predict_probabilities
 from accord.training.material import show
+from accord.training.members import build_network
 from accord.training.networks.registry import NETWORKS
-from accord.training.run import build_network
 from accord.training.seeds import Draws
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import TRANSFORMERS, Member

@@ -12,8 +12,9 @@ from accord.errors import counted
 from accord.training.keeping import recorded_moments
 from accord.training.loop import moments_of
 from accord.training.material import prepare_material
+from accord.training.members import check_members, choose_members
 from accord.training.networks import told_once
-from accord.training.run import check_members, choose_members, refuse_another
+from accord.training.run import refuse_another
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member, Spec, members_of
 

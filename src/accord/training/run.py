@@ -3,40 +3,34 @@
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from accord.errors import (
-    ChoiceError,
     NotCapturable,
     PredictionError,
     SpecError,
     TrainingError,
 )
 from accord.store.places import Folder
-from accord.store.rows import check_numbers
 from accord.training.averaging import Averaged
 from accord.training.batches import Batches
 from accord.training.checkpoints import State
 from accord.training.keeping import Checkpoints, Run, SplitKeeper, last_loss, write_metrics
 from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Moment, Recipe, moments_of, train
-from accord.training.losses import build_loss
 from accord.training.material import Material, prepare_material
-from accord.training.networks import build, is_own, to_batch_ensemble, told_once
+from accord.training.members import build_network, check_members, choose_members, loss_of
+from accord.training.networks import told_once
 from accord.training.settings import choose_device, recipe_for, threads, threads_for
-from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
-from accord.training.traits import Traits, find_traits, keep_traits
-from accord.training.trial import SAMPLES, try_network
-
-RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
+from accord.training.spec import NAMES, Member, Spec, load_spec
+from accord.training.traits import find_traits, keep_traits
 
 # What is told at each moment: network, how many are trained, progress, epochs, loss. Networks that
 # were finished before count among them, and are told at their last epoch.
@@ -222,7 +216,7 @@ class _Start:
     @functools.cached_property
     def loss(self) -> nn.Module:
         """What it minimises."""
-        return _build_loss(self.member, self._run.material)
+        return loss_of(self.member, self._run.material)
 
     @functools.cached_property
     def state(self) -> State | None:
@@ -312,69 +306,6 @@ def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[Momen
         yield Moment(number=number, progress=progress, loss=0.0, lr=0.0, state=None)
 
 
-def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn.Module:
-    """Build one network of a spec, with its first weights."""
-    channels, size = material.shape
-    _check_options(member.network, member.options, RESERVED)
-    pretrained = spec.train.pretrained
-    network = build(
-        spec.place_network(member.network),
-        classes=material.classes,
-        channels=channels,
-        size=size,
-        seed=member.seed,
-        pretrained=None if pretrained is None else spec.place(pretrained),
-        **member.options,
-    )
-    if member.members > 1:
-        return to_batch_ensemble(network, members=member.members, seed=member.seed)
-    return network
-
-
-def _build_loss(member: Member, material: Material) -> nn.Module:
-    samples, classes = len(material.splits["train"]), material.classes
-    _check_options(member.loss.kind, member.loss.options, {"samples", "classes"})
-    return build_loss(member.loss.kind, samples=samples, classes=classes, **member.loss.options)
-
-
-def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[str]) -> None:
-    taken = sorted(reserved & options.keys())
-    if taken:
-        raise ChoiceError(f"{name}: {', '.join(taken)} follows from the data, and is no option")
-
-
-def check_members(spec: Spec, material: Material) -> None:
-    """Refuse a spec with a network or a loss that cannot be built; those that are alike, once.
-
-    A network of the user's own is shown a few samples, too.
-
-    Raises:
-        ChoiceError, ExtraMissing, SourceError: as `build` does.
-        ChoiceError: a network of the user's own answers with something else than logits.
-    """
-    tried = []
-    for member in members_of(spec):
-        alike = (member.network, member.options, member.loss)
-        if alike not in tried:
-            network = build_network(spec, member, material)
-            if is_own(member.network):
-                _try(network, member, spec, material)
-            _build_loss(member, material)
-            tried.append(alike)
-
-
-def _try(network: nn.Module, member: Member, spec: Spec, material: Material) -> None:
-    device = choose_device()
-    samples = material.first(SAMPLES).batches("train", device=device)
-    try_network(
-        network,
-        samples.take(torch.arange(len(samples))),
-        name=member.network,
-        classes=material.classes,
-        bfloat16=recipe_for(spec, member, device).bfloat16,
-    )
-
-
 def _claim(spec: Spec, out: Path, source: str) -> None:
     """Keep the spec with the run, or refuse to mix two."""
     if not Folder(out).create("spec.toml", source.encode()):
@@ -403,16 +334,3 @@ def refuse_another(spec: Spec, out: Path) -> None:
             + "\n".join(changed)
             + "\nGive another folder with --out, or put the spec back."
         )
-
-
-def choose_members(spec: Spec, networks: Sequence[int] | None) -> list[Member]:
-    """Return the networks of a spec that have these numbers; None means all.
-
-    Raises:
-        ChoiceError: there is no such network, or one is named twice.
-    """
-    members = list(members_of(spec))
-    if networks is None:
-        return members
-    check_numbers(spec.name, networks, [member.number for member in members])
-    return [member for member in members if member.number in networks]

@@ -18,7 +18,8 @@ from accord.training.batches import Batches
 from accord.training.checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
 from accord.training.keeping import Run
 from accord.training.material import Material, prepare_material
-from accord.training.run import Progress, RunResult, build_network, train_run
+from accord.training.members import build_network
+from accord.training.run import Progress, RunResult, train_run
 from accord.training.settings import choose_device
 from accord.training.spec import SEEDS_APART, Member, Spec, members_of
 from accord.training.spec_text import dump_spec
