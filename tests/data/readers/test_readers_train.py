@@ -9,7 +9,7 @@ from torch import nn
 
 import accord
 from accord.data import READERS, read_dataset
-from accord.training import material, run
+from accord.training import material, members
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
 
@@ -46,7 +46,7 @@ def test_every_reader_feeds_a_network(kind, tree, tmp_path, monkeypatch):
     what = read_dataset(kind, path, **options).kind
     if what == "text":
         monkeypatch.setattr(material, "tokenize", tokens_of_words)
-        monkeypatch.setattr(run, "build", lambda _, **sizes: WordLengths(**sizes))
+        monkeypatch.setattr(members, "build", lambda _, **sizes: WordLengths(**sizes))
     name, widths = NETWORKS.get(what, TEXT)
     lines = [f"{key} = {json.dumps(value)}" for key, value in options.items()]
     if path is not None:
