@@ -418,6 +418,7 @@ def test_a_stand_in_is_not_measured_against_the_paper(workshop):
 
 def test_a_row_of_one_has_no_error():
     assert row_of([80.0]) == Row(80.0, None, (80.0,))
+    assert row_of([None, 80.0]) == Row(80.0, None, (None, 80.0))
     assert row_of([80.0], [81.0]).difference == -1.0
 
 
@@ -588,8 +589,17 @@ def test_repetitions_of_which_one_has_no_probabilities(workshop, trainer):
     assert len(both.values) == 2
     path.unlink()
     again = run(CELL, workshop, repetitions=2)
-    assert "soft-agreement" not in again.rows
+    assert again.rows["soft-agreement"].values == (None, both.values[1])
+    assert again.rows["soft-agreement"].ours == both.values[1]
+    assert again.rows["soft-agreement"].standard_error is None
     assert len(again.rows["majority"].values) == 2
+    why = "repetition 0: the record holds no probabilities"
+    assert again.failed == {"probability-average": why, "soft-agreement": why}
+    assert f"not measured: probability-average: {why}" in result_text(again)
+    assert json.loads(path.read_text())["rows"]["soft-agreement"]["values"][0] is None
+    assert run(CELL, workshop, repetitions=2) == again
+    write_summary([again], workshop.out)
+    assert "not measured" not in (workshop.out / "results.md").read_text()
 
 
 def test_a_row_of_the_paper_that_needs_probabilities_is_missed_aloud(workshop, trainer):

@@ -30,7 +30,7 @@ class Row:
 
     ours: float
     standard_error: float | None  # of ours over repetitions; None for one
-    values: tuple[float, ...]  # ours, by repetition
+    values: tuple[float | None, ...]  # ours, by repetition; None where it was not measured
     paper: float | None = None
     paper_error: float | None = None
 
@@ -53,7 +53,7 @@ class Result:
     runs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # role -> runs, by repetition
     machine: str | None = None  # that trained
     seconds: float | None = None  # of training, all runs together
-    failed: Mapping[str, str] = field(default_factory=dict)  # row -> why it was not measured
+    failed: Mapping[str, str] = field(default_factory=dict)  # row -> why and where not measured
     version: str | None = None  # of Accord, that measured
 
     @property
@@ -74,16 +74,17 @@ class Result:
         return {"format": FORMAT, **facts, "rows": rows, "runs": dict(self.runs)}
 
 
-def row_of(values: Sequence[float], published: Sequence[float] = ()) -> Row:
-    """Sum up the repetitions of one row, beside what the paper says.
+def row_of(values: Sequence[float | None], published: Sequence[float] = ()) -> Row:
+    """Sum up the repetitions of one row that were measured, beside what the paper says.
 
     >>> row_of([89.0, 91.0], [90.0, 0.1])
     Row(ours=90.0, standard_error=1.0, values=(89.0, 91.0), paper=90.0, paper_error=0.1)
     """
-    count, mean = len(values), math.fsum(values) / len(values)
+    measured = [one for one in values if one is not None]
+    count, mean = len(measured), math.fsum(measured) / len(measured)
     error = None
     if count > 1:
-        error = math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (count - 1) / count)
+        error = math.sqrt(math.fsum((one - mean) ** 2 for one in measured) / (count - 1) / count)
     paper, paper_error = (*published, None, None)[:2]
     return Row(mean, error, tuple(values), paper, paper_error)
 
@@ -266,4 +267,5 @@ def _summed_up(result: Result) -> Iterator[tuple[str, ...]]:
         if row.paper is not None or name.startswith("max-agreement"):
             yield _cells(name, row, result.comparable)
     for name in result.failed:
-        yield name, "", "not measured", ""
+        if name not in result.rows:
+            yield name, "", "not measured", ""

@@ -120,7 +120,10 @@ def _plan(target: Target, workshop: Workshop, scale: str, repetitions: int | Non
 
 
 def _tabulate(target: Target, plan: Plan, workshop: Workshop) -> Result:
-    """Measure every repetition; a row that is missing in one has a reason."""
+    """Measure every repetition; a row that is missing in one has a reason.
+
+    Where only some records hold probabilities, rules that take them are told of those.
+    """
     (cell,) = target.cells.values()
     measured: list[dict[str, float]] = []
     failed: dict[str, str] = {}
@@ -134,36 +137,41 @@ def _tabulate(target: Target, plan: Plan, workshop: Workshop) -> Result:
             for row, value in _recall(plan.known, seed).items():
                 rows.setdefault(row, value)
         measured.append(rows)
-    failed |= _unmeasured(target, measured, failed)
+    soft = _soft_rules()
+    failed = _unmeasured(target, measured, soft) | failed
     rows_of_all = {
-        row: row_of([one[row] for one in measured], target.published.get(row, ()))
-        for row in measured[0]
-        if row not in failed and all(row in one for one in measured)
+        row: row_of([one.get(row) for one in measured], target.published.get(row, ()))
+        for row in max(measured, key=len)
+        if row in soft or (row not in failed and all(row in one for one in measured))
     }
     return replace(_result(target, plan), rows=rows_of_all, failed=failed)
 
 
 def _unmeasured(
-    target: Target, measured: Sequence[Mapping[str, float]], failed: Mapping[str, str]
+    target: Target, measured: Sequence[Mapping[str, float]], soft: Sequence[str]
 ) -> dict[str, str]:
-    """Say of each of the paper's rows that is missing why it is."""
-    without = {name for name, rule in all_rules().items() if "probabilities" in rule.needs}
-    absent = {
-        row
-        for row in target.published
-        if row in without and row not in failed and not all(row in one for one in measured)
-    }
-    return dict.fromkeys(sorted(absent), "the record holds no probabilities")
+    """Say of each rule that takes probabilities where there were none for it."""
+    why = "the record holds no probabilities"
+    failed: dict[str, str] = {}
+    for row in soft:
+        without = [str(seed) for seed, one in enumerate(measured) if row not in one]
+        if len(without) == len(measured):
+            failed |= {row: why} if row in target.published else {}
+        elif without:
+            failed[row] = f"repetition {', '.join(without)}: {why}"
+    return failed
 
 
 def _recall(known: Result | None, seed: int) -> dict[str, float]:
     """Return what was kept of rules that take probabilities, which packing may have left out."""
-    kept = {} if known is None else known.rows
-    return {
-        name: kept[name].values[seed]
-        for name, rule in all_rules().items()
-        if "probabilities" in rule.needs and name in kept and seed < len(kept[name].values)
-    }
+    kept = {} if known is None or seed >= known.repetitions else known.rows
+    values = {name: kept[name].values[seed] for name in _soft_rules() if name in kept}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _soft_rules() -> list[str]:
+    """Return the rules that take probabilities."""
+    return [name for name, rule in all_rules().items() if "probabilities" in rule.needs]
 
 
 def _measure(
