@@ -47,9 +47,11 @@ def test_what_has_no_record_is_known():
     assert without == {
         ("table1/cifar10/asym/10", "medium"),
         ("ours/cifar10/few-samples", "quick"),
+        ("ours/cifar10/sym/40/adversarial-network", "quick"),
         ("ours/cifar10/sym/40/batch-ensemble", "quick"),
         ("ours/cifar10/sym/40/hyper-ensemble", "quick"),
         ("ours/cifar10/sym/40/resnet32", "quick"),
+        ("ours/cifar10/sym/40/transfer-learning", "quick"),
     }
 
 
