@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from small_spec import SMALL
 
+from accord.api import open_record
 from accord.training import run as run_module
 
 
@@ -164,3 +165,16 @@ def test_an_interrupted_command_says_how_to_go_on_with_what_was_chosen(accord, s
     status, _, said = accord("train", "spec.toml", "--out", "my run", "--networks", "0,1", "--json")
     assert status == 130
     assert said.endswith("To go on: accord train spec.toml --out 'my run' --networks 0,1 --json\n")
+    said = accord("train", "spec.toml", "--processes", "2")[2]
+    assert said.endswith("To go on: accord train spec.toml --processes 2\n")
+
+
+def test_several_processes_train_a_run_and_a_cluster_needs_none(accord, spec):
+    status, printed, _ = accord("train", "spec.toml", "--out", "two", "--processes", "2", "--json")
+    assert (status, json.loads(printed)["failed"]) == (0, {})
+    accord("train", "spec.toml", "--out", "one", "--processes", "1")
+    labels = [np.asarray(open_record(f"{out}/test").labels) for out in ("one", "two")]
+    np.testing.assert_array_equal(*labels)
+    said = accord("train", "spec.toml", "--processes", "2", "--ray")
+    assert said == (2, "", "accord: --ray shares the networks out itself: leave --processes out\n")
+    assert accord("train", "spec.toml", "--processes", "0")[0] == 2

@@ -9,9 +9,11 @@ import torch
 import zarr
 
 from accord.data.digits import load_digits
-from accord.errors import RecordMismatch
+from accord.errors import RecordMismatch, TrainingError
 from accord.experiments import demo
 from accord.experiments.demo import run_demo
+from accord.training import crew
+from accord.training.settings import threads
 
 SMALL = {"networks": 2, "epochs": 2}
 
@@ -77,8 +79,37 @@ def test_predictions_are_of_the_test_images_in_the_order_of_the_truth(whole):
         assert (labels[-1] == truth).mean() > 0.2  # after two epochs; by chance 0.1
 
 
+@pytest.fixture
+def two_cores(monkeypatch):
+    """Let a second process begin at once."""
+    monkeypatch.setattr(crew, "WORTH", 0.0)
+    with threads(2):
+        yield
+
+
+def test_networks_trained_side_by_side_are_the_same(whole, tmp_path, two_cores):
+    progress = Progress()
+    run_demo(tmp_path, progress=progress, **SMALL)
+    assert_same_record(tmp_path, whole[0])
+    assert sorted(progress.seen) == whole[2].seen
+    assert sorted(progress.losses) == sorted(whole[2].losses)
+
+
+def test_a_process_that_dies_is_named(tmp_path, two_cores, monkeypatch):
+    real = crew.Crew._start
+
+    def start(busy, said):
+        process = real(busy, said)
+        process.kill()
+        return process
+
+    monkeypatch.setattr(crew.Crew, "_start", start)
+    with pytest.raises(TrainingError, match="network 1 was stopped: its process was killed by"):
+        run_demo(tmp_path, progress=Progress(), **SMALL)
+
+
 def test_forty_per_cent_of_the_training_labels_are_wrong():
-    task = demo._make_task(split_seed=0, noise_seed=1)
+    task = demo._make_task(0)
     clean = demo.split_digits(load_digits(), seed=0)[0].labels
     assert (task.given != clean).sum() == int(0.4 * 1078)
 

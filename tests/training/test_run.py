@@ -30,6 +30,7 @@ from accord.training.networks import build
 from accord.training.plan import plan_run, plan_text
 from accord.training.run import default_out, train_run
 from accord.training.settings import THREAD_SETTINGS, threads
+from accord.training.sharing import Hands
 from accord.training.spec import members_of, parse_spec
 
 TEXT = """
@@ -54,6 +55,7 @@ checkpoints = 2
 """
 
 SMALL = 'network = "small-cnn"\noptions = { width = 4 }'
+ALONE = Hands(TEXT, processes=1, seconds=0.0)
 
 
 def changed(*pairs):
@@ -234,9 +236,9 @@ def test_what_was_finished_before_counts_as_progress_once_another_is_trained(tmp
     go(tmp_path / "run", text, progress=lambda *one: seen.append(one))
     assert [one[:4] for one in seen] == [
         (0, 3, 2.0, 2),
+        (2, 3, 2.0, 2),
         (1, 3, 1.0, 2),
         (1, 3, 2.0, 2),
-        (2, 3, 2.0, 2),
     ]
     losses = accord.open(tmp_path / "run/test", networks=[0]).told[0].told
     assert seen[0][4] == losses[-1]["loss"]
@@ -518,7 +520,10 @@ def test_a_network_that_guesses_keeps_no_other_from_the_lockstep(tmp_path, monke
     monkeypatch.setattr(run_module, "why_not", lambda _: None)
     run = OnPretendedGpu(spec, prepare_material(spec), tmp_path / "run", torch.device("cuda"))
     notes = []
-    told = [member.number for member, _ in run_module._train_members(members_of(spec), run, notes)]
+    told = [
+        member.number
+        for member, _ in run_module._train_members(members_of(spec), run, notes, ALONE)
+    ]
     assert told == [0, 2, 2, 1, 1]  # the one that was stopped is not trained again
     assert notes == []
     assert accord.open(tmp_path / "run/test", networks=[1, 2]).epochs == 2
@@ -529,7 +534,10 @@ def test_what_cannot_go_in_lockstep_is_trained_one_by_one_and_said(tmp_path, mon
     run = OnPretendedGpu(spec, prepare_material(spec), tmp_path / "run", torch.device("cuda"))
     monkeypatch.setattr(run_module, "why_not", lambda _: "they are on disk")
     notes = []
-    told = [member.number for member, _ in run_module._train_members(members_of(spec), run, notes)]
+    told = [
+        member.number
+        for member, _ in run_module._train_members(members_of(spec), run, notes, ALONE)
+    ]
     assert told == [0, 1]
     assert notes == ["the networks were trained one after the other: they are on disk"]
 

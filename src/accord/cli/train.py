@@ -96,6 +96,15 @@ def train(
     listing: Annotated[
         bool, typer.Option("--list", help="name every reader, noise, network, loss …, and stop")
     ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="train in so many, on a CPU",
+            min=1,
+            show_default="one for each core, if networks are small and it pays",
+        ),
+    ] = None,
     ray: Ray = None,
     gpus: Gpus = None,
     as_json: Json = False,
@@ -116,13 +125,15 @@ def train(
     if spec is None:
         raise ChoiceError("name a spec: accord train SPEC.toml, or --list what it can name")
     _check_gpus(gpus, ray=ray, plan=plan)
+    if processes is not None and ray is not None:
+        raise ChoiceError("--ray shares the networks out itself: leave --processes out")
     chosen = parse_numbers(networks)
     if plan:
         _plan(spec, out, chosen, ray=ray, as_json=as_json)
         return
-    again = _again(spec, out, networks, ray=ray, gpus=gpus, as_json=as_json)
-    with resumable(again):
-        _train(spec, out, chosen, ray=ray, gpus=gpus, as_json=as_json)
+    means: dict[str, Any] = {"processes": processes, "ray": ray, "gpus": gpus}
+    with resumable(_again(spec, out, networks, means, as_json=as_json)):
+        _train(spec, out, chosen, **means, as_json=as_json)
 
 
 def _check_gpus(gpus: float | None, *, ray: str | None, plan: bool) -> None:
@@ -136,15 +147,16 @@ def _again(
     spec: Path,
     out: Path | None,
     networks: str | None,
+    means: dict[str, Any],
     *,
-    ray: str | None,
-    gpus: float | None,
     as_json: bool,
 ) -> str:
     """Return the command that goes on with this one."""
+    ray, gpus, processes = means["ray"], means["gpus"], means["processes"]
     words = ["accord", "train", str(spec)]
     words += [] if out is None else ["--out", str(out)]
     words += [] if networks is None else ["--networks", networks]
+    words += [] if processes is None else ["--processes", str(processes)]
     words += [] if ray is None else ["--ray"] if ray == HERE else ["--ray", ray]
     words += [] if gpus is None else ["--gpus", f"{gpus:g}"]
     words += ["--json"] if as_json else []
@@ -185,6 +197,7 @@ def _train(
     out: Path | None,
     networks: list[int] | None,
     *,
+    processes: int | None,
     ray: str | None,
     gpus: float | None,
     as_json: bool,
@@ -198,7 +211,7 @@ def _train(
     chosen = {"source": path.read_text("utf-8"), "networks": networks}
     begun = time.monotonic()
     if ray is None:
-        result = _train_here(spec, folder, **chosen)
+        result = _train_here(spec, folder, **chosen, processes=processes)
     else:
         result = _train_on(ray, spec, folder, **chosen, gpus=gpus)
     result = replace(result, out=folder)  # as it was named

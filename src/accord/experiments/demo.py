@@ -1,6 +1,6 @@
 """The demo: small networks on digits whose training labels are partly wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from accord.analysis import Score
 from accord.api import Record, Recorder, open_record
 from accord.data.digits import Digits, load_digits, split_digits
 from accord.data.noise import symmetric_noise
-from accord.errors import ExtraMissing, RecordMismatch
+from accord.errors import ExtraMissing, RecordMismatch, TrainingError
 
 try:
     import torch
@@ -23,6 +23,7 @@ except ModuleNotFoundError as error:
 
 from accord.report.html import write_report
 from accord.training.batches import ImageBatches
+from accord.training.crew import Crew, Pace, Tell, Word
 from accord.training.loop import Moment, Recipe, predict_probabilities, train
 from accord.training.losses import CrossEntropy
 from accord.training.networks import build_small_cnn
@@ -80,7 +81,8 @@ def run_demo(
     """Train small networks on noisy digits and record every epoch in `out/record`.
 
     On one machine the same arguments give the same record, bit by bit. Started
-    again after an interruption, it adds what is missing.
+    again after an interruption, it adds what is missing. Where there are several
+    cores, networks are trained side by side.
 
     Args:
         out: a folder, made if need be.
@@ -95,16 +97,22 @@ def run_demo(
     Raises:
         RecordMismatch: `out` holds the record of a demo with another seed or other epochs.
     """
-    recipe = Recipe(epochs=epochs, batch=64, optimizer=OPTIMIZER, augment=("shift",))
-    draws = np.random.SeedSequence(seed).generate_state(2 + networks).tolist()
-    task = _make_task(split_seed=draws[0], noise_seed=draws[1])
-    about = _describe_run(recipe, seed)
-    # As a run of so small a network does; and the bits are the same however many cores there are.
-    with threads(1):
-        for network, network_seed in enumerate(draws[2:]):
-            with _open_recorder(out / "record", network, task, about) as recorder:
-                for moment in _record_missing(recorder, task, recipe, network_seed):
-                    progress(network, networks, moment.progress, epochs, moment.loss)
+    task = _make_task(seed)
+    jobs = [
+        {"network": network, "out": str(out), "seed": seed, "epochs": epochs}
+        for network in range(networks)
+    ]
+    pace, cores = Pace(epochs), torch.get_num_threads()
+
+    def more(moment: Moment) -> int:
+        pays = cores > 1 and pace.pays(moment.progress, waiting=len(crew.waiting))
+        return min(cores - 1, len(crew.waiting)) if pays else 0
+
+    with Crew("accord.experiments.demo:record_network", jobs) as crew:
+        for network, reached in crew.share(lambda job: _record_network(task, **job), more):
+            if isinstance(reached, Word) and reached.stopped is not None:
+                raise TrainingError(f"{out}: network {network} was stopped: {reached.stopped}")
+            progress(network, networks, reached.progress, epochs, reached.loss)
     return DemoResult(
         record=out / "record",
         networks=networks,
@@ -113,6 +121,27 @@ def run_demo(
         training_samples=len(task.given),
         classes=CLASSES,
     )
+
+
+def record_network(*, out: str, network: int, seed: int, epochs: int, tell: Tell) -> None:
+    """Train and record one network of a demo, as a process of a crew does."""
+    for moment in _record_network(_make_task(seed), out, network, seed, epochs):
+        tell(moment.progress, moment.loss)
+
+
+def _record_network(
+    task: _Task, out: str, network: int, seed: int, epochs: int
+) -> Generator[Moment]:
+    recipe = Recipe(epochs=epochs, batch=64, optimizer=OPTIMIZER, augment=("shift",))
+    about = _describe_run(recipe, seed)
+    # As a run of so small a network does; and the bits are the same however many cores there are.
+    with threads(1), _open_recorder(Path(out) / "record", network, task, about) as recorder:
+        yield from _record_missing(recorder, task, recipe, _draws(seed, 3 + network)[-1])
+
+
+def _draws(seed: int, count: int) -> list[int]:
+    """Draw the seeds of the split, the noise and the networks; the first are always the same."""
+    return [int(one) for one in np.random.SeedSequence(seed).generate_state(count)]
 
 
 def _open_recorder(path: Path, network: int, task: _Task, about: dict[str, object]) -> Recorder:
@@ -150,7 +179,8 @@ def _record_missing(recorder: Recorder, task: _Task, recipe: Recipe, seed: int) 
         yield moment
 
 
-def _make_task(*, split_seed: int, noise_seed: int) -> _Task:
+def _make_task(seed: int) -> _Task:
+    split_seed, noise_seed = _draws(seed, 2)
     training, test = split_digits(load_digits(), seed=split_seed)
     given = symmetric_noise(training.labels, rate=NOISE_RATE, classes=CLASSES, seed=noise_seed)
     return _Task(_batches(training, ("shift",)), given, _batches(test), test.labels)

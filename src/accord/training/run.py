@@ -3,16 +3,18 @@
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Generator, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from accord.errors import (
+    ChoiceError,
     NotCapturable,
     PredictionError,
     SpecError,
@@ -22,6 +24,7 @@ from accord.store.places import Folder
 from accord.training.averaging import Averaged
 from accord.training.batches import Batches
 from accord.training.checkpoints import State
+from accord.training.crew import Tell
 from accord.training.keeping import Checkpoints, Run, SplitKeeper, last_loss, write_metrics
 from accord.training.lockstep import Entrant, train_side_by_side, why_not
 from accord.training.loop import Moment, Recipe, moments_of, train
@@ -29,8 +32,11 @@ from accord.training.material import Material, prepare_material
 from accord.training.members import build_network, check_members, choose_members, loss_of
 from accord.training.networks import told_once
 from accord.training.settings import choose_device, recipe_for, threads, threads_for
+from accord.training.sharing import Finished, Hands, Reached, Training, train_one_by_one
 from accord.training.spec import NAMES, Member, Spec, load_spec
 from accord.training.traits import find_traits, keep_traits
+
+TASK: Final = "accord.training.run:train_network"  # what a process of a crew does
 
 # What is told at each moment: network, how many are trained, progress, epochs, loss. Networks that
 # were finished before count among them, and are told at their last epoch.
@@ -58,6 +64,7 @@ def train_run(
     *,
     source: str,
     networks: Sequence[int] | None = None,
+    processes: int | None = None,
     progress: Progress | None = None,
 ) -> RunResult:
     """Train a spec's networks into `out`; what is already there is not done again.
@@ -65,23 +72,33 @@ def train_run(
     Writes `spec.toml`, one record for each split, `checkpoints/` and `metrics.csv`. A network
     whose loss becomes NaN, or whose predictions do, is stopped and named, and the others go on.
 
+    On a CPU, networks so small that one thread trains them are shared out among as many processes
+    as torch has threads, where that pays; the labels are the same to the last bit.
+
     Args:
         spec: what to train.
         out: the run's folder.
         source: the spec's own text, kept with the run.
         networks: train these alone, by number, so that several processes can share a run.
+        processes: train in so many, this one among them, whatever it pays; 1 trains one network
+            after the other. On a CPU alone.
         progress: called at each moment; once for a network that was finished before, if another
             is trained.
 
     Raises:
-        ChoiceError: there is no such network, one is named twice, or one cannot be built.
+        ChoiceError: there is no such network, one is named twice, or one cannot be built; fewer
+            than 1 process is asked for, or several on a GPU.
         SpecError: `out` holds a run of another spec.
         SourceError: the data cannot be read, or are not those that the run began with.
         RecordBusy: another process is training the same network.
     """
     members = choose_members(spec, networks)
+    device = choose_device()
+    _check_processes(processes, device)
     refuse_another(spec, out)
-    run = Run(spec, prepare_material(spec), out, choose_device())
+    asked = time.monotonic()
+    run = Run(spec, prepare_material(spec), out, device)
+    hands = Hands(source, processes, seconds=time.monotonic() - asked)
     traits = find_traits(run.material)
     if not (out / "spec.toml").exists():
         check_members(spec, run.material)
@@ -90,21 +107,37 @@ def train_run(
     failed: dict[int, str] = {}
     teller = _Teller(progress, len(members), spec.train.epochs)
     notes = list(run.material.notes)
-    with contextlib.closing(_train_members(members, run, notes)) as training:
+    with contextlib.closing(_train_members(members, run, notes, hands)) as training:
         for member, reached in training:
             if isinstance(reached, TrainingError):
                 failed[member.number] = str(reached)
             else:
                 teller.tell(member, reached)
     write_metrics(out / spec.record.splits[0], out / "metrics.csv")
-    return RunResult(out, failed, tuple(notes))
+    return RunResult(out, dict(sorted(failed.items())), tuple(notes))
 
 
-@dataclass(frozen=True)
-class _Finished:
-    """A network that needed no more training."""
+def train_network(*, spec: str, out: str, source: str, network: int, tell: Tell) -> str | None:
+    """Train one network of a run, as a process of a crew does; return why it was stopped, if so."""
 
-    loss: float  # its last
+    def progress(_network: int, _networks: int, epoch: float, _epochs: int, loss: float) -> None:
+        tell(epoch, loss)
+
+    asked = Spec.model_validate_json(spec)
+    result = train_run(
+        asked, Path(out), source=source, networks=[network], processes=1, progress=progress
+    )
+    return result.failed.get(network)
+
+
+def _check_processes(processes: int | None, device: torch.device) -> None:
+    if processes is not None and processes < 1:
+        raise ChoiceError(f"training takes at least 1 process; got {processes}")
+    if processes is not None and processes > 1 and device.type != "cpu":
+        raise ChoiceError(
+            "processes share out the cores of a CPU; a GPU trains all networks of a run side by "
+            "side in one. Leave them out, or hide the GPU: CUDA_VISIBLE_DEVICES="
+        )
 
 
 class _Teller:
@@ -115,9 +148,9 @@ class _Teller:
         self._waiting: list[tuple[int, float, float]] = []  # network, progress, loss
         self._begun = False
 
-    def tell(self, member: Member, reached: Moment | _Finished) -> None:
+    def tell(self, member: Member, reached: Reached) -> None:
         progress = float(self._epochs)
-        if isinstance(reached, Moment):
+        if not isinstance(reached, Finished):
             self._begun, progress = True, reached.progress
         self._waiting.append((member.number, progress, reached.loss))
         if self._progress is None or not self._begun:
@@ -127,10 +160,8 @@ class _Teller:
         self._waiting = []
 
 
-def _train_members(
-    members: Sequence[Member], run: Run, notes: list[str]
-) -> Generator[tuple[Member, Moment | _Finished | TrainingError]]:
-    """Train in lockstep what can be, and the rest one network after the other."""
+def _train_members(members: Sequence[Member], run: Run, notes: list[str], hands: Hands) -> Training:
+    """Train in lockstep what can be, and the rest one network after the other, or shared out."""
     trained: set[int] = set()
     if run.device.type == "cuda":
         with contextlib.ExitStack() as stack:
@@ -146,9 +177,8 @@ def _train_members(
                     reason = str(error)
                 if reason is not None and len(waiting) > 1:
                     notes.append(f"the networks were trained one after the other: {reason}")
-    for member in members:
-        if member.number not in trained:
-            yield from _alone(member, run)
+    left = [member for member in members if member.number not in trained]
+    yield from train_one_by_one(left, run, hands, alone=_alone, task=TASK)
 
 
 def _together(
@@ -169,11 +199,12 @@ def _together(
             return
 
 
-def _alone(member: Member, run: Run) -> Iterator[tuple[Member, Moment | _Finished | TrainingError]]:
+def _alone(member: Member, run: Run) -> Training:
+    """Train one network in this process, if it needs it."""
     with contextlib.ExitStack() as stack:
         start = _Start(member, run, stack)
         if start.finished:
-            yield member, _Finished(last_loss(run.out / run.spec.record.splits[0], member.number))
+            yield member, Finished(last_loss(run.out / run.spec.record.splits[0], member.number))
             return
         if run.device.type == "cpu":
             stack.enter_context(threads(threads_for(start.network, run.spec, run.material)))
