@@ -146,6 +146,23 @@ def test_a_missing_epoch_is_named(tmp_path):
     refused(source, tmp_path, r"network 1 lacks epoch 1 \(.*, and 1 more\)")
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("resnet0/test_resnet_0_0", "vgg0/test_vgg_0_0"),
+        ("resnet0/test_resnet_0_0", "resnet00/test_resnet_00_0"),
+        ("resnet0/test_resnet_0_0", "resnet0/test_resnet_0_00"),
+    ],
+)
+def test_two_files_of_one_network_and_epoch_are_named(tmp_path, one, other):
+    for name in (one, other):
+        file = tmp_path / f"source/{name}.npy"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.save(file, LABELS[0, 0])
+    words = rf"{other}\.npy: holds network 0, epoch 0, as .*{one}\.npy does\. Rename"
+    refused(tmp_path / "source", tmp_path, words)
+
+
 def test_a_folder_that_begins_late_is_refused(tmp_path):
     source = write_npy(tmp_path / "source", LABELS, start=2)
     refused(source, tmp_path, "the first epoch there is 2; epochs count from 0 or 1")
@@ -293,6 +310,18 @@ def rewrite(folder, epoch, change):
         (lambda lines: [{"guid": 0, "gold": 0}], "line 1: .*KeyError: 'logits_epoch_1'"),
         (lambda lines: [[1, 2]], "line 1: .*TypeError"),
         (lambda lines: [], r"_1\.jsonl: no lines in it"),
+        (
+            lambda lines: [{**lines[0], "guid": ["a"]}],
+            r"guid must be text or a number; got \['a'\]",
+        ),
+        (
+            lambda lines: [{**lines[0], "logits_epoch_1": [10**400, 0]}],
+            "none too large for a float",
+        ),
+        (
+            lambda lines: [{**line, "logits_epoch_1": []} for line in lines],
+            r"line 1: logits_epoch_1 must be a list of numbers, one per class.*got \[\]",
+        ),
     ],
 )
 def test_lines_that_do_not_fit_are_named(tmp_path, change, words):
@@ -318,10 +347,35 @@ def test_a_missing_file_of_lines_is_named(tmp_path):
     refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing")
 
 
-def test_networks_with_different_numbers_of_epochs_are_refused(tmp_path):
-    write_dynamics(tmp_path / "source/a/training_dynamics", LOGITS[0], gold=np.zeros(10))
-    write_dynamics(tmp_path / "source/b/training_dynamics", LOGITS[1, :2], gold=np.zeros(10))
-    refused(tmp_path / "source", tmp_path, "the same number of epochs; got 3, 2")
+@pytest.mark.parametrize(("start", "words"), [(0, r"b/.*_2\.jsonl"), (1, r"b/.*_0\.jsonl")])
+def test_networks_with_different_epochs_are_refused(tmp_path, start, words):
+    dynamics = tmp_path / "source/a/training_dynamics", tmp_path / "source/b/training_dynamics"
+    write_dynamics(dynamics[0], LOGITS[0], gold=np.zeros(10))
+    write_dynamics(dynamics[1], LOGITS[1, :2], gold=np.zeros(10), start=start)
+    refused(tmp_path / "source", tmp_path, f"{words} is missing, which another network has")
+
+
+def test_two_files_of_lines_of_one_epoch_are_named(tmp_path):
+    source = write_dynamics(tmp_path / "source", LOGITS[0])
+    (source / "dynamics_epoch_00.jsonl").touch()
+    refused(source, tmp_path, r"_epoch_00\.jsonl: holds epoch 0, as dynamics_epoch_0\.jsonl does")
+
+
+def test_a_file_of_lines_without_an_epoch_is_none(tmp_path):
+    (tmp_path / "dynamics_epoch_last.jsonl").touch()
+    refused(tmp_path, tmp_path, "no files such as", format="cartography")
+
+
+def test_a_line_ends_at_a_new_line_alone(tmp_path):
+    line = '{"guid": "a\u2028b", "logits_epoch_0": [1, 2], "gold": 0}\n'
+    (tmp_path / "dynamics_epoch_0.jsonl").write_text(line, encoding="utf-8")
+    assert imported(tmp_path, tmp_path).facts.ids.tolist() == ["a\u2028b"]
+
+
+def test_large_guids_are_kept_exactly(tmp_path):
+    guids = [2**63 + 1, 5]
+    write_dynamics(tmp_path / "source", LOGITS[0, :, :2], guids=guids)
+    assert sorted(imported(tmp_path / "source", tmp_path).facts.ids.tolist()) == [5, 2**63 + 1]
 
 
 # Arrays in memory.

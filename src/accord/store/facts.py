@@ -19,7 +19,7 @@ from accord.errors import (
     counted,
 )
 from accord.store import layout
-from accord.store.intake import as_labels, to_numpy
+from accord.store.intake import as_labels, ids_to_numpy, to_numpy
 from accord.store.places import Place
 from accord.store.rows import Facts
 
@@ -55,7 +55,7 @@ def make_facts(
         split=split,
         truth=labels("truth", truth),
         given=labels("given", given),
-        ids=None if ids is None else _as_ids(to_numpy(ids), samples),
+        ids=None if ids is None else _as_ids(ids_to_numpy(ids), samples),
         class_names=None if class_names is None else _as_names(to_numpy(class_names), classes),
     )
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from accord.errors import SourceError
 from accord.store.gathering import Source
+from accord.store.intake import ids_to_numpy
 
 FOLDER = "training_dynamics"
 NAME = re.compile(r"dynamics_epoch_(?P<epoch>\d+)\.jsonl")
@@ -31,10 +34,12 @@ def read_dynamics(folder: Path) -> Source:
     folders = _folders(folder)
     if not folders:
         raise SourceError(f"{folder}: no files such as {FOLDER}/dynamics_epoch_0.jsonl in it")
+    files = {one: _files(one) for one in folders}
+    _check_epochs(files)
     networks, first = [], None
     for one in folders:
         epochs = []
-        for epoch, file in _files(one):
+        for epoch, file in files[one].items():
             lines = _read_file(file, epoch)
             first = first or (file, lines)
             epochs.append((str(file), _in_order(file, lines, *first)))
@@ -49,22 +54,43 @@ def read_dynamics(folder: Path) -> Source:
 
 def _folders(folder: Path) -> list[Path]:
     for candidates in ([folder], [folder / FOLDER], sorted(folder.glob(f"*/{FOLDER}"))):
-        found = [one for one in candidates if any(one.glob("dynamics_epoch_*.jsonl"))]
+        found = [one for one in candidates if any(_named(one))]
         if found:
             return found
     return []
 
 
-def _files(folder: Path) -> list[tuple[int, Path]]:
+def _named(folder: Path) -> Iterator[tuple[int, Path]]:
+    for file in sorted(folder.glob("dynamics_epoch_*.jsonl")):
+        if found := NAME.fullmatch(file.name):
+            yield int(found["epoch"]), file
+
+
+def _files(folder: Path) -> dict[int, Path]:
     """Return the folder's files by epoch, counted from 0 or 1, none missing."""
-    named = ((NAME.fullmatch(file.name), file) for file in folder.iterdir())
-    files = {int(found["epoch"]): file for found, file in named if found}
+    files: dict[int, Path] = {}
+    for epoch, file in _named(folder):
+        other = files.setdefault(epoch, file)
+        if other != file:
+            raise SourceError(f"{file}: holds epoch {epoch}, as {other.name} does; remove one")
     for epoch in range(1, max(files, default=0) + 1):
         if epoch not in files:
             raise SourceError(
                 f"{folder}: dynamics_epoch_{epoch}.jsonl is missing; epochs count from 0 or 1"
             )
-    return sorted(files.items())
+    return dict(sorted(files.items()))
+
+
+def _check_epochs(files: dict[Path, dict[int, Path]]) -> None:
+    every = set().union(*files.values())
+    for folder, epochs in files.items():
+        missing = sorted(every - epochs.keys())
+        if missing:
+            raise SourceError(
+                f"{folder}: dynamics_epoch_{missing[0]}.jsonl is missing, which another network "
+                "has. Was the run cut off, or do some networks' epochs count from 0 and some "
+                "from 1?"
+            )
 
 
 def _read_file(file: Path, epoch: int) -> Lines:
@@ -73,7 +99,7 @@ def _read_file(file: Path, epoch: int) -> Lines:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{file}: cannot be read: {error}") from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             guid, logits, gold = _read_line(f"{file}, line {number}", line, epoch)
             if guid in lines:
@@ -94,18 +120,24 @@ def _read_line(where: str, line: str, epoch: int) -> tuple[Any, list[float], int
             f'{where}: {{"guid": …, "{key}": […], "gold": …}} is wanted; '
             f"{type(error).__name__}: {error}. Was the file cut off?"
         ) from error
+    if not isinstance(guid, str | int | float) or isinstance(guid, bool):
+        raise SourceError(f"{where}: guid must be text or a number; got {guid!r:.60}")
     if not _is_table_row(logits) or isinstance(gold, bool) or not isinstance(gold, int):
         raise SourceError(
-            f"{where}: {key} must be a list of numbers and gold a class, a whole number; got "
-            f"{logits!r:.60} and {gold!r}"
+            f"{where}: {key} must be a list of numbers, one per class and none too large for a "
+            f"float, and gold a class, a whole number; got {logits!r:.60} and {gold!r:.60}"
         )
     return guid, logits, gold
 
 
 def _is_table_row(logits: object) -> bool:
-    return isinstance(logits, list) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in logits
-    )
+    return isinstance(logits, list) and bool(logits) and all(map(_is_logit, logits))
+
+
+def _is_logit(value: object) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, float)
 
 
 def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArray[np.float64]:
@@ -131,4 +163,4 @@ def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArr
 
 def _as_ids(guids: list[Any]) -> NDArray[Any]:
     whole = all(isinstance(guid, int) for guid in guids)
-    return np.array(guids) if whole else np.array([str(guid) for guid in guids])
+    return ids_to_numpy(guids) if whole else np.array([str(guid) for guid in guids])

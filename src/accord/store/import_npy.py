@@ -70,10 +70,16 @@ def _one_step(folder: Path, *, test: bool) -> Path:
 
 def _find(folder: Path, *, test: bool) -> Files:
     files: Files = defaultdict(dict)
-    for file in folder.glob("*/*.npy"):
+    for file in sorted(folder.glob("*/*.npy")):
         found = NAME.fullmatch(file.relative_to(folder).as_posix())
         if found and bool(found["test"]) == test:
-            files[int(found["number"])][int(found["epoch"])] = file
+            number, epoch = int(found["number"]), int(found["epoch"])
+            other = files[number].setdefault(epoch, file)
+            if other != file:
+                raise SourceError(
+                    f"{file}: holds network {number}, epoch {epoch}, as {other} does. Rename "
+                    "or remove one; networks of several kinds are imported one kind at a time."
+                )
     return files
 
 

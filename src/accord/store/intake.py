@@ -1,8 +1,9 @@
 """Check what a caller predicted or told and bring it into the form that is stored."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Final
 
 import numpy as np
@@ -144,6 +145,24 @@ def to_numpy(values: object) -> NDArray[Any]:
             "If it can be walked through, give list(…) of it."
         )
     return array
+
+
+def ids_to_numpy(values: object) -> NDArray[Any]:
+    """Return ids as numpy, whole numbers exactly: as text where no integer type holds them all.
+
+    >>> ids_to_numpy([2**63 + 1, 5])
+    array([9223372036854775809,                   5], dtype=uint64)
+    >>> ids_to_numpy([2**63 + 1, -5])
+    array(['9223372036854775809', '-5'], dtype='<U19')
+    """
+    array = to_numpy(values)
+    if array.dtype.kind != "f" or not isinstance(values, Sequence):
+        return array
+    if not all(isinstance(value, Integral) for value in values):
+        return array
+    # Where int64 and uint64 hold some each but not all, numpy takes float64 and rounds.
+    below = any(value < 0 for value in values)
+    return np.array([str(value) for value in values]) if below else np.array(values, np.uint64)
 
 
 def _check_unmasked(values: object) -> None:
