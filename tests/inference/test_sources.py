@@ -242,6 +242,11 @@ def test_columns_are_found_by_their_names_in_any_order(tmp_path):
     assert unlabelled.truth is unlabelled.ids is None
 
 
+def test_a_column_named_none_is_no_ids(tmp_path):
+    (tmp_path / "new.csv").write_text("said,None\nfine,7\n")
+    assert find_samples(tmp_path / "new.csv", TEXT, TEXTS).ids is None
+
+
 def test_labels_of_a_table_may_be_numbers_of_classes(tmp_path):
     (tmp_path / "new.tsv").write_text("town\tage\tcalls\tleft\nUlm\t1\t2\t1\n")
     assert find_samples(tmp_path / "new.tsv", TABLE, CUSTOMERS).truth.tolist() == [1]

@@ -31,7 +31,8 @@ def read_rows(ending: str) -> Callable[[Path, Spec, Traits], Samples]:
         if label is not None:
             given = np.array([str(value) for value in columns[label]])
             truth = _labels(given, traits, f"{path}: column {label!r}")
-        ids = columns.get(str(options.get("ids")))
+        name = options.get("ids")
+        ids = None if name is None else columns.get(name)
         reader = _texts if traits.kind == "text" else _numbers
         inputs = reader(path, columns, spec, traits, label)
         return Samples(inputs, truth, None if ids is None else np.array(ids), str(path))

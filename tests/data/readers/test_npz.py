@@ -98,6 +98,12 @@ def test_what_is_not_there_is_told(read):
         read(both(IMAGES), held_out=0.5)
 
 
+def test_labels_that_number_no_classes_are_refused(read):
+    words = r"mine\.npz: .*at most 1048576 classes; .*up to 1000000000\. Are the labels ids or hash"
+    with pytest.raises(SourceError, match=words):
+        read(both(IMAGES, np.array([0, 0, 0, 1, 1, 10**9])))
+
+
 def test_pickled_objects_and_other_files_are_refused(read, tmp_path):
     with pytest.raises(SourceError, match="pickled objects, which are never loaded"):
         read(both(np.array(["a", 1, 2, 3, 4, 5], dtype=object)))

@@ -1,5 +1,6 @@
 """Users' tables and texts, with the row and column of whatever is wrong."""
 
+import csv
 import sys
 
 import numpy as np
@@ -77,10 +78,27 @@ def test_one_column_need_not_stand_in_a_list(write):
     assert plain.train.inputs.shape == (4, 3)
 
 
-def test_labels_are_nothing_to_learn_from(write):
-    for name in ("label", "clean"):
-        with pytest.raises(ChoiceError, match=f"features names '{name}', which holds the labels"):
-            read_dataset("csv", write(), test="mine.csv", features=["age", name], truth="clean")
+@pytest.mark.parametrize("name", ["label", "clean"])
+@pytest.mark.parametrize("others", [{}, {"features": ["age"]}])
+@pytest.mark.parametrize("option", ["features", "one_hot", "text"])
+def test_labels_are_nothing_to_learn_from(write, option, others, name):
+    options = {**others, option: ["age", name], "truth": "clean", "test": "mine.csv"}
+    with pytest.raises(ChoiceError, match=f"{option} names '{name}', which holds the labels"):
+        read_dataset("csv", write(), **options)
+
+
+@pytest.mark.parametrize("option", ["features", "one_hot", "text"])
+def test_a_column_is_named_once(write, option):
+    with pytest.raises(ChoiceError, match=f"{option} names 'age' twice"):
+        read_dataset("csv", write(), test="mine.csv", **{option: ["age", "age"]})
+
+
+def test_a_cell_may_be_a_long_document(write):
+    limit = csv.field_size_limit()
+    path = write(f"text,label\n{'a' * (limit + 1)},1\nb,0\n")
+    dataset = read_dataset("csv", path, text="text", test="mine.csv")
+    assert len(dataset.train.inputs[0]) == limit + 1
+    assert csv.field_size_limit() == limit
 
 
 def test_two_signs_are_no_number(write):

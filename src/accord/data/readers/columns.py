@@ -1,9 +1,11 @@
 """Columns by name, from CSV, TSV or Parquet files."""
 
 import csv
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -14,6 +16,8 @@ Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
 Columns: TypeAlias = dict[str, Column]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_LONGEST_CELL: Final = 2**31 - 1  # characters: the largest C long everywhere
+_CELL_LIMIT = threading.Lock()
 
 
 def read_columns(path: Path, ending: str) -> Columns:
@@ -32,7 +36,7 @@ def read_columns(path: Path, ending: str) -> Columns:
 
 def _read_delimited(path: Path, ending: str) -> Columns:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
             delimiter = _DELIMITERS[ending]
             reader = csv.reader(file, delimiter=delimiter, strict=True)
             header = next(reader, [])
@@ -50,6 +54,17 @@ def _read_delimited(path: Path, ending: str) -> Columns:
         raise SourceError(f"{path}: two columns have the same name: {', '.join(header)}.")
     cells = zip(*rows, strict=True) if rows else ((),) * len(header)
     return dict(zip(header, cells, strict=True))
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let csv read cells of more than its 131,072 characters, a limit that all threads share."""
+    with _CELL_LIMIT:
+        before = csv.field_size_limit(_LONGEST_CELL)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 def _check_row(

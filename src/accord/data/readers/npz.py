@@ -1,7 +1,7 @@
 """Users' own arrays, from an npz file."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ _SPELLINGS = (  # of inputs and labels, for training and testing
     ("x_train", "y_train", "x_test", "y_test"),
 )
 _CHANNELS = (1, 3, 4)
+MOST_CLASSES: Final = 2**20  # without names of their own; the names made for them take 66 MB
 
 
 def read_npz(
@@ -50,7 +51,7 @@ def read_npz(
             f"{path}: holds {', '.join(arrays) or 'nothing'}; there must be "
             f"{', '.join(_SPELLINGS[0])}, or inputs and labels."
         )
-    names = _class_names(arrays, train, test)
+    names = _class_names(path, arrays, train, test)
     return Dataset(path.stem, _kind(train.inputs), names, train=train, test=test)
 
 
@@ -127,8 +128,14 @@ def _kind(inputs: Inputs) -> Kind:
     return "image" if isinstance(inputs, np.ndarray) and inputs.ndim == 4 else "table"
 
 
-def _class_names(arrays: Arrays, train: Split, test: Split) -> tuple[str, ...]:
+def _class_names(path: Path, arrays: Arrays, train: Split, test: Split) -> tuple[str, ...]:
     if "class_names" in arrays:
         return tuple(str(name) for name in arrays["class_names"].tolist())
-    largest = max(int(split.labels.max(initial=0)) for split in (train, test))
-    return tuple(str(number) for number in range(largest + 1))
+    classes = 1 + max(int(split.labels.max(initial=0)) for split in (train, test))
+    if classes > MOST_CLASSES:
+        raise SourceError(
+            f"{path}: a data set without class_names has at most {MOST_CLASSES} classes; the "
+            f"labels go up to {classes - 1}. Are the labels ids or hashes? Number the classes "
+            "from 0."
+        )
+    return tuple(str(number) for number in range(classes))

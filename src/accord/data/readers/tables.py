@@ -51,6 +51,7 @@ def read_table(
     tables = [_Table(file, read_columns(file, ending)) for file in files]
     chosen = None if features is None else _names(features)
     roles = _Roles(label, _listed(text), chosen, _names(one_hot), truth, ids)
+    _check_roles(roles)
     names = _class_names(tables, roles)
     columns = None if roles.text else _columns(tables, roles)
     splits = [_as_split(table, roles, names, columns) for table in tables]
@@ -76,7 +77,7 @@ class _Table:
 class _Roles:
     label: str
     text: tuple[str, ...]
-    features: Sequence[str] | None
+    features: tuple[str, ...] | None
     one_hot: tuple[str, ...]
     truth: str | None
     ids: str | None
@@ -84,9 +85,6 @@ class _Roles:
     def features_of(self, table: _Table) -> list[str]:
         others = {self.label, self.truth, self.ids}
         if self.features is not None:
-            told = [name for name in self.features if name in (self.label, self.truth)]
-            if told:
-                raise ChoiceError(f"features names {told[0]!r}, which holds the labels.")
             return [*self.features, *(name for name in self.one_hot if name not in self.features)]
         if "" in table.columns and "" not in others:
             raise SourceError(
@@ -107,6 +105,16 @@ def _listed(text: str | Sequence[str] | None) -> tuple[str, ...]:
     if len(names) > 2:
         raise ChoiceError(f"a sample is one text or a pair; got columns {', '.join(names)}.")
     return names
+
+
+def _check_roles(roles: _Roles) -> None:
+    for option in ("text", "features", "one_hot"):
+        names = getattr(roles, option) or ()
+        for name in names:
+            if name in (roles.label, roles.truth):
+                raise ChoiceError(f"{option} names {name!r}, which holds the labels.")
+            if names.count(name) > 1:
+                raise ChoiceError(f"{option} names {name!r} twice; name each column once.")
 
 
 def _find_files(path: Path, ending: str, test: str | None, held_out: float | None) -> list[Path]:
