@@ -2,6 +2,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from accord.errors import (
     StorageError,
 )
 from accord.store import Facts, Writer, open_rows, pack_record
-from accord.store.facts import read_facts
+from accord.store import facts as facts_module
+from accord.store.facts import encode_fact, read_facts
 from accord.store.intake import Row
 from accord.store.places import Folder
 
@@ -106,6 +108,24 @@ def test_class_names_may_be_bytes_of_text(path):
 def test_ids_may_be_bytes_of_text(path):
     Recorder(path, network=0, **SIZE, ids=[f"é{i}".encode() for i in range(SAMPLES)]).close()
     assert read_facts(Folder(path)).ids.tolist() == [f"é{i}" for i in range(SAMPLES)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "kept"),
+    [
+        ([2**63 + 1, 5], [2**63 + 1, 5]),
+        ([2**63 + 1, -5], ["9223372036854775809", "-5"]),
+        ([2**64, 5], ["18446744073709551616", "5"]),
+    ],
+)
+def test_large_ids_are_kept_exactly(path, ids, kept):
+    Recorder(path, network=0, samples=2, classes=2, ids=ids).close()
+    assert read_facts(Folder(path)).ids.tolist() == kept
+
+
+def test_no_ids_are_too_few(path):
+    with pytest.raises(PredictionError, match=r"ids must have shape \(2,\); got \(0,\)"):
+        Recorder(path, network=0, samples=2, classes=2, ids=[])
 
 
 @pytest.mark.parametrize("what", ["ids", "class_names"])
@@ -438,3 +458,36 @@ def test_an_epoch_that_is_no_whole_number_is_refused(path, epoch):
             recorder.record(labels_of(0, 0), epoch=epoch)
         recorder.record(labels_of(0, 0), epoch=np.int64(0))
         assert recorder.epochs == 1
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(facts_module, "COMES_SECONDS", 0.05)
+
+
+def leave_half_a_truth(path, values):
+    """Leave what a recorder leaves that was killed before the truth's metadata was written."""
+    Recorder(path, network=0, samples=4, classes=3).close()
+    Folder(path).create("truth/c.0", encode_fact(np.array(values))[1])
+
+
+def test_a_truth_that_a_killed_start_left_half_written_is_not_there(tmp_path, impatient):
+    leave_half_a_truth(tmp_path / "run", [0, 1, 2, 1])
+    for _ in range(2):
+        with Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 0]):
+            pass
+    assert read_facts(Folder(tmp_path / "run")).truth.tolist() == [0, 1, 2, 0]
+    with pytest.raises(RecordMismatch, match="truth differ"):
+        Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 1])
+
+
+def test_a_truth_that_another_recorder_is_writing_is_waited_for(tmp_path):
+    values = np.array([0, 1, 2, 0], np.int16)  # written otherwise than int64, and the same
+    leave_half_a_truth(tmp_path / "run", values)
+    root = encode_fact(values)[0]
+    later = threading.Timer(0.1, Folder(tmp_path / "run").create, ["truth/zarr.json", root])
+    later.start()
+    with Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 0]):
+        pass
+    later.join()
+    assert read_facts(Folder(tmp_path / "run")).truth.dtype == np.int16

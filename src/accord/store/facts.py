@@ -2,6 +2,7 @@
 
 import json
 import operator
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -24,6 +25,7 @@ from accord.store.places import Place
 from accord.store.rows import Facts
 
 MOST_CLASSES: Final = 2**32  # labels are stored as uint32 at most
+COMES_SECONDS: Final = 2.0  # for what another recorder is writing to be there
 
 
 def make_facts(
@@ -193,10 +195,24 @@ def _given(facts: Facts) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def _write_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
     document, data = encode_fact(values)
-    if place.get(f"{fact}/{layout.ROOT}") is None:
-        place.create(f"{fact}/c.0", data)
-        place.create(f"{fact}/{layout.ROOT}", document)
+    root, chunk = f"{fact}/{layout.ROOT}", f"{fact}/c.0"
+    if place.get(root) is None:
+        # Without its metadata it is either being written by another recorder, which is a matter
+        # of moments, or was left by one that was killed, and may say anything.
+        if not place.create(chunk, data) and place.get(chunk) != data and not _comes(place, root):
+            place.put(chunk, data)
+        place.create(root, document)
     _check_fact(place, fact, values)
+
+
+def _comes(place: Place, key: str) -> bool:
+    """Tell whether another recorder is writing this, waiting for it to be there."""
+    deadline = time.monotonic() + COMES_SECONDS
+    while place.get(key) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(COMES_SECONDS / 100)
+    return True
 
 
 def _check_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
