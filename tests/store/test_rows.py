@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
+from accord.api import Recorder
 from accord.errors import ChoiceError, ProbabilitiesMissing
 from accord.store import ArrayRows, Facts, open_rows, pack_record
 from accord.store import rows as rows_module
@@ -108,3 +109,22 @@ def test_samples_were_trained_on_if_given_labels_are_known_and_they_were_not_hel
 ):
     known = None if given is None else np.array(given)
     assert Facts(2, 3, split=split, given=known).trained_on is trained_on
+
+
+def test_networks_that_have_probabilities_keep_them_when_they_are_chosen(tmp_path):
+    likely = np.array([[0.75, 0.25], [0.25, 0.75]])
+    for network, keep in enumerate((True, False, True)):
+        about = {"network": network, "samples": 2, "classes": 2, "probabilities": keep}
+        with Recorder(tmp_path / "run", **about) as recorder:
+            recorder.record(likely)
+    record = open_rows(tmp_path / "run")
+    chosen = record.select(networks=[2, 0])
+    assert not record.has_probabilities
+    assert chosen.has_probabilities
+    (block,) = chosen.probability_blocks()
+    np.testing.assert_array_equal(block.values, [[likely], [likely]])
+    assert not record.select(networks=[0, 1]).has_probabilities
+    with pytest.raises(ProbabilitiesMissing, match=r"only some networks have them.*: 0, 2"):
+        record.check_probabilities()
+    with pytest.raises(ProbabilitiesMissing, match="only some networks"):
+        record.read_probabilities([1], [0], slice(None))

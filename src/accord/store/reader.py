@@ -131,7 +131,8 @@ class RecordedRows(Rows):
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return probabilities (network, epoch, sample, class)."""
-        self.check_probabilities()
+        if not {self.numbers[network] for network in networks} <= set(self.with_probabilities):
+            self.check_probabilities()
         return self._read(layout.PROBABILITIES, networks, epochs, samples)
 
     def _read(

@@ -135,12 +135,14 @@ class Rows(ABC):
             yield Block(where.start, where.stop, self.read_probabilities(*everything, where))
 
     def check_probabilities(self) -> None:
-        """Raise unless probabilities were recorded."""
-        if not self.has_probabilities:
-            raise ProbabilitiesMissing(
-                f"{self.name}: this rule needs probabilities, and only labels were recorded. "
-                "Record them with Recorder(…, probabilities=True)"
-            )
+        """Raise unless the probabilities of all networks were recorded."""
+        if self.has_probabilities:
+            return
+        kept = ", ".join(map(str, self.with_probabilities))
+        what = "labels were recorded. Record them with Recorder(…, probabilities=True)"
+        if kept:
+            what = f"some networks have them. Choose those: {kept}"
+        raise ProbabilitiesMissing(f"{self.name}: this rule needs probabilities, and only {what}")
 
     def select(
         self,
@@ -227,7 +229,7 @@ class ChosenRows(Rows):
         self.facts = rows.facts
         self.numbers = tuple(rows.numbers[network] for network in networks)
         self.epochs = len(epochs)
-        self.has_probabilities = rows.has_probabilities
+        self.has_probabilities = set(self.numbers) <= set(rows.with_probabilities)
         self._rows = rows
         self._networks = networks
         self._chosen_epochs = epochs
