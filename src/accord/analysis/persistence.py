@@ -1,12 +1,14 @@
 """When right and wrong predictions set in, and how long they last."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.store import Rows
+
+LABELS_AT_ONCE: Final = 1 << 20  # each may be a run of its own, and then takes some 40 bytes
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,11 @@ def persistence(rows: Rows) -> Persistence:
     counts = np.zeros((2, 2, rows.epochs), np.intp)  # right or wrong; onset or length; epoch
     truth = rows.truth()
     for block in rows.blocks():
-        for labels in block.values:
-            _count_runs(counts, labels, truth[block.where])
+        step = max(1, LABELS_AT_ONCE // rows.epochs)
+        for start in range(0, block.stop - block.start, step):
+            some = slice(start, start + step)
+            for labels in block.values[:, :, some]:
+                _count_runs(counts, labels, truth[block.where][some])
     (right_onsets, right_lengths), (wrong_onsets, wrong_lengths) = counts
     return Persistence(right_onsets, wrong_onsets, right_lengths, wrong_lengths)
 
