@@ -26,6 +26,7 @@ from accord.training.catalogue import catalogue
 from accord.training.checkpoints import checkpoints_in, load_checkpoint, load_state
 from accord.training.loop import Moment
 from accord.training.material import prepare_material
+from accord.training.members import build_network
 from accord.training.networks import build
 from accord.training.plan import plan_run, plan_text
 from accord.training.run import default_out, train_run
@@ -970,3 +971,19 @@ def test_texts_need_a_network_that_reads_them(tmp_path):
     )
     with pytest.raises(SpecError, match="texts need a network of transformers"):
         go(tmp_path / "run", text)
+
+
+def test_what_members_of_a_batch_ensemble_own_is_not_drawn_as_the_weights_are():
+    text = changed(
+        (SMALL, 'network = "mlp"\noptions = { widths = [64] }\nbatch_ensemble = 4'),
+        ("networks = 2", "networks = 1"),
+    )
+    spec = parse_spec(text)
+    network = build_network(spec, members_of(spec)[0], prepare_material(spec))
+    owned = network.state_dict()
+    (first,) = [one for name, one in owned.items() if name.endswith("hidden.0.weight")]
+    for name, vector in owned.items():
+        if name.endswith(".r"):
+            count = min(first.numel(), vector.numel())
+            pair = torch.stack([first.flatten()[:count], vector.flatten()[:count]])
+            assert abs(torch.corrcoef(pair)[0, 1]) < 0.2

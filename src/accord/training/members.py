@@ -12,11 +12,13 @@ from accord.store.rows import check_numbers
 from accord.training.losses import build_loss
 from accord.training.material import Material
 from accord.training.networks import build, is_own, to_batch_ensemble
+from accord.training.seeds import derive_seed
 from accord.training.settings import choose_device, recipe_for
 from accord.training.spec import Member, Spec, members_of
 from accord.training.traits import Traits
 from accord.training.trial import SAMPLES, try_network
 
+MEMBERS: Final = 2  # what is drawn of a seed: 0 and 1 are the epochs' order and randomness
 RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
 
 
@@ -48,7 +50,9 @@ def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn
         **member.options,
     )
     if member.members > 1:
-        return to_batch_ensemble(network, members=member.members, seed=member.seed)
+        # Not the network's own seed: what members own would repeat the numbers of its weights.
+        seed = derive_seed(member.seed, 0, MEMBERS)
+        return to_batch_ensemble(network, members=member.members, seed=seed)
     return network
 
 
