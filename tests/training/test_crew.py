@@ -129,6 +129,16 @@ def test_what_is_done_here_and_elsewhere_is_told_as_one():
     assert {network for network, _ in told} == {0, 1, 2}
 
 
+def test_what_no_process_can_begin_is_done_here(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("no memory")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with crew("count", 0, 1, 2) as busy:
+        told = list(busy.share(lambda job: (one for one in [job["network"]]), lambda _: 2))
+    assert sorted(told) == [(0, 0), (1, 1), (2, 2)]
+
+
 def test_a_process_sees_the_modules_that_this_one_sees(tmp_path, monkeypatch):
     text = "def see(*, network, tell):\n    tell(7.0, 0.0)\n"
     (tmp_path / "only_here.py").write_text(text)

@@ -117,15 +117,18 @@ class Crew:
         Raises:
             AccordError: as of `news`.
         """
-        while (job := self.take()) is not None:
-            with contextlib.closing(alone(job)) as doing:
-                for reached in doing:
-                    yield job["network"], reached
-                    if not self.begun:
-                        self.begin(more(reached))
-                    for word in self.news():
-                        yield word.network, word
-        for word in self.rest():
+        while self._waiting or any(thread.is_alive() for thread in self._threads):
+            while (job := self.take()) is not None:
+                with contextlib.closing(alone(job)) as doing:
+                    for reached in doing:
+                        yield job["network"], reached
+                        if not self.begun:
+                            self.begin(more(reached))
+                        for word in self.news():
+                            yield word.network, word
+            for word in self.rest():
+                yield word.network, word
+        for word in self.news():
             yield word.network, word
 
     def news(self) -> Iterator[Word]:
@@ -149,7 +152,11 @@ class Crew:
     def _serve(self) -> None:
         while not self._closed and (job := self.take()) is not None:
             with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-                process = self._start(said)
+                try:
+                    process = self._start(said)
+                except OSError:  # no memory, or too many processes: this one can do it
+                    self._waiting.appendleft(job)
+                    return
                 if process is None:
                     return
                 with process:
