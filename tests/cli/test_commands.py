@@ -136,6 +136,15 @@ def test_pack_and_check(accord, record, tmp_path):
     assert (status, out.strip()) == (0, f"{tmp_path}/packed.zip: 12 rows, all can be read back")
 
 
+def test_networks_can_be_chosen_to_be_packed_and_reported(accord, record, tmp_path):
+    one, page = tmp_path / "one.zip", tmp_path / "one.html"
+    assert accord("pack", record, one, "--networks", "1")[0] == 0
+    assert list(json.loads(accord("show", one, "--json")[1])["epochs"]) == ["1"]
+    assert accord("report", record, "--networks", "1", "--out", page)[0] == 0
+    assert "<dt>networks</dt><dd>1</dd>" in "".join(page.read_text().split())
+    assert accord("pack", record, tmp_path / "none.zip", "--networks", "7")[0] == 2
+
+
 def test_check_names_a_damaged_row(accord, record, tmp_path):
     (tmp_path / "record/network-001/labels/c.2.0").write_bytes(b"")
     status, out, _ = accord("check", record)

@@ -97,7 +97,7 @@ def test_probabilities_of_some_networks_alone_are_not_dropped_in_silence(mixed, 
 def test_networks_with_and_without_probabilities_are_packed_as_the_message_says(mixed, tmp_path):
     pack_record(mixed, tmp_path / "labels", labels_only=True)
     assert not open_rows(tmp_path / "labels").has_probabilities
-    write_packed(open_rows(mixed, networks=[0, 2]), tmp_path / "both")
+    pack_record(mixed, tmp_path / "both", networks=[0, 2])
     assert open_rows(tmp_path / "both").with_probabilities == (0, 2)
 
 

@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from accord.cli.arguments import Common, Json, RecordPath, check_local
+from accord.cli.arguments import (
+    Common,
+    Json,
+    Networks,
+    RecordPath,
+    check_local,
+    parse_numbers,
+)
 from accord.cli.progress import Bar, resumable
 
 
@@ -115,6 +122,7 @@ def pack(
             metavar="OUT", help="the packed record; .zip makes one file", show_default=False
         ),
     ],
+    networks: Networks = None,
     common: Common = False,
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="leave probabilities out")
@@ -127,7 +135,14 @@ def pack(
     from accord.store import pack_record
 
     with Bar("packing") as bar:
-        pack_record(record, out, common=common, labels_only=labels_only, progress=bar.samples)
+        pack_record(
+            record,
+            out,
+            common=common,
+            networks=parse_numbers(networks),
+            labels_only=labels_only,
+            progress=bar.samples,
+        )
     typer.echo(f"{out}: written", err=True)
 
 

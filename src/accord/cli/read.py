@@ -15,6 +15,7 @@ from accord.cli.arguments import (
     Networks,
     RecordPath,
     open_selected,
+    parse_numbers,
 )
 from accord.errors import ChoiceError, counted
 
@@ -164,6 +165,7 @@ def report(
     out: Annotated[Path, typer.Option(metavar="FILE", help="the page to write")] = Path(
         "report.html"
     ),
+    networks: Networks = None,
     common: Common = False,
 ) -> None:
     """Write one self-contained HTML page: the rules compared, curves and histograms."""
@@ -174,7 +176,7 @@ def report(
     from accord.store.places import local_path
 
     out = local_path(out)
-    write_report(open_record(record, common=common), out)
+    write_report(open_record(record, common=common, networks=parse_numbers(networks)), out)
     typer.echo(f"{out}: written", err=True)
 
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ def pack_record(
     out: str | os.PathLike[str],
     *,
     common: bool = False,
+    networks: Sequence[int] | None = None,
     labels_only: bool = False,
     progress: CountProgress | None = None,
 ) -> None:
@@ -37,10 +38,10 @@ def pack_record(
 
     The packed record appears whole or not at all; `out` may end in `.zip`, which makes it
     one file. A packed record takes no more rows; the source is left as it is. With
-    `labels_only` probabilities, far larger than labels, are left out; without it, all
-    networks must have them or none.
+    `networks` only those are packed, by number. With `labels_only` probabilities, far larger
+    than labels, are left out; without it, all networks must have them or none.
     """
-    rows = open_rows(source, common=common)
+    rows = open_rows(source, common=common, networks=networks)
     write_packed(rows, out, labels_only=labels_only, progress=progress)
 
 
@@ -80,7 +81,8 @@ def _check_alike(rows: Rows) -> None:
             f"{rows.name}: the probabilities of some networks were recorded "
             f"({', '.join(map(str, kept))}), of others not ({', '.join(others)}). To pack the "
             "labels of all: --labels-only, or labels_only=True. To pack the networks with "
-            f"probabilities alone: write_packed(open_rows(…, networks={list(kept)}), …)"
+            f"probabilities alone: --networks {','.join(map(str, kept))}, or "
+            f"networks={list(kept)}"
         )
 
 
