@@ -27,6 +27,7 @@ BOOT: Final = (
 )
 BEGIN_SECONDS: Final = 5.0  # that a process takes to begin, besides what it reads
 WORTH: Final = 4.0  # how many times as long the rest has to take for processes to be worth it
+KILLED: Final = 9  # the signal; Windows has no name for it
 TAIL: Final = 2000  # characters of what a process said that are searched for its last words
 
 Job: TypeAlias = dict[str, Any]  # what JSON can hold; `network` among it
@@ -230,7 +231,7 @@ def _last_words(code: int, said: IO[str]) -> str:
     said.seek(0)
     lines = said.read()[-TAIL:].strip().splitlines()
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-    memory = ", as it is where memory runs out" if code == -signal.SIGKILL else ""
+    memory = ", as it is where memory runs out" if code == -KILLED else ""
     last = f" ({lines[-1]})" if lines else ""
     return f"its process {how}{memory}{last}. Started again, the run goes on where it was."
 
