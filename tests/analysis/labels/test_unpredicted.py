@@ -68,3 +68,26 @@ def test_a_class_that_is_learnt_late_is_ranked_by_later_votes():
     suspicion = found.suspicion[of_class]
     assert suspicion[wrong].mean() > 2 * suspicion[~wrong].mean()
     assert 0 < suspicion.mean() < found.flagged.mean()
+
+
+def test_such_labels_are_as_often_wrong_as_all_others(monkeypatch):
+    rates = []
+
+    def remember(*args, rate):
+        rates.append(rate)
+        return suspect_unpredicted(*args, rate=rate)
+
+    monkeypatch.setattr("accord.analysis.labels.audit.suspect_unpredicted", remember)
+    record = late_class_rows()
+    found = audit(record)
+    assert rates == [found.flagged[record.facts.given != 4].mean()]
+
+
+def test_where_there_are_no_others_nothing_is_suspected():
+    """All say class 0, which no label is, until all are known by heart."""
+    given = np.arange(40) % 2 + 1
+    labels = np.zeros((2, 3, 40), int)
+    labels[:, 1:] = given
+    found = audit(ArrayRows(labels, Facts(40, 3, split="train", given=given)))
+    assert found.unpredicted == (1, 2)
+    assert not found.suspicion.any()

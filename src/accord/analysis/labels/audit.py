@@ -134,7 +134,9 @@ def audit(rows: Rows) -> Audit:
     best = np.where(flagged, 1 + chances[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
     occurs = np.bincount(given, minlength=rows.classes) > 0
     unpredicted = np.flatnonzero(occurs & ~evidence.predicted)
-    against = suspect_unpredicted(kept, given, unpredicted, rate=float(flagged.mean()))
+    others = flagged[evidence.predicted[given]]
+    rate = float(others.mean()) if len(others) else 0.0
+    against = suspect_unpredicted(kept, given, unpredicted, rate=rate)
     suspicion = np.where(evidence.predicted[given], suspicion, np.nan_to_num(against))
     return Audit(
         given=given,
