@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
 
 from accord import analysis
+from accord.analysis.changes import mcnemar
 from accord.analysis.scores import left_out
 from accord.errors import ChoiceError, PredictionError, ProbabilitiesMissing, TruthMissing
 from accord.rules import all_rules, find_rule
@@ -140,6 +142,7 @@ def test_a_curve_is_the_score_of_every_prefix(record):
             prefix = rows.select(epochs=range(epoch + 1))
             (expected,) = analysis.score(prefix, [name])
             assert drawn.accuracy[epoch] == pytest.approx(expected.accuracy)
+            assert drawn.points[epoch].coverage == expected.coverage
             if name != "single":
                 assert drawn.balanced_accuracy[epoch] == pytest.approx(expected.balanced_accuracy)
         assert drawn.recall.shape == (rows.epochs, rows.classes)
@@ -280,6 +283,20 @@ def test_the_paired_test_is_scipys(gained, lost):
     expected = binomtest(gained, gained + lost).pvalue if gained + lost else 1.0
     assert found.p_value == pytest.approx(expected, rel=1e-6)
     assert found.low <= found.difference <= found.high
+
+
+@given(st.integers(0, 600), st.integers(0, 600))
+def test_the_paired_test_follows_its_definition(gained, lost):
+    pairs = gained + lost
+    tail = sum(math.comb(pairs, chosen) for chosen in range(min(gained, lost) + 1))
+    expected = min(1.0, 2 * tail / 2**pairs)
+    assert mcnemar(gained, lost) == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("gained", [149_000, 150_000, 200_000])
+def test_the_paired_test_of_many_pairs_is_scipys(gained):
+    expected = binomtest(gained, 300_000).pvalue
+    assert mcnemar(gained, 300_000 - gained) == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def test_the_interval_covers_the_true_difference_as_often_as_it_says():

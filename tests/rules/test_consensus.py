@@ -57,11 +57,12 @@ def test_a_threshold_is_a_need_for_probabilities():
     assert not Consensus(threshold=0.5).allowed(rows)
 
 
-def test_the_first_of_equally_probable_classes_is_said():
+@pytest.mark.parametrize("label", [0, 1])
+def test_what_networks_said_counts_though_another_class_is_as_probable_in_half_precision(label):
     even = np.full((3, 1, 1, 2), 0.5, np.float16)
-    arrays = {"labels": np.zeros((3, 1, 1), int), "probabilities": even}
+    arrays = {"labels": np.full((3, 1, 1), label), "probabilities": even}
     rows = rows_from_arrays(arrays, classes=2)
-    assert Consensus(threshold=0.5)(rows).labels.tolist() == [0]
+    assert Consensus(threshold=0.5)(rows).labels.tolist() == [label]
 
 
 def test_after_each_epoch_a_threshold_counts_too():

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from accord.errors import PredictionError
 from accord.rules import Rule, find_rule
 from accord.store import Rows
+
+LARGE_BITS: Final = 512  # half of what a double's exponent holds
+LARGE: Final = 2.0**LARGE_BITS
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,14 @@ def mcnemar(gained: int, lost: int) -> float:
     0.03125
     """
     pairs = gained + lost
-    ways = tail = 1  # to choose none of the pairs; whole numbers, so that nothing is rounded
+    ways = tail = 1.0  # to choose none of the pairs, times 2 ** (halvings - pairs)
+    halvings = pairs
     for chosen in range(min(gained, lost)):
-        ways = ways * (pairs - chosen) // (chosen + 1)
+        ways = ways * (pairs - chosen) / (chosen + 1)  # not rounded below 2**53
         tail += ways
-    return min(1.0, 2 * tail / (1 << pairs))
+        if tail > LARGE:  # it would overflow; by a power of 2, nothing is rounded
+            ways, tail, halvings = ways / LARGE, tail / LARGE, halvings - LARGE_BITS
+    return min(1.0, math.ldexp(2 * tail, -halvings))
 
 
 def _interval(gained: int, lost: int, samples: int, confidence: float) -> tuple[float, float]:

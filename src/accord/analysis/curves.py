@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accord.analysis.accuracy import Accuracy, from_hits
 from accord.kernels import equally_spaced, subsets_of, winners_by_spacing, winners_by_subset
-from accord.rules import Rule, find_rule
+from accord.rules import ABSTAINED, Rule, find_rule
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.single import Single
 from accord.store import Rows
@@ -63,22 +63,28 @@ class Sweep:
 def curve(rows: Rows, rule: str | Rule) -> Curve:
     """Score a rule after each epoch; `single` is the mean over the networks."""
     rule = find_rule(rule)
-    hits = _hits_after_each_epoch(rows, rule)
+    hits, covered = _hits_after_each_epoch(rows, rule)
     sizes = np.bincount(rows.truth(), minlength=rows.classes)
     voters = rows.networks if isinstance(rule, Single) else 1
-    points = tuple(from_hits(counts, sizes * voters) for counts in hits)
+    points = tuple(
+        from_hits(counts, sizes * voters, covered=int(labelled))
+        for counts, labelled in zip(hits, covered, strict=True)
+    )
     return Curve(rule.name, rows.told()[0].progress, points)
 
 
-def _hits_after_each_epoch(rows: Rows, rule: Rule) -> NDArray[np.intp]:
+def _hits_after_each_epoch(rows: Rows, rule: Rule) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Count right labels (epoch, class) and labels at all (epoch,)."""
     views = [rows]
     if isinstance(rule, Single):
         views = [rows.select(networks=[network]) for network in range(rows.networks)]
     hits = np.zeros((rows.epochs, rows.classes), np.intp)
+    covered = np.zeros(rows.epochs, np.intp)
     for view in views:
         for block in rule.after_each_epoch(view):
             _add_hits(hits, block.values, rows.truth()[block.where])
-    return hits
+            covered += np.count_nonzero(block.values != ABSTAINED, axis=1)
+    return hits, covered
 
 
 def _add_hits(hits: NDArray[np.intp], labels: NDArray[Any], truth: NDArray[Any]) -> None:

@@ -40,8 +40,9 @@ class Consensus(Rule):
         if not self.threshold:
             return predict_blocks(last.blocks(), self._by_votes(rows), samples=rows.samples)
         rows.check_probabilities()
-        blocks = last.probability_blocks()
-        return predict_blocks(blocks, self._by_probability(rows), samples=rows.samples)
+        return predict_blocks(
+            self._sure_labels(last), self._by_probability(rows), samples=rows.samples
+        )
 
     def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
         """Ask for consensus at each epoch."""
@@ -60,11 +61,18 @@ class Consensus(Rule):
 
         return predict
 
+    def _sure_labels(self, last: Rows) -> Iterator[Block]:
+        """Read what each network says (network, sample); -1 where it is not probable enough."""
+        for block in last.probability_blocks():
+            said = last.read_labels(range(last.networks), [0], block.where)[:, 0].astype(np.intp)
+            # Not the argmax: in half precision another class may be as probable as the one said.
+            found = np.take_along_axis(block.values[:, 0], said[..., None], axis=-1)[..., 0]
+            sure = np.where(found >= self.threshold, said, ABSTAINED)
+            yield Block(block.start, block.stop, sure)
+
     def _by_probability(self, rows: Rows) -> Callable[[NDArray[Any]], Support]:
-        def predict(probabilities: NDArray[Any]) -> Support:
-            table = probabilities[:, 0]  # (network, sample, class)
-            says = np.arange(rows.classes) == table.argmax(axis=-1)[..., None]
-            votes = (says & (table >= self.threshold)).sum(axis=0)
+        def predict(labels: NDArray[Any]) -> Support:
+            votes = (labels[..., None] == np.arange(rows.classes)).sum(axis=0)
             return self._enough(votes.argmax(axis=-1), votes.max(axis=-1), rows.networks)
 
         return predict
