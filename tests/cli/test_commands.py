@@ -95,6 +95,7 @@ def test_score_json_is_an_independent_count(accord, record):
     assert rules["oracle-best-epoch"] | {"balanced_accuracy": 0} == {
         "accuracy": max(by_epoch),
         "epoch": int(np.argmax(by_epoch)),
+        "progress": float(np.argmax(by_epoch) + 1),
         "oracle": True,
         "balanced_accuracy": 0,
     }

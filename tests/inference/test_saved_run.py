@@ -26,6 +26,21 @@ def test_a_run_knows_its_networks_epochs_and_where_they_were_recorded(whole):
     assert run.traits == load_traits(whole)
 
 
+def test_notes_count_epochs_as_the_record_does(train_small, tmp_path):
+    run = train_small(
+        tmp_path / "run",
+        ("networks = 3", "networks = 2"),
+        ("epochs = 6", "epochs = 3"),
+        ("per_class = 80", "per_class = 20"),
+        ("checkpoints = 4", 'checkpoints = "all"\nevery = 0.5'),
+    )
+    (run / "checkpoints/network-001/epoch-0001.safetensors").unlink()
+    assert open_run(run).notes == (
+        "left out epochs that not all networks have: 3",
+        "checkpoints were kept at 2 of 6 recorded epochs: 1, 5",
+    )
+
+
 def test_an_older_run_is_measured_again(copied):
     kept = load_traits(copied)
     (copied / FILE).unlink()

@@ -56,3 +56,14 @@ def test_a_rule_that_labels_nothing_is_told_so():
     assert "selective_accuracy" not in fields["consensus"]
     assert "coverage" not in fields["majority"]
     assert score_text(torn, scores).splitlines()[-2].endswith("  0.0 % labelled")
+
+
+def test_of_some_epochs_the_one_chosen_is_told_with_its_true_epoch(record):
+    some = Record(record.rows.select(epochs=[1, 3]))
+    scores = some.score(["oracle-best-epoch"])
+    found = score_json(some, scores)["rules"]["oracle-best-epoch"]
+    assert found["progress"] == [2, 4][found["epoch"]]
+    told = (
+        f"epoch {found['epoch']} of those read (after {found['progress']:g} epochs of training) was"
+    )
+    assert told in score_text(some, scores)

@@ -25,7 +25,8 @@ class Score:
     coverage: float = 1.0
     selective_accuracy: float | None = None  # only if some samples, not all, got a label
     per_network: tuple[float, ...] | None = None  # of the rule that reads one network
-    epoch: int | None = None  # of the rule that chooses one
+    epoch: int | None = None  # of the rule that chooses one, counted among the epochs read
+    progress: float | None = None  # the true epoch of that one
     note: str = ""  # what the rule has to say of its prediction
 
 
@@ -83,7 +84,8 @@ def _score_one(rule: Rule, rows: Rows, truth: Any) -> Score:
     if isinstance(rule, OracleBestEpoch):
         epoch = rule.best_epoch(rows)
         measured = measure(rule(rows).labels, truth, classes=rows.classes)
-        return _as_score(rule, measured, epoch=epoch)
+        progress = rows.told()[0].progress[epoch]
+        return replace(_as_score(rule, measured), epoch=epoch, progress=progress)
     predicted = rule(rows)
     measured = measure(predicted.labels, truth, classes=rows.classes)
     return replace(_as_score(rule, measured), note=predicted.note)
@@ -103,7 +105,7 @@ def _score_single(rule: Single, rows: Rows, truth: Any) -> Score:
     )
 
 
-def _as_score(rule: Rule, measured: Accuracy, *, epoch: int | None = None) -> Score:
+def _as_score(rule: Rule, measured: Accuracy) -> Score:
     abstained = 0 < measured.coverage < 1  # where nothing got a label, it would be nan
     return Score(
         rule=rule.name,
@@ -112,5 +114,4 @@ def _as_score(rule: Rule, measured: Accuracy, *, epoch: int | None = None) -> Sc
         oracle=rule.oracle,
         coverage=measured.coverage,
         selective_accuracy=measured.selective_accuracy if abstained else None,
-        epoch=epoch,
     )

@@ -47,9 +47,13 @@ class SavedRun:
     @property
     def positions(self) -> list[int]:
         """Where the epochs stand among the moments that were recorded."""
+        return self.positions_of(self.epochs)
+
+    def positions_of(self, epochs: Sequence[int]) -> list[int]:
+        """Return where epochs of training end among the moments that were recorded."""
         steps = math.ceil(self.traits.samples / self._recipe.batch)
         marks = marks_of(self._recipe, steps)
-        return [number_of(epoch, steps, marks) for epoch in self.epochs]
+        return [number_of(epoch, steps, marks) for epoch in epochs]
 
     @property
     def _recipe(self) -> Recipe:
@@ -141,13 +145,13 @@ def _traits_of(folder: Path, spec: Spec) -> Traits:
 
 def _notes(run: SavedRun, kept: list[tuple[Member, set[int]]]) -> tuple[str, ...]:
     notes = [_left_out(member) for member, epochs in kept if not epochs]
-    more = set.union(*(epochs for _, epochs in kept)) - set(run.epochs)
+    more = run.positions_of(sorted(set.union(*(epochs for _, epochs in kept)) - set(run.epochs)))
     if more:
-        notes.append(f"left out epochs that not all networks have: {_listed(sorted(more))}")
+        notes.append(f"left out epochs that not all networks have: {_listed(more)}")
     if len(run.epochs) < run.recorded:
         notes.append(
             f"checkpoints were kept at {len(run.epochs)} of {run.recorded} recorded epochs: "
-            f"{_listed(run.epochs)}"
+            f"{_listed(run.positions)}"
         )
     return tuple(notes)
 

@@ -93,6 +93,8 @@ def _score_fields(one: Score) -> dict[str, Any]:
         fields["per_network"] = list(one.per_network)
     if one.epoch is not None:
         fields["epoch"] = one.epoch
+    if one.progress is not None:
+        fields["progress"] = one.progress
     if one.note:
         fields["note"] = one.note
     return fields
@@ -126,13 +128,30 @@ def score_note(one: Score) -> str:
     if one.per_network is not None:
         low, high = 100 * min(one.per_network), 100 * max(one.per_network)
         return f"mean of the networks, {low:.2f} to {high:.2f}"
-    if one.epoch is not None:
-        return f"an oracle: epoch {one.epoch} was chosen by the truth"
+    if one.epoch is not None and one.progress is not None:
+        return f"an oracle: {epoch_text(one.epoch, one.progress)} was chosen by the truth"
     if one.coverage < 1:
         right = one.selective_accuracy
         of_those = "" if right is None else f", {100 * right:.2f} of those"
         return f"{100 * one.coverage:.1f} % labelled{of_those}"
     return one.note
+
+
+def epoch_text(epoch: int, progress: float) -> str:
+    """Name an epoch and, where its number does not tell, say when it is.
+
+    Epochs are counted among those that were read: not all of a record's, or several in one epoch
+    of training.
+
+    >>> epoch_text(37, 38.0), epoch_text(7, 38.0)
+    ('epoch 37', 'epoch 7 of those read (after 38 epochs of training)')
+    """
+    if progress == epoch + 1:
+        return f"epoch {epoch}"
+    when = round(progress, 2)
+    return (
+        f"epoch {epoch} of those read (after {when:g} epoch{'' if when == 1 else 's'} of training)"
+    )
 
 
 def gain_sentence(scores: Sequence[Score]) -> str:

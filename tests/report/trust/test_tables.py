@@ -49,6 +49,15 @@ def test_text_tells_bins_thresholds_networks_and_forgetting(hard):
     assert "--verify" not in text
 
 
+def test_of_some_epochs_the_one_that_knew_most_is_told_with_its_true_epoch(hard):
+    later = Record(hard.rows.select(epochs=slice(3, None)))
+    found = measure_trust(later)
+    best = found.forgetting.best_epoch
+    assert trust_json(later, found)["forgotten"]["progress"] == best + 4
+    told = f"epoch {best} of those read (after {best + 4} epochs of training) knew"
+    assert told in trust_text(later, found)
+
+
 def test_a_printed_threshold_answers_who_lies_on_it(make_hard):
     """Two thirds, printed, must not be more than two thirds."""
     record = make_hard(3, 1)
@@ -114,6 +123,7 @@ def test_json_holds_everything_with_truth(hard):
         "share": gone.share,
         "judged_by": "truth",
         "best_epoch": gone.best_epoch,
+        "progress": gone.best_epoch + 1,
         "knew": gone.knew.max(),
         "rescued": found.rescued,
     }

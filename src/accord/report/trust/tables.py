@@ -13,6 +13,7 @@ from accord.analysis import Estimate, RiskCoverage
 from accord.analysis.labels.overwriting import Header
 from accord.api import Record
 from accord.errors import ChoiceError, counted
+from accord.report.tables import epoch_text
 from accord.report.trust.summary import Trust
 from accord.report.trust.verifying import check_rewritable
 from accord.rules import ABSTAINED
@@ -44,7 +45,7 @@ def trust_text(record: Record, found: Trust, verified: Estimate | None = None) -
         parts.append([_verified_text(verified)])
     elif found.accuracy is None:
         parts.append(_how_to_learn_more(record))
-    parts.append([_networks_text(found), _forgotten_text(found)])
+    parts.append([_networks_text(found), _forgotten_text(record, found)])
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -68,6 +69,7 @@ def trust_json(record: Record, found: Trust, verified: Estimate | None = None) -
             "share": forgotten.share,
             "judged_by": forgotten.judged_by,
             "best_epoch": forgotten.best_epoch,
+            "progress": record.progress[forgotten.best_epoch],
             "knew": int(forgotten.knew[forgotten.best_epoch]),
             "rescued": found.rescued,
         },
@@ -232,7 +234,7 @@ def _networks_text(found: Trust) -> str:
     return f"networks: {named}. To leave out: --networks {good}"
 
 
-def _forgotten_text(found: Trust) -> str:
+def _forgotten_text(record: Record, found: Trust) -> str:
     forgotten = found.forgetting
     gone = len(forgotten.forgotten)
     judged = "" if forgotten.judged_by == "truth" else f", as {forgotten.judged_by} judges"
@@ -240,5 +242,5 @@ def _forgotten_text(found: Trust) -> str:
     if not gone:
         return told
     best = forgotten.best_epoch
-    told += f"; epoch {best} knew {forgotten.knew[best]} of them"
+    told += f"; {epoch_text(best, record.progress[best])} knew {forgotten.knew[best]} of them"
     return told if found.rescued is None else f"{told}, {found.rule} knows {found.rescued}"
