@@ -139,16 +139,26 @@ def test_majorities_are_asked_of_a_fall_when_it_is_new_and_when_it_is_known_best
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_finished_record_has_an_alarm_wherever_a_growing_one_has(seed):
+def test_a_finished_record_has_an_alarm_wherever_agreement_alone_raised_one(seed):
     options = {"samples": 120, "networks": 3, "seed": seed}
     chances = right_chances(30, peak=0.7, wobble=0.06, seed=seed)
     rows = draw_run([*chances, *np.linspace(0.7, 0.97, 12)], **options)
     pairs = count_equal_pairs(rows)
-    grown = [
-        judge_rows(rows.select(epochs=range(end)), pairs.until(end)).alarm
-        for end in range(1, pairs.epochs + 1)
-    ]
-    assert judge_record(rows, pairs).alarm == any(grown)
+    grown = [judge(pairs.until(end)).alarm for end in range(1, pairs.epochs + 1)]
+    assert judge_record(rows, pairs).alarm >= any(grown)
+
+
+@pytest.mark.parametrize(("end", "stays"), [(20, True), (25, False), (30, True)])
+def test_an_alarm_by_majorities_stays_if_its_fall_was_new_or_known_best(monkeypatch, end, stays):
+    """One fall lasts from epoch 20 to 30."""
+    monkeypatch.setattr(verdict, "find_fall", lambda curve: len(curve) in range(20, 31) or None)
+    monkeypatch.setattr(verdict, "_deepest_end", len)
+    monkeypatch.setattr(
+        verdict, "judge", lambda pairs, **_: verdict.Verdict(False, "it wobbles", unsure=True)
+    )
+    monkeypatch.setattr(verdict, "_sure_of_majority", lambda rows, *_: float(rows.epochs == end))
+    rows = settled()
+    assert judge_record(rows, count_equal_pairs(rows)).alarm == stays
 
 
 def test_an_alarm_that_stands_is_told_as_it_is():

@@ -47,7 +47,8 @@ def watch(
 
     Where sureness alone is missing, the majority votes are asked too; see `judge_rows`. A fall
     that agreement made up for later, as networks do that settle while their rate goes to nothing,
-    counts as well, as does any alarm while the record grew; see `judge_record`.
+    counts as well, as does any alarm that agreement alone raised while the record grew; which of
+    the majority's do, see `judge_record`.
 
     Args:
         rows: at least two networks.

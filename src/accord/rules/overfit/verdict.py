@@ -48,8 +48,12 @@ def judge_record(
 
     Networks that have learnt wrong labels by heart may settle and agree more than they ever did.
     Whoever had watched them train would have seen agreement fall first. The record is looked at
-    as it was when agreement had fallen deepest, and then after each epoch, from the first on: a
-    finished record has an alarm wherever one was raised while it grew.
+    as it was when agreement had fallen deepest, and then after each epoch, from the first on.
+
+    An alarm that agreement alone raised while the record grew stays. One that took the majority
+    votes stays if they raise it at one of the moments at which they are asked here: when agreement
+    had fallen deepest, when a fall was new, or when most was known of it. Whoever follows a record
+    asks them after each epoch, and may have seen an alarm in between that is not told here.
     """
     options: _Options = {"sure": sure, "least_fall": least_fall, "seed": seed}
     now = judge_rows(rows, pairs, **options)
@@ -63,7 +67,8 @@ def _past(rows: Rows, pairs: EqualPairs, options: _Options) -> Iterator[Verdict]
     """Judge the record as it was when agreement had fallen deepest, and after each epoch.
 
     Majorities are asked of a fall when it is new and when most is known of it, not after each epoch
-    in between: where the rate is raised again and again, one fall lasts for long.
+    in between: where the rate is raised again and again, one fall lasts for long, and each time
+    costs up to half a second (5 networks, 100 epochs, 10,000 samples; 31 s for all epochs).
     """
     deepest = _deepest_end(pairs.agreement)
     if deepest < pairs.epochs:
