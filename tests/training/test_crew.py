@@ -76,6 +76,21 @@ def test_a_process_that_ends_otherwise_is_named_with_its_last_words(task, why):
     assert why.replace("\\", "") in word.stopped
 
 
+def test_a_process_killed_before_it_has_its_job_is_named_too(monkeypatch):
+    real = Crew._start
+
+    def start(busy, said):
+        process = real(busy, said)
+        process.kill()
+        process.wait()
+        return process
+
+    monkeypatch.setattr(Crew, "_start", start)
+    with crew("count", *range(4)) as busy:
+        busy.begin(2)
+        assert sorted(word.network for word in busy.rest()) == [0, 1, 2, 3]
+
+
 def test_who_leaves_early_leaves_no_process_behind():
     begun = time.monotonic()
     with crew("wait", 0, 1, 2) as busy:

@@ -1,5 +1,6 @@
 """The demo: small networks on digits whose training labels are partly wrong."""
 
+import contextlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ except ModuleNotFoundError as error:
 
 from accord.report.html import write_report
 from accord.training.batches import ImageBatches
-from accord.training.crew import Crew, Pace, Tell, Word
+from accord.training.crew import Crew, Job, Pace, Tell, Word
 from accord.training.loop import Moment, Recipe, predict_probabilities, train
 from accord.training.losses import CrossEntropy
 from accord.training.networks import build_small_cnn
@@ -109,10 +110,12 @@ def run_demo(
         return min(cores - 1, len(crew.waiting)) if pays else 0
 
     with Crew("accord.experiments.demo:record_network", jobs) as crew:
-        for network, reached in crew.share(lambda job: _record_network(task, **job), more):
-            if isinstance(reached, Word) and reached.stopped is not None:
-                raise TrainingError(f"{out}: network {network} was stopped: {reached.stopped}")
-            progress(network, networks, reached.progress, epochs, reached.loss)
+        shared = crew.share(lambda job: _record_network(task, job), more)
+        with contextlib.closing(shared):
+            for network, reached in shared:
+                if isinstance(reached, Word) and reached.stopped is not None:
+                    raise TrainingError(f"{out}: network {network} was stopped: {reached.stopped}")
+                progress(network, networks, reached.progress, epochs, reached.loss)
     return DemoResult(
         record=out / "record",
         networks=networks,
@@ -125,13 +128,13 @@ def run_demo(
 
 def record_network(*, out: str, network: int, seed: int, epochs: int, tell: Tell) -> None:
     """Train and record one network of a demo, as a process of a crew does."""
-    for moment in _record_network(_make_task(seed), out, network, seed, epochs):
+    job = {"out": out, "network": network, "seed": seed, "epochs": epochs}
+    for moment in _record_network(_make_task(seed), job):
         tell(moment.progress, moment.loss)
 
 
-def _record_network(
-    task: _Task, out: str, network: int, seed: int, epochs: int
-) -> Generator[Moment]:
+def _record_network(task: _Task, job: Job) -> Generator[Moment]:
+    out, network, seed, epochs = (job[key] for key in ("out", "network", "seed", "epochs"))
     recipe = Recipe(epochs=epochs, batch=64, optimizer=OPTIMIZER, augment=("shift",))
     about = _describe_run(recipe, seed)
     # As a run of so small a network does; and the bits are the same however many cores there are.

@@ -108,7 +108,7 @@ class Crew:
 
     def share(
         self, alone: Callable[[Job], Generator[T]], more: Callable[[T], int]
-    ) -> Iterator[tuple[int, T | Word]]:
+    ) -> Generator[tuple[int, T | Word]]:
         """Do what waits, here and in the processes; yield what is told of each network.
 
         Args:
@@ -160,7 +160,7 @@ class Crew:
                     return
                 if process is None:
                     return
-                with process:
+                with contextlib.suppress(BrokenPipeError), process:  # closing its input flushes
                     self._follow(process, job, said)
 
     def _start(self, said: IO[str]) -> subprocess.Popen[str] | None:

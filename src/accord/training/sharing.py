@@ -1,5 +1,6 @@
 """Share the networks of a run out among processes, where that pays."""
 
+import contextlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -66,8 +67,9 @@ def train_one_by_one(
             lambda job: alone(left[job["network"]], run),
             lambda reached: worth.more(reached[1], waiting=len(crew.waiting)),
         )
-        for number, reached in shared:
-            yield left[number], _as_told(reached) if isinstance(reached, Word) else reached[1]
+        with contextlib.closing(shared):
+            for number, reached in shared:
+                yield left[number], _as_told(reached) if isinstance(reached, Word) else reached[1]
 
 
 def _looks_done(members: Sequence[Member], run: Run) -> list[Member]:
