@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import zarr
+from killing import kill_crews
 
 from accord.data.digits import load_digits
 from accord.errors import RecordMismatch, TrainingError
@@ -96,14 +97,7 @@ def test_networks_trained_side_by_side_are_the_same(whole, tmp_path, two_cores):
 
 
 def test_a_process_that_dies_is_named(tmp_path, two_cores, monkeypatch):
-    real = crew.Crew._start
-
-    def start(busy, said):
-        process = real(busy, said)
-        process.kill()
-        return process
-
-    monkeypatch.setattr(crew.Crew, "_start", start)
+    kill_crews(monkeypatch)
     with pytest.raises(TrainingError, match="network 1 was stopped: its process was killed by"):
         run_demo(tmp_path, progress=Progress(), **SMALL)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import crew_tasks
 import pytest
+from killing import kill_crews
 
 from accord.errors import RecordBusy
 from accord.training.crew import Crew, Pace, Word
@@ -77,15 +78,7 @@ def test_a_process_that_ends_otherwise_is_named_with_its_last_words(task, why):
 
 
 def test_a_process_killed_before_it_has_its_job_is_named_too(monkeypatch):
-    real = Crew._start
-
-    def start(busy, said):
-        process = real(busy, said)
-        process.kill()
-        process.wait()
-        return process
-
-    monkeypatch.setattr(Crew, "_start", start)
+    kill_crews(monkeypatch)
     with crew("count", *range(4)) as busy:
         busy.begin(2)
         assert sorted(word.network for word in busy.rest()) == [0, 1, 2, 3]

@@ -3,17 +3,14 @@
 import contextlib
 import csv
 import dataclasses
-import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import torch
+from killing import kill_run_after
 
 import accord
 from accord.cli.app import run as run_command
@@ -366,35 +363,11 @@ def test_an_image_that_cannot_be_read_leaves_no_run(tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from accord.training import keeping, run
-from accord.training.spec import parse_spec
-keeping.STATE_SECONDS = 0.0
-text = sys.stdin.read()
-run.train_run(parse_spec(text), Path(sys.argv[1]), source=text)
-"""
-
-
 @pytest.mark.slow
 def test_a_run_killed_again_and_again_gives_the_same_bits(whole, tmp_path):
     out = tmp_path / "run"
     for rows in (1, 3, 6):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, out],
-            stdin=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        process.stdin.write(TEXT.encode())
-        process.stdin.close()
-        deadline = time.monotonic() + 60
-        while len(list(out.glob("test/network-*/commits/c.*"))) < rows:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.002)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=20)
+        kill_run_after(rows, TEXT, out)
         assert check_record(out / "test").sound
     go(out)
     for split in ("test", "train"):

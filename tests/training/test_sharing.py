@@ -1,14 +1,11 @@
 """Networks shared out among processes are the same to the last bit, and shared where it pays."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import torch
+from killing import kill_crews, kill_run_after
 
 import accord
 from accord.errors import ChoiceError, RecordBusy
@@ -150,15 +147,8 @@ def test_a_network_that_another_run_holds_is_refused(tmp_path):
 
 
 def test_a_process_that_was_killed_is_named_and_the_run_goes_on(whole, tmp_path, monkeypatch):
-    real = sharing.Crew._start
-
-    def start(crew, said):
-        process = real(crew, said)
-        process.kill()
-        return process
-
     with monkeypatch.context() as patch:
-        patch.setattr(sharing.Crew, "_start", start)
+        kill_crews(patch)
         result = go(tmp_path / "run", processes=2)
     assert result.failed
     assert all("was killed by signal 9" in why for why in result.failed.values())
@@ -166,34 +156,11 @@ def test_a_process_that_was_killed_is_named_and_the_run_goes_on(whole, tmp_path,
     assert_same(tmp_path / "run", whole)
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from accord.training.run import train_run
-from accord.training.spec import parse_spec
-text = sys.stdin.read()
-train_run(parse_spec(text), Path(sys.argv[1]), source=text, processes=2)
-"""
-
-
 @pytest.mark.slow
 def test_a_shared_run_killed_at_any_moment_gives_the_same_bits(whole, tmp_path):
     out = tmp_path / "run"
     for rows in (2, 6, 9):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, out],
-            stdin=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        process.stdin.write(TEXT.encode())
-        process.stdin.close()
-        deadline = time.monotonic() + 60
-        while len(list(out.glob("test/network-*/commits/c.*"))) < rows:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.002)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=20)
+        kill_run_after(rows, TEXT, out, processes=2)
         assert check_record(out / "test").sound
     deadline = time.monotonic() + 60
     while True:  # until the last of the killed run's processes has died, too
