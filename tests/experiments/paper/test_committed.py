@@ -49,6 +49,8 @@ def test_what_has_no_record_is_known():
         ("ours/cifar10/few-samples", "quick"),
         ("ours/cifar10/sym/40/adversarial-network", "quick"),
         ("ours/cifar10/sym/40/batch-ensemble", "quick"),
+        ("ours/cifar10/sym/40/constant-rate", "quick"),
+        ("ours/cifar10/sym/40/different-architectures", "quick"),
         ("ours/cifar10/sym/40/hyper-ensemble", "quick"),
         ("ours/cifar10/sym/40/resnet32", "quick"),
         ("ours/cifar10/sym/40/transfer-learning", "quick"),
