@@ -27,6 +27,7 @@ import doctest
 import io
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,7 @@ DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "results").rglob("*.md")]
 )
 FRAMEWORKS = ("keras_script.py", "lightning_script.py", "transformers_script.py")  # see clients/
+PICTURES = ("accuracy.svg", "accuracy-dark.svg")
 EXAMPLE = re.compile(r"python examples/(\w+\.py)")
 SPECS = sorted((ROOT / "examples").glob("*.toml"))
 BLOCK = re.compile(
@@ -305,6 +307,12 @@ def test_every_link_has_a_target(document):
         target = (found["target"] or found["source"]).partition("#")[0]
         if target and "://" not in target and not target.startswith("mailto:"):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_the_dark_picture_of_the_readme_is_the_light_one_in_other_colours():
+    draw = runpy.run_path(str(ROOT / "docs/images/draw.py"))
+    light, dark = ((ROOT / "docs/images" / name).read_text() for name in PICTURES)
+    assert draw["darken"](light) == dark != light
 
 
 def write_small_cifar10(folder, *, batches=1):
