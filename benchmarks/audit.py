@@ -26,8 +26,7 @@ from cleanlab.rank import get_label_quality_scores
 from numpy.typing import NDArray
 
 import accord
-from accord.analysis.labels.audit import audit, audit_probabilities
-from accord.analysis.labels.ranking_score import score_ranking
+from accord.analysis._audit import audit, audit_probabilities, score_ranking
 from accord.store import ArrayRows, Facts, Rows
 
 Scores = NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import accord
-from accord.rules.expectation import plain_dawid_skene
+from accord.rules._em import plain_dawid_skene
 
 
 def main() -> None:

@@ -21,10 +21,10 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
-from accord.training.batches import ImageBatches
-from accord.training.lockstep import Entrant, train_side_by_side
-from accord.training.loop import Recipe, predict_probabilities
-from accord.training.losses import CrossEntropy
+from accord.training._batches import ImageBatches
+from accord.training._lockstep import Entrant, train_side_by_side
+from accord.training._loop import Recipe, predict_probabilities
+from accord.training._losses import CrossEntropy
 from accord.training.networks import build
 from accord.training.spec import OptimizerSpec
 

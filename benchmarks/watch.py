@@ -23,10 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import accord
-from accord.analysis.overfit.alarm import best_epoch
+from accord.analysis._watch import best_epoch
+from accord.rules._overfitting import (
+    EqualPairs,
+    Verdict,
+    count_equal_pairs,
+    judge_record,
+    judge_rows,
+)
 from accord.rules.majority import Majority
-from accord.rules.overfit.equal_pairs import EqualPairs, count_equal_pairs
-from accord.rules.overfit.verdict import Verdict, judge_record, judge_rows
 from accord.store import Rows
 
 DRAWS = 20

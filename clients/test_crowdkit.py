@@ -7,7 +7,7 @@ import pytest
 import accord
 from accord.kernels import count_votes
 from accord.rules import find_rule
-from accord.rules.expectation import plain_dawid_skene
+from accord.rules._em import plain_dawid_skene
 from accord.store import ArrayRows, Facts
 
 aggregation = pytest.importorskip("crowdkit.aggregation")

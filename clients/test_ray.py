@@ -15,11 +15,10 @@ import torch
 from ray.cluster_utils import Cluster as RayCluster
 
 import accord
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import ClusterError, NodeUnfit, SpecError
-from accord.experiments.remote import predict_remotely, train_remotely
-from accord.experiments.remote.cluster import Cluster
-from accord.experiments.remote.shares import Share
+from accord.experiments.cluster import predict_remotely, train_remotely
+from accord.experiments.cluster._cluster import Cluster, Share
 from accord.store import check_record, open_rows, pack_record
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
@@ -139,7 +138,7 @@ def test_a_worker_that_dies_too_often_fails_and_the_others_go_on(tmp_path):
 DRIVER = """
 import sys
 from pathlib import Path
-from accord.experiments.remote import train_remotely
+from accord.experiments.cluster import train_remotely
 from accord.training.spec import parse_spec
 text = sys.stdin.read()
 train_remotely(parse_spec(text), Path(sys.argv[1]), source=text)

@@ -13,8 +13,7 @@ from torch.utils.data import Dataset, IterableDataset
 
 import accord
 from accord.errors import ChoiceError, PredictionError, RecordBusy, RecordError
-from accord.recorders.transformers import _Accepted
-from accord.transformers import RecordPredictions
+from accord.transformers import RecordPredictions, _Accepted
 
 transformers = pytest.importorskip("transformers", reason="pip install 'accord[transformers]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the Trainer and of torch's loaders

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 import accord
 from accord.data.noise import symmetric_noise
-from accord.training.augmentation import shift_images
+from accord.training._batches import shift_images
 from accord.training.networks import ResNet18
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]

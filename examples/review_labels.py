@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 import accord
-from accord.analysis.labels.audit import audit
-from accord.analysis.labels.review import corrected_labels, measure_gain, review_queue
-from accord.analysis.labels.review_files import read_decisions, write_labels, write_queue
-from accord.data.digits import load_digits, split_digits
+from accord.analysis._audit import audit
+from accord.analysis._review import corrected_labels, measure_gain, review_queue
+from accord.analysis._review_files import read_decisions, write_labels, write_queue
 from accord.data.noise import symmetric_noise
+from accord.data.readers.digits import load_digits, split_digits
 
 EPOCHS, NETWORKS, FEATURES = 20, 3, 300
 train, test = split_digits(load_digits(), seed=0)

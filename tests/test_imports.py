@@ -30,7 +30,7 @@ assert run(["--help"]) == 0
         HELP,
         "import accord; accord.Recorder",
         "import accord; accord.open",
-        "import accord.experiments.remote",
+        "import accord.experiments.cluster",
     ],
 )
 def test_nothing_heavy_is_loaded(statement):

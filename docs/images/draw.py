@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import accord
-from accord.report.figures import save_figure
-from accord.report.looks import INKS
+from accord.report._figures import save_figure
+from accord.report._theme import INKS
 
 FOLDER = Path(__file__).parent
 

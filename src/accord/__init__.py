@@ -15,8 +15,10 @@ from accord._version import __version__
 from accord.errors import AccordError
 
 if TYPE_CHECKING:
-    from accord.api import Record, Recorder, agreement, max_agreement
-    from accord.api import open_record as open  # noqa: A004
+    from accord._predictions import agreement, max_agreement
+    from accord._record import Record
+    from accord._record import open_record as open  # noqa: A004
+    from accord._recorder import Recorder
     from accord.rules import Prediction, Rule
     from accord.store import import_arrays
 
@@ -33,15 +35,16 @@ __all__ = [
     "open",
 ]
 
+
 _HOMES = {
     "Prediction": ("accord.rules", "Prediction"),
-    "Record": ("accord.api", "Record"),
-    "Recorder": ("accord.api", "Recorder"),
+    "Record": ("accord._record", "Record"),
+    "Recorder": ("accord._recorder", "Recorder"),
     "Rule": ("accord.rules", "Rule"),
-    "agreement": ("accord.api", "agreement"),
+    "agreement": ("accord._predictions", "agreement"),
     "import_arrays": ("accord.store", "import_arrays"),
-    "max_agreement": ("accord.api", "max_agreement"),
-    "open": ("accord.api", "open_record"),
+    "max_agreement": ("accord._predictions", "max_agreement"),
+    "open": ("accord._record", "open_record"),
 }
 
 

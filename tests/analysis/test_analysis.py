@@ -9,13 +9,12 @@ from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
 
 from accord import analysis
-from accord.analysis.changes import mcnemar
-from accord.analysis.scores import left_out
+from accord.analysis._scores import left_out, mcnemar
 from accord.errors import ChoiceError, PredictionError, ProbabilitiesMissing, TruthMissing
 from accord.rules import all_rules, find_rule
 from accord.store import ArrayRows, Facts
 from accord.testing import small_records
-from accord.testing.rules import rows_of
+from accord.testing._contracts import rows_of
 
 quickly = settings(deadline=None, max_examples=40)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
-from accord.analysis.bad_members import (
+from accord.analysis._network_health import (
     chance_error,
     good_networks,
     members,
@@ -12,7 +12,7 @@ from accord.analysis.bad_members import (
 from accord.errors import ChoiceError
 from accord.rules import find_rule
 from accord.store import ArrayRows, Facts
-from accord.store import rows as rows_module
+from accord.store import _record_reader as rows_module
 
 EPOCHS = 24
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from overfitting import draw_run, right_chances
 
-from accord.analysis.forgetting import epochs_to_fuse, forgetting
+from accord.analysis._dynamics import epochs_to_fuse, forgetting
 from accord.errors import ChoiceError, PredictionError, TruthMissing
 from accord.rules import find_rule
 from accord.rules.majority import Majority
 from accord.store import ArrayRows, Facts
-from accord.store import rows as rows_module
+from accord.store import _record_reader as rows_module
 from accord.testing import small_records
-from accord.testing.rules import rows_of
+from accord.testing._contracts import rows_of
 
 quickly = settings(deadline=None, max_examples=40)
 

@@ -20,7 +20,7 @@ def random_rows(samples, epochs):
 def test_however_many_are_counted_at_once_the_counts_are_the_same(at_once, monkeypatch):
     rows = random_rows(samples=11, epochs=5)
     whole = persistence(rows)
-    module = import_module("accord.analysis.persistence")  # a function has its name
+    module = import_module("accord.analysis._dynamics")  # a function has its name
     monkeypatch.setattr(module, "LABELS_AT_ONCE", at_once)
     parts = persistence(rows)
     for name, expected in vars(whole).items():

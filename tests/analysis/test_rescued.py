@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.analysis.rescued import Rescued, rescued, story
+from accord.analysis._dynamics import Rescued, rescued, story
 from accord.errors import ChoiceError, RecordError, TruthMissing
 from accord.store import make_facts
-from accord.store.rows import ArrayRows
+from accord.store._record_reader import ArrayRows
 
 CLASSES = 3
 

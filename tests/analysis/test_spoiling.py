@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
-from accord.analysis.spoiling import SpoiltRows, accuracy_with_bad_networks
+from accord.analysis._network_health import SpoiltRows, accuracy_with_bad_networks
 from accord.errors import ChoiceError, ProbabilitiesMissing
 from accord.rules import find_rule
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.analysis import network_agreement
-from accord.analysis.theory import (
+from accord.errors import ChoiceError, TruthMissing
+from accord.experiments.theory import (
     SETTINGS,
     FallsTogether,
     Outcome,
@@ -32,7 +33,6 @@ from accord.analysis.theory import (
     run_theory,
     tell_story,
 )
-from accord.errors import ChoiceError, TruthMissing
 from accord.store import ArrayRows, Facts
 
 quickly = settings(deadline=None, max_examples=15)

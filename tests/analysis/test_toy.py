@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from accord.analysis import toy as toys
-from accord.analysis.toy import run_toy, true_boundary
 from accord.errors import ChoiceError, TrainingError
+from accord.experiments.theory import toy as toys
+from accord.experiments.theory.toy import run_toy, true_boundary
 
 SEEDS = range(8)
 

@@ -11,7 +11,7 @@ from voting import draw_rows
 
 import accord
 from accord import analysis
-from accord.api import Record
+from accord._record import Record
 from accord.errors import ChoiceError, ExtraMissing, PredictionError, StorageError, TruthMissing
 from accord.rules import find_rule
 from accord.rules.dawid_skene import DawidSkene

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.cli.arguments import check_local
+from accord.cli._arguments import check_local
 from accord.errors import ChoiceError
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from memorised import NAMES, memorised_rows
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.training.spec import parse_spec
 
 

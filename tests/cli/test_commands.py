@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.cli.app import app
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
@@ -246,12 +246,12 @@ def interrupt(*_, **__):
 
 
 def test_whoever_stops_a_command_at_the_keyboard_is_told(accord, record, monkeypatch):
-    monkeypatch.setattr("accord.api.record.Record.score", interrupt)
+    monkeypatch.setattr("accord._record.Record.score", interrupt)
     assert accord("score", record) == (130, "", "accord: stopped\n")
 
 
 def test_whoever_stops_a_comparison_is_told_how_to_go_on(accord, monkeypatch):
-    monkeypatch.setattr("accord.experiments.comparison.compare", interrupt)
+    monkeypatch.setattr("accord.experiments.comparison._compare", interrupt)
     status, out, said = accord("compare", "--method", "majority")
     assert (status, out) == (130, "")
     assert said == (

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from voting import draw_rows
 
-from accord.api import Recorder, open_record
+from accord._record import open_record
+from accord._recorder import Recorder
 from accord.rules import find_rule
 
 DRAWN = {"networks": 4, "accuracies": (0.4, 0.8, 0.9, 0.5), "turns": 0.8, "classes": 4}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
-from accord.api import open_record
+from accord._record import open_record
 from accord.data import read_dataset
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
@@ -112,7 +112,7 @@ def test_stopped_at_the_keyboard_it_says_how_a_record_goes_on(
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("accord.inference.infer", stop)
+    monkeypatch.setattr("accord.inference._infer", stop)
     votes = tmp_path / "votes"
     status, _, said = accord("infer", run, data, "--record", votes)
     assert status == 130

@@ -5,11 +5,11 @@ import json
 import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
-from accord.cli.progress import Bar
+from accord.cli._progress import Bar
 from accord.errors import ClusterError
-from accord.experiments.comparison.runs import train_here
+from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper import SCALES, all_targets
-from accord.experiments.paper.protocols import protocols
+from accord.experiments.paper._protocols import protocols
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def asked(monkeypatch):
         found.append((address, more))
         return train_here
 
-    monkeypatch.setattr("accord.experiments.paper.runs.train_with_ray", train_with_ray)
+    monkeypatch.setattr("accord.experiments.paper._required_runs.train_with_ray", train_with_ray)
     return found
 
 
@@ -172,7 +172,9 @@ def test_each_is_printed_as_it_ends(reproduce, tmp_path, monkeypatch, capsys):
         printed.append(capsys.readouterr().out)
         return train_here(spec, out, progress)
 
-    monkeypatch.setattr("accord.experiments.paper.runs.train_with_ray", lambda *_, **__: train)
+    monkeypatch.setattr(
+        "accord.experiments.paper._required_runs.train_with_ray", lambda *_, **__: train
+    )
     status, out, _ = reproduce(
         "--ray", "table1/cifar10/asym", "--scale", "stand-in", "--out", tmp_path
     )
@@ -313,10 +315,10 @@ def test_the_gpus_of_a_cluster_count_not_this_machines(
         return there
 
     monkeypatch.setattr("torch.cuda.is_available", lambda: not there)
-    monkeypatch.setattr("accord.experiments.paper.runs.train_with_ray", train_with_ray)
-    monkeypatch.setattr("accord.experiments.remote.has_gpus", has_gpus)
-    monkeypatch.setattr("accord.experiments.paper.runner.check_data", lambda *_: None)
-    monkeypatch.setattr("accord.experiments.paper.runs.check_data", lambda *_: None)
+    monkeypatch.setattr("accord.experiments.paper._required_runs.train_with_ray", train_with_ray)
+    monkeypatch.setattr("accord.experiments.cluster.has_gpus", has_gpus)
+    monkeypatch.setattr("accord.experiments.paper._reproduce.check_data", lambda *_: None)
+    monkeypatch.setattr("accord.experiments.paper._required_runs.check_data", lambda *_: None)
     names = ["table1/cifar10/sym/40", "table1/cifar10/sym/20"]
     assert reproduce("--ray", "a:1", *names, "--out", tmp_path)[0] == 1
     assert [spec.name.split("-")[0] for spec in specs] == [

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from accord.api import open_record
+from accord._record import open_record
 from accord.store import import_arrays
 
 CLASSES = 6000

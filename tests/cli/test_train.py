@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from small_spec import SMALL
 
-from accord.api import open_record
+from accord._record import open_record
 from accord.training import run as run_module
 
 

@@ -7,7 +7,7 @@ import pytest
 from accord.cli.app import run
 from accord.cli.train import settle_ray
 from accord.errors import ClusterError
-from accord.experiments import remote
+from accord.experiments import cluster as remote
 from accord.training.run import RunResult
 
 TEXT = """

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
-from accord.api import Recorder, open_record
-from accord.report.trust.summary import measure_trust
-from accord.report.trust.tables import trust_json, trust_text
+from accord._record import open_record
+from accord._recorder import Recorder
+from accord.report._trust_summary import measure_trust
+from accord.report._trust_text import trust_json, trust_text
 
 SAMPLES, CLASSES, EPOCHS = 400, 5, 8
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
+from accord._recorder import Recorder
 from accord.analysis import network_agreement
-from accord.analysis.overfit.alarm import watch
-from accord.api import Recorder
+from accord.analysis._watch import watch
 from accord.cli import watch as module
 from accord.cli.app import run
 

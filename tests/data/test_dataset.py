@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from accord.data.dataset import Dataset, Split
-from accord.data.image_files import ImageFiles
+from accord.data._dataset import Dataset, Split
+from accord.data._images import ImageFiles
 from accord.errors import SourceError
 
 IMAGES = np.arange(4 * 3 * 2 * 2, dtype=np.uint8).reshape(4, 3, 2, 2)

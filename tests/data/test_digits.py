@@ -9,7 +9,7 @@ import sklearn.datasets
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.data.digits import load_digits, split_digits
+from accord.data.readers.digits import load_digits, split_digits
 from accord.errors import ChoiceError
 
 DIGITS = load_digits()
@@ -27,9 +27,7 @@ def test_digits_are_small_integers():
 
 
 def test_loading_digits_needs_no_scikit_learn():
-    program = (
-        "import sys, accord.data.digits as d; d.load_digits(); assert 'sklearn' not in sys.modules"
-    )
+    program = "import sys, accord.data.readers.digits as d; d.load_digits(); assert 'sklearn' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

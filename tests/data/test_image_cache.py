@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accord.data import image_cache
-from accord.data.image_cache import cache_images
-from accord.data.image_files import ImageFiles
+from accord.data import _image_cache as image_cache
+from accord.data._image_cache import cache_images
+from accord.data._images import ImageFiles
 from accord.errors import SourceError, StorageError
 
 

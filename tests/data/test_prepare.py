@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accord.data import read_dataset
-from accord.data.prepare import prepare_images
+from accord.data._image_cache import prepare_images
 from accord.errors import ChoiceError, SourceError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from accord.data.torch_files import load_torch
+from accord.data._pickle import load_torch
 from accord.errors import SourceError
 
 VALUES = {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from accord.data.unpickle import load_pickle
+from accord.data._pickle import load_pickle
 from accord.errors import SourceError
 
 TEXT = st.text()

@@ -22,11 +22,11 @@ from accord.experiments.comparison import (
     compare,
     comparison_json,
     comparison_text,
-    methods,
 )
-from accord.experiments.comparison import runs as runs_module
-from accord.experiments.comparison.methods import best_epoch
-from accord.rules.overfit.epochs_before import epochs_before_overfit
+from accord.experiments.comparison import _methods as methods
+from accord.experiments.comparison import _runs as runs_module
+from accord.experiments.comparison._methods import best_epoch
+from accord.rules._overfitting import epochs_before_overfit
 from accord.training.spec import load_spec, members_of, parse_spec
 
 TEXT = """
@@ -219,7 +219,7 @@ def test_what_cannot_be_measured_is_a_line_and_the_rest_goes_on(tmp_path, monkey
     def refuse(*_, **__):
         raise PredictionError("the network predicts class 3 for all samples")
 
-    monkeypatch.setattr("accord.rivals.npc.predict_npc", refuse)
+    monkeypatch.setattr("accord.baselines.npc.predict_npc", refuse)
     found = compare(SPEC, tmp_path, methods=["npc", "majority"], repetitions=2)
     npc, majority = found.methods
     assert npc.outcomes == ()
@@ -518,9 +518,11 @@ def test_features_are_taken_of_samples_as_each_network_reads_them(compared, out,
     folder = run_of(out, "shared")
     run = runs_module.TrainedRun(load_spec(folder / "spec.toml"), folder)
     shown = []
-    monkeypatch.setattr("accord.training.material.show", lambda *_, **facts: shown.append(facts))
     monkeypatch.setattr(
-        "accord.rivals.npc.predict_npc", lambda _, sees, **__: sees("test") or np.eye(10)
+        "accord.training._prepared_data.show", lambda *_, **facts: shown.append(facts)
+    )
+    monkeypatch.setattr(
+        "accord.baselines.npc.predict_npc", lambda _, sees, **__: sees("test") or np.eye(10)
     )
     methods._vote_from_features("npc", run)
     assert [(one["network"], one["length"]) for one in shown] == [("small-cnn", 128)] * 3
@@ -544,7 +546,7 @@ def test_damaged_predictions_are_made_again(compared, out, content):
 
 
 def test_the_last_weights_say_what_was_recorded_last(compared, out):
-    from accord.training.loop import predict_probabilities
+    from accord.training._loop import predict_probabilities
 
     folder = run_of(out, "shared")
     run = runs_module.TrainedRun(load_spec(folder / "spec.toml"), folder)

@@ -9,12 +9,12 @@ import torch
 import zarr
 from killing import kill_crews
 
-from accord.data.digits import load_digits
+from accord.data.readers.digits import load_digits
 from accord.errors import RecordMismatch, TrainingError
 from accord.experiments import demo
 from accord.experiments.demo import run_demo
-from accord.training import crew
-from accord.training.settings import threads
+from accord.training import _workers as crew
+from accord.training._settings import threads
 
 SMALL = {"networks": 2, "epochs": 2}
 
@@ -166,7 +166,7 @@ def test_without_torch_the_extra_is_named():
 
 def test_packages_load_no_torch():
     program = (
-        "import sys, accord.data, accord.data.digits, accord.data.noise, accord.training, "
+        "import sys, accord.data, accord.data.readers.digits, accord.data.noise, accord.training, "
         "accord.experiments; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

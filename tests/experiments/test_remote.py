@@ -22,7 +22,7 @@ from recorded import labels_of, write_record
 from small_spec import SMALL
 
 import accord
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import (
     ChoiceError,
     ClusterError,
@@ -34,13 +34,22 @@ from accord.errors import (
     SourceError,
     SpecError,
 )
-from accord.experiments.remote import aggregation, cluster, predict_remotely, train_remotely, work
-from accord.experiments.remote import training as remote_training
-from accord.experiments.remote.aggregation import predict_range
-from accord.experiments.remote.cluster import Cluster, has_gpus
-from accord.experiments.remote.following import RunFollower
-from accord.experiments.remote.shares import FINEST, Node, Share, cut_samples, share_out
-from accord.experiments.remote.work import leave_word, log_of, train_one
+from accord.experiments.cluster import _cluster as cluster
+from accord.experiments.cluster import _predict as aggregation
+from accord.experiments.cluster import _train as remote_training
+from accord.experiments.cluster import _train as work
+from accord.experiments.cluster import predict_remotely, train_remotely
+from accord.experiments.cluster._cluster import (
+    FINEST,
+    Cluster,
+    Node,
+    Share,
+    cut_samples,
+    has_gpus,
+    share_out,
+)
+from accord.experiments.cluster._predict import predict_range
+from accord.experiments.cluster._train import RunFollower, leave_word, log_of, train_one
 from accord.rules import all_rules
 from accord.rules.consensus import Consensus
 from accord.rules.max_agreement import MaxAgreement
@@ -478,7 +487,7 @@ def test_by_default_each_cpu_gets_a_range(here, record):
 
 
 def test_ranges_of_a_packed_record_are_whole_chunks(here, tmp_path, monkeypatch):
-    monkeypatch.setattr("accord.store.pack.LABELS_PER_CHUNK", 50)
+    monkeypatch.setattr("accord.store._packed.LABELS_PER_CHUNK", 50)
     write_record(tmp_path / "rows", networks=2, epochs=5)
     pack_record(tmp_path / "rows", tmp_path / "packed")
     predict_remotely(tmp_path / "packed", blocks=3)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from accord.inference import asking
+from accord.inference import _evaluate as asking
+from accord.training._input_schema import Traits
 from accord.training.spec import members_of, parse_spec
-from accord.training.traits import Traits
 
 
 @pytest.mark.parametrize(("kind", "below_root"), [("text", True), ("table", False)])

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accord.errors import ChoiceError
-from accord.inference.exits import BET, AskAll, Certain, Likely, evidence, find_exit, log_factorials
+from accord.inference._early_exit import (
+    BET,
+    AskAll,
+    Certain,
+    Likely,
+    evidence,
+    find_exit,
+    log_factorials,
+)
 
 
 def winner(votes):

@@ -11,16 +11,18 @@ import torch
 import accord
 from accord.data import read_dataset
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
-from accord.inference import counting, infer, saved_run
-from accord.inference import recording as recording_module
-from accord.inference.exits import Certain
-from accord.inference.samples import Samples
+from accord.inference import _checkpoints_of_run as saved_run
+from accord.inference import _evaluate as counting
+from accord.inference import _evaluate as recording_module
+from accord.inference import infer
+from accord.inference._early_exit import Certain
+from accord.inference._samples import Samples
 from accord.rules import find_rule
 from accord.rules.consensus import Consensus
 from accord.store import pack_record
-from accord.training import checkpoints
-from accord.training.checkpoints import load_checkpoint
-from accord.training.networks import registry
+from accord.training import _checkpoints as checkpoints
+from accord.training._checkpoints import load_checkpoint
+from accord.training.networks import _registry as registry
 
 EPOCHS = [0, 2, 3, 5]
 TEST = read_dataset("digits").test
@@ -99,7 +101,7 @@ def test_once_all_are_settled_no_checkpoint_is_loaded(whole, monkeypatch):
         loaded.append(path)
         return load_checkpoint(path)
 
-    monkeypatch.setattr("accord.inference.asking.load_checkpoint", load)
+    monkeypatch.setattr("accord.inference._evaluate.load_checkpoint", load)
     sure = infer(whole, TEST.inputs).support.argmax()
     loaded.clear()
     found = infer(whole, TEST.inputs[sure : sure + 1], exit="exact")
@@ -132,7 +134,7 @@ def test_labels_that_come_along_are_scored(whole, tmp_path):
 def test_what_was_left_out_in_reading_is_noted(whole, monkeypatch):
     some = Samples(TEST.inputs[:2], notes=("left out 1 image",))
     monkeypatch.setattr(
-        sys.modules["accord.inference.infer"], "find_samples", lambda *_, **__: some
+        sys.modules["accord.inference._infer"], "find_samples", lambda *_, **__: some
     )
     assert infer(whole, "photos").notes == (
         "left out 1 image",

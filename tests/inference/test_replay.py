@@ -6,10 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from voting import draw_rows
 
-from accord.inference.ballots import Ballot, join
-from accord.inference.exits import AskAll, Certain
-from accord.inference.order import order_voters
-from accord.inference.replay import replay
+from accord.inference._early_exit import AskAll, Ballot, Certain, join, order_voters, replay
 from accord.rules import find_rule
 from accord.store import ArrayRows, Facts
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from accord.errors import SourceError
-from accord.inference.saved_run import open_run
-from accord.training.traits import FILE, load_traits
+from accord.inference._checkpoints_of_run import open_run
+from accord.training._input_schema import FILE, load_traits
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from PIL import Image
 
 from accord.data import Dataset, Split
 from accord.errors import ChoiceError, SourceError
-from accord.inference import sources
-from accord.inference.samples import Samples, to_grey
-from accord.inference.sources import FORMATS, find_samples
+from accord.inference import _sources as sources
+from accord.inference._samples import Samples, to_grey
+from accord.inference._sources import FORMATS, find_samples
+from accord.training._input_schema import Traits
 from accord.training.spec import parse_spec
-from accord.training.traits import Traits
 
 PHOTOS = Traits("image", ("cat", "dog"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)
 GREY = Traits("image", ("cat", "dog"), 1, (6, 6), 10, (1.0,), (2.0,))

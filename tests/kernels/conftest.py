@@ -5,14 +5,14 @@ import pytest
 FORCED = {
     "as-set": {},
     "small-blocks": {
-        "blocks.NARROWEST": 1,
-        "blocks.WIDEST": 3,
-        "plurality.NARROWEST": 1,
-        "plurality.WIDEST_GUESS": 4,
-        "dense.COUNTED_AT_ONCE": 4,
-        "dense.COMPARED_CLASSES": 0,
+        "_blocks.NARROWEST": 1,
+        "_blocks.WIDEST": 3,
+        "_winners.NARROWEST": 1,
+        "_winners.WIDEST_GUESS": 4,
+        "_numpy_loops.COUNTED_AT_ONCE": 4,
+        "_numpy_loops.COMPARED_CLASSES": 0,
     },
-    "ranked": {"ranks.CELLS_PER_VOTE": 0},
+    "ranked": {"_blocks.CELLS_PER_VOTE": 0},
 }
 
 
@@ -31,5 +31,5 @@ def engine(request, loops):
         for name, value in FORCED[request.param].items():
             patch.setattr(f"accord.kernels.{name}", value)
         if request.param == "small-blocks" and loops == "numba":
-            patch.setattr("accord.kernels.fast.RUN_AT_ONCE", 2)
+            patch.setattr("accord.kernels._numba_loops.RUN_AT_ONCE", 2)
         yield f"{loops}-{request.param}"

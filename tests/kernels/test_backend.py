@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 from accord.errors import ChoiceError, ExtraMissing
-from accord.kernels import backend, dense, winners
-from accord.kernels.backend import kernels_for
+from accord.kernels import _backend as backend
+from accord.kernels import _numpy_loops as dense
+from accord.kernels import winners
+from accord.kernels._backend import kernels_for
 
 SMALL = "import numpy; accord.kernels.winners(numpy.zeros((5, 9), int), classes=3)"
 
 
 @pytest.fixture
 def without_numba(monkeypatch):
-    monkeypatch.delitem(sys.modules, "accord.kernels.fast", raising=False)
+    monkeypatch.delitem(sys.modules, "accord.kernels._numba_loops", raising=False)
     monkeypatch.setitem(sys.modules, "numba", None)
 
 
@@ -33,18 +35,18 @@ def test_small_work_loads_numpy_alone(monkeypatch):
 
 
 def test_the_check_of_what_is_loaded_can_fail():
-    assert "numba" in loaded_by("import accord.kernels.fast")
+    assert "numba" in loaded_by("import accord.kernels._numba_loops")
 
 
 def test_work_is_given_to_numba_from_where_it_pays(monkeypatch):
-    fast = pytest.importorskip("accord.kernels.fast")
+    fast = pytest.importorskip("accord.kernels._numba_loops")
     monkeypatch.delenv(backend.VARIABLE, raising=False)
     assert kernels_for(99, pays_from=100) is dense
     assert kernels_for(100, pays_from=100) is fast
 
 
 def test_the_environment_forces_either(monkeypatch):
-    fast = pytest.importorskip("accord.kernels.fast")
+    fast = pytest.importorskip("accord.kernels._numba_loops")
     monkeypatch.setenv(backend.VARIABLE, "numba")
     assert kernels_for(0, pays_from=100) is fast
     monkeypatch.setenv(backend.VARIABLE, "numpy")

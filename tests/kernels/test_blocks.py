@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from accord.kernels.blocks import block_at, smallest_type, spans, width_for
-from accord.testing.strategies import labels_and_classes
+from accord.kernels._blocks import block_at, smallest_type, spans, width_for
+from accord.testing._contracts import labels_and_classes
 
 
 @given(labels_and_classes())

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.kernels import confusion
-from accord.kernels.confusion import Expected, add_evidence, voters_at_once
-from accord.kernels.exact import on_grid
+from accord.kernels._votes import on_grid
+from accord.rules import _annotators as confusion
+from accord.rules._annotators import Expected, add_evidence, voters_at_once
 
 
 @st.composite

@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from accord.kernels.falls import STRETCH, Fall, deepest_fall, find_fall, smooth, sure_beyond_wobble
+from accord.rules._overfitting import (
+    STRETCH,
+    Fall,
+    deepest_fall,
+    find_fall,
+    smooth,
+    sure_beyond_wobble,
+)
 
 curves = arrays(np.float64, st.integers(8, 30), elements=st.integers(0, 100).map(lambda n: n / 100))
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord import kernels
-from accord.kernels import dense
-from accord.kernels.blocks import Block
-from accord.testing.strategies import labels_and_classes
+from accord.kernels import _numpy_loops as dense
+from accord.kernels._blocks import Block
+from accord.testing._contracts import labels_and_classes
 
-fast = pytest.importorskip("accord.kernels.fast")
+fast = pytest.importorskip("accord.kernels._numba_loops")
 
 
 def everything(labels, classes):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from accord.kernels import final_margins, margins
-from accord.testing.strategies import labels_and_classes
+from accord.testing._contracts import labels_and_classes
 
 
 def majority(labels):

@@ -1,9 +1,9 @@
 import numpy as np
 from hypothesis import given
 
-from accord.kernels import matching
-from accord.kernels.matching import count_matching_pairs
-from accord.testing.strategies import labels_and_classes
+from accord.kernels import _pairs as matching
+from accord.kernels._pairs import count_matching_pairs
+from accord.testing._contracts import labels_and_classes
 
 
 @given(labels_and_classes())

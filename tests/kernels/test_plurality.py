@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.kernels import winners
-from accord.testing.strategies import labels_and_classes
+from accord.testing._contracts import labels_and_classes
 
 
 def by_definition(labels):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from accord.kernels import dense, running_winners, winners
-from accord.kernels.blocks import Block
-from accord.testing.strategies import labels_and_classes
+from accord.kernels import _numpy_loops as dense
+from accord.kernels import running_winners, winners
+from accord.kernels._blocks import Block
+from accord.testing._contracts import labels_and_classes
 
 
 def by_definition(labels):

@@ -15,7 +15,7 @@ from accord.kernels import (
     winners_by_spacing,
     winners_by_subset,
 )
-from accord.testing.strategies import labels_and_classes
+from accord.testing._contracts import labels_and_classes
 
 
 @pytest.mark.usefixtures("engine")

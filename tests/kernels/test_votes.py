@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from accord.kernels import agreement, count_votes
-from accord.testing.strategies import labels_and_classes
+from accord.testing._contracts import labels_and_classes
 
 
 def by_definition(labels, classes):

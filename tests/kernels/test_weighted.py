@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.errors import PredictionError
-from accord.kernels import weighted
-from accord.kernels.weighted import count_weighted
+from accord.kernels import _votes as weighted
+from accord.kernels._votes import count_weighted
 
 
 def by_definition(labels, weights, classes):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accord._recorders.record_order import Order, as_ids, assemble
 from accord.errors import PredictionError
-from accord.recorders.assembly import Order, as_ids, assemble
 
 
 def by_definition(predicted, ids, order):

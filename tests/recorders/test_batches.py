@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from accord.recorders.batches import move
+from accord._recorders.evaluate import move
 
 META = torch.device("meta")  # a device that every machine has
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import accord
-from accord.boosting import LightGBMRounds, record_rounds
+from accord.boosting import LightGBMRounds, Scores, read_kind, record_lightgbm_rounds, record_rounds
 from accord.errors import ChoiceError, PredictionError
-from accord.recorders.lightgbm import Scores, read_kind, record_lightgbm_rounds
 
 TREES = np.random.default_rng(0).normal(size=(6, 5, 3))  # (round, sample, class)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import accord
+from accord._recorders.callback_recorder import FrameworkCallback
 from accord.errors import ChoiceError, ExtraMissing, RecordError
-from accord.recorders.callbacks import FrameworkCallback
 
 
 class Hooks:

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accord._recorders.record_order import place_columns, place_labels, positions_of
 from accord.errors import ChoiceError, PredictionError
-from accord.recorders.classes import place_columns, place_labels, positions_of
 from accord.store import Facts
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from accord._recorders.distributed_loader import deal_out
 from accord.errors import ChoiceError
-from accord.recorders.dealing import deal_out
 
 
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 9))

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import accord
+from accord._recorders.boosting_rounds import RoundFollower, two_columns
 from accord.errors import ChoiceError, PredictionError, RecordClosed, RecordError, RowExists
-from accord.recorders.following import RoundFollower, two_columns
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import accord
+from accord._recorders.callback_recorder import Keeper
+from accord._recorders.evaluate import keep_of
 from accord.errors import ChoiceError, PredictionError, RecordBusy, RecordError
-from accord.recorders.keeping import Keeper
-from accord.recorders.scores import keep_of
 
 
 def keeper_of(path, *, every=1.0, **facts):

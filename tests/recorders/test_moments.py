@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accord._recorders.schedule import Moments
 from accord.errors import ChoiceError
-from accord.recorders.moments import Moments
 
 
 @given(parts=st.integers(1, 100), factor=st.integers(1, 30), epochs=st.integers(1, 50))

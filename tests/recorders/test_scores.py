@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from accord._recorders.evaluate import NOT_FINITE, finite_rows, keep_of
 from accord.errors import PredictionError
-from accord.recorders.scores import NOT_FINITE, finite_rows, keep_of
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1)])

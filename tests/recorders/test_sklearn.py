@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 
 import accord
 from accord.errors import ChoiceError, PredictionError, RecordClosed, RecordError, RowExists
-from accord.recorders.growing import grow_by_partial_fit, grow_by_warm_start
 from accord.sklearn import (
     open_recorder,
     record_epoch,
@@ -27,6 +26,7 @@ from accord.sklearn import (
     record_stages,
     record_warm_start,
 )
+from accord.sklearn._fit_by_epoch import grow_by_partial_fit, grow_by_warm_start
 
 X, NUMBERS = make_blobs(150, 4, centers=3, cluster_std=4.0, random_state=0)
 X_TEST = X[:40] + 0.5

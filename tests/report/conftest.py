@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from accord.api import Record
+from accord._record import Record
 from accord.store import make_facts
-from accord.store.rows import ArrayRows
+from accord.store._record_reader import ArrayRows
 
 
 def build(*shape, truth=True, wrong=0.4, probabilities=False, class_names=None, name="runs/mine"):

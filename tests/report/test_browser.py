@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from accord._record import Record
 from accord.analysis import SpoiltRows
-from accord.api import Record
 from accord.report.html import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")

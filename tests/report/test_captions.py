@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from accord.report.captions import CAPTIONS
-from accord.report.measured import Measured
+from accord.report._cached_results import Measured
+from accord.report._sentences import CAPTIONS
 
 SHAPES = [(3, 8, 120, 4), (1, 8, 60, 2), (5, 1, 60, 3), (2, 3, 1, 3)]
 

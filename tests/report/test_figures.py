@@ -10,10 +10,10 @@ import pytest
 
 import accord
 from accord.errors import ChoiceError, ExtraMissing
-from accord.report.captions import CAPTIONS, TITLES
-from accord.report.figures import FIGURES, draw_figure, save_figure
-from accord.report.measured import CURVES, Measured
-from accord.report.svg import with_variables
+from accord.report._cached_results import CURVES, Measured
+from accord.report._drawing import with_variables
+from accord.report._figures import FIGURES, draw_figure, save_figure
+from accord.report._sentences import CAPTIONS, TITLES
 
 LABELS = {
     "accuracy": ["epochs of training", "single", "majority", "soft-agreement", "best epoch"],
@@ -155,8 +155,8 @@ def test_an_unknown_figure_is_refused_with_those_there_are(record):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.delitem(sys.modules, "accord.report.figures")
-    monkeypatch.delitem(sys.modules, "accord.report.canvas")
+    monkeypatch.delitem(sys.modules, "accord.report._figures")
+    monkeypatch.delitem(sys.modules, "accord.report._mpl")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ExtraMissing, match=r"matplotlib.*pip install 'accord\[report\]'"):
         import accord.report.figures  # noqa: F401

@@ -8,11 +8,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from accord.api import Record, Recorder, open_record
+from accord._record import Record, open_record
+from accord._recorder import Recorder
 from accord.errors import ExtraMissing, StorageError
 from accord.report.html import report_page, write_report
 from accord.store import make_facts
-from accord.store.rows import ArrayRows
+from accord.store._record_reader import ArrayRows
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "path", "use"}
 
@@ -291,8 +292,8 @@ def test_a_page_that_cannot_be_written_is_told(record, tmp_path):
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
 def test_a_missing_extra_is_named(monkeypatch, module):
     monkeypatch.delitem(sys.modules, "accord.report.html")
-    monkeypatch.delitem(sys.modules, "accord.report.figures")
-    monkeypatch.delitem(sys.modules, "accord.report.canvas")
+    monkeypatch.delitem(sys.modules, "accord.report._figures")
+    monkeypatch.delitem(sys.modules, "accord.report._mpl")
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ExtraMissing, match=rf"{module}.*pip install 'accord\[report\]'"):
         import accord.report.html  # noqa: F401

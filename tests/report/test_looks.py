@@ -2,7 +2,7 @@
 
 import pytest
 
-from accord.report.looks import INKS
+from accord.report._theme import INKS
 
 
 def luminance(colour):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accord.report.measured import Measured
+from accord.report._cached_results import Measured
 
 
 def test_recall_is_the_share_of_a_class_that_a_rule_finds(record):

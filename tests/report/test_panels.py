@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from accord.report.drawing import new_axes, styled
-from accord.report.panels import draw_by_epochs
+from accord.report._drawing import draw_by_epochs, new_axes, styled
 
 
 def drawn(sizes, accuracy, voted=0.7):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.report.spacing import spread
+from accord.report._drawing import spread
 
 places = st.lists(st.floats(0, 100), min_size=1, max_size=8)
 

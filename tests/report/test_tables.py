@@ -1,7 +1,7 @@
 import numpy as np
 
-from accord.api import Record
-from accord.report.tables import description_text, score_json, score_text
+from accord._record import Record
+from accord.report._record_text import description_text, score_json, score_text
 from accord.store import ArrayRows, describe, import_arrays, make_facts
 
 

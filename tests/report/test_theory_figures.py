@@ -8,11 +8,11 @@ from dataclasses import replace
 import matplotlib as mpl
 import pytest
 
-from accord.analysis.theory import run_theory
-from accord.analysis.toy import run_toy
 from accord.errors import ChoiceError, ExtraMissing
-from accord.report.svg import with_variables
-from accord.report.theory_figures import TITLES, draw_theory, draw_toy, save_theory, save_toy
+from accord.experiments.theory import run_theory
+from accord.experiments.theory.toy import run_toy
+from accord.report._drawing import with_variables
+from accord.report._theory_figures import TITLES, draw_theory, draw_toy, save_theory, save_toy
 
 DRAW = {"theory": draw_theory, "toy": draw_toy}
 SAVE = {"theory": save_theory, "toy": save_toy}
@@ -121,8 +121,8 @@ def test_another_ending_is_refused(measured, name, tmp_path):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.delitem(sys.modules, "accord.report.theory_figures")
-    monkeypatch.delitem(sys.modules, "accord.report.canvas")
+    monkeypatch.delitem(sys.modules, "accord.report._theory_figures")
+    monkeypatch.delitem(sys.modules, "accord.report._mpl")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ExtraMissing, match=r"matplotlib.*pip install 'accord\[report\]'"):
         import accord.report.theory_figures  # noqa: F401

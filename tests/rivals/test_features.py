@@ -7,10 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from accord.baselines._features import (
+    default_layers,
+    extract_features,
+    extract_with_logits,
+    find_layer,
+    last_layer,
+)
 from accord.errors import ChoiceError, PredictionError
-from accord.rivals.features import extract_features, extract_with_logits
-from accord.rivals.layers import default_layers, find_layer, last_layer
-from accord.training.batches import ImageBatches, TableBatches
+from accord.training._batches import ImageBatches, TableBatches
 from accord.training.networks import NETWORKS, build, to_batch_ensemble
 
 CPU = torch.device("cpu")

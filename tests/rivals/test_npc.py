@@ -15,26 +15,25 @@ from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torch.distributions import Gamma, kl_divergence
 
-from accord.errors import ChoiceError, PredictionError, TrainingError
-from accord.rivals.autoencoder import (
+from accord.baselines._features import extract_with_logits
+from accord.baselines._npc_model import (
     Autoencoder,
     build_autoencoder,
     calibrate,
     calibration_loss,
-)
-from accord.rivals.dirichlet import (
     concentrations_of,
     divergence,
     draw_latent,
+    nearest_classes,
     prior_concentrations,
+    similar_classes,
+    surest_samples,
 )
-from accord.rivals.features import extract_with_logits
-from accord.rivals.neighbours import nearest_classes
-from accord.rivals.npc import Npc, fit_npc, learning_epochs, predict_npc
-from accord.rivals.prior import similar_classes, surest_samples
-from accord.training.batches import ImageBatches, TableBatches
-from accord.training.loop import predict_probabilities
-from accord.training.seeds import OwnRandomness, derive_seed, draw_epoch
+from accord.baselines.npc import Npc, fit_npc, learning_epochs, predict_npc
+from accord.errors import ChoiceError, PredictionError, TrainingError
+from accord.training._batches import ImageBatches, TableBatches
+from accord.training._loop import predict_probabilities
+from accord.training._randomness import OwnRandomness, derive_seed, draw_epoch
 
 CPU = torch.device("cpu")
 seeds = st.integers(0, 2**32)
@@ -144,7 +143,7 @@ def test_a_block_never_holds_more_distances_than_it_should(monkeypatch):
     known, asked = numbers(20, 3), numbers(50, 3, seed=1)
     labels = torch.arange(20) % 3
     whole = nearest_classes(known, labels, asked, classes=3)
-    monkeypatch.setattr("accord.rivals.neighbours.CELLS", 10)  # less than one sample needs
+    monkeypatch.setattr("accord.baselines._npc_model.CELLS", 10)  # less than one sample needs
     torch.testing.assert_close(nearest_classes(known, labels, asked, classes=3), whole)
 
 
@@ -517,7 +516,7 @@ def test_few_samples_are_learnt_from_for_longer(samples, epochs):
 
 
 def test_without_a_number_of_epochs_it_learns_long_enough(monkeypatch):
-    monkeypatch.setattr("accord.rivals.npc.STEPS", 12 * math.ceil(len(ROWS) / 128))
+    monkeypatch.setattr("accord.baselines.npc.STEPS", 12 * math.ceil(len(ROWS) / 128))
     predict = partial(predict_npc, NETWORK, lambda _: batches(ROWS), seed=0)
     np.testing.assert_array_equal(predict(), predict(epochs=12))
     assert not np.array_equal(predict(), predict(epochs=10))

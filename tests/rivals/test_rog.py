@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from accord.baselines._features import extract_features
+from accord.baselines.rog import Rog, RogHead, fit_head, fit_rog, mix_depths, predict_rog
 from accord.errors import ChoiceError, PredictionError
-from accord.rivals.features import extract_features
-from accord.rivals.gaussians import fit_head
-from accord.rivals.rog import Rog, RogHead, fit_rog, mix_depths, predict_rog
-from accord.training.loop import predict_probabilities
-from accord.training.material import prepare_material
-from accord.training.seeds import derive_seed
+from accord.training._loop import predict_probabilities
+from accord.training._prepared_data import prepare_material
+from accord.training._randomness import derive_seed
 from accord.training.spec import parse_spec
 
 SPEC = """

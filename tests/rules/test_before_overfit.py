@@ -7,10 +7,10 @@ from overfitting import draw_run, memorised, right_chances
 from accord.errors import ChoiceError
 from accord.rules import Definition, find_rule, load_rule
 from accord.rules import before_overfit as module
+from accord.rules._overfitting import epochs_before_overfit
+from accord.rules._recommend import recommend
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.overfit.epochs_before import epochs_before_overfit
-from accord.rules.recommend import recommend
 from accord.store import ArrayRows, Facts
 
 RULE = BeforeOverfit()

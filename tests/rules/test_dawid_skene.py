@@ -7,30 +7,31 @@ from voting import accuracy, draw_rows
 import accord
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
 from accord.kernels import count_votes
-from accord.rules import annotators, expectation
+from accord.rules import _annotators as annotators
+from accord.rules import _em as expectation
 from accord.rules import dawid_skene as module
-from accord.rules.annotators import Annotators, Tally, small_parts
-from accord.rules.before_overfit import BeforeOverfit
-from accord.rules.dawid_skene import DawidSkene
-from accord.rules.epoch_weights import (
-    Likeness,
-    equal_weights,
-    measure_likeness,
-    reliability,
-    weigh,
-)
-from accord.rules.expectation import (
+from accord.rules._annotators import Annotators, Tally, small_parts
+from accord.rules._base import Definition
+from accord.rules._em import (
     fit_annotators,
     full_votes,
     group_epochs,
     lost_classes,
     plain_dawid_skene,
 )
+from accord.rules._epoch_weights import (
+    Likeness,
+    equal_weights,
+    measure_likeness,
+    predict_regressed,
+    reliability,
+    weigh,
+)
+from accord.rules.before_overfit import BeforeOverfit
+from accord.rules.dawid_skene import DawidSkene
 from accord.rules.max_agreement import MaxAgreement
-from accord.rules.rule import Definition
-from accord.rules.weighted_votes import predict_regressed
 from accord.store import ArrayRows, Block, Facts
-from accord.store import rows as rows_module
+from accord.store import _record_reader as rows_module
 
 # Half of the later votes say the next class: more than say the right one.
 TURNED = {"accuracies": (0.9,) * 3 + (0.45,) * 6, "turns": 0.95, "samples": 1000}

@@ -5,11 +5,11 @@ from voting import draw_rows
 import accord
 from accord.analysis import network_agreement
 from accord.errors import ChoiceError, PredictionError
-from accord.rules import expectation, find_rule
-from accord.rules import recommend as module
-from accord.rules.dawid_skene import DawidSkene
-from accord.rules.overfit.epochs_before import EarlyOverfit
-from accord.rules.recommend import (
+from accord.rules import _em as expectation
+from accord.rules import _recommend as module
+from accord.rules import find_rule
+from accord.rules._overfitting import EarlyOverfit
+from accord.rules._recommend import (
     Recommendation,
     choose,
     directed_share,
@@ -17,6 +17,7 @@ from accord.rules.recommend import (
     resolve_rule,
     standard_errors,
 )
+from accord.rules.dawid_skene import DawidSkene
 from accord.store import ArrayRows, Facts
 
 

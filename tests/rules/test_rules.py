@@ -8,7 +8,7 @@ from accord.errors import ChoiceError, ProbabilitiesMissing, SourceError, TruthM
 from accord.rules import Rule, all_rules, find_rule, load_rule
 from accord.store import ArrayRows, Facts
 from accord.testing import RuleContract
-from accord.testing.rules import rows_of, small_records
+from accord.testing._contracts import rows_of, small_records
 
 for _name, _rule in all_rules().items():
     _class = f"Test{_name.title().replace('-', '')}"

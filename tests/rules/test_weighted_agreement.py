@@ -5,9 +5,12 @@ from voting import accuracy, draw_rows
 
 import accord
 from accord.errors import ChoiceError, RecordMismatch, SourceError
-from accord.kernels import blocks, margins
-from accord.rules import weighted_agreement, weighted_votes
-from accord.rules.epoch_weights import (
+from accord.kernels import _blocks as blocks
+from accord.kernels import margins
+from accord.rules import _epoch_weights as weighted_votes
+from accord.rules import weighted_agreement
+from accord.rules._base import Definition
+from accord.rules._epoch_weights import (
     Likeness,
     best_agreement,
     equal_weights,
@@ -21,10 +24,9 @@ from accord.rules.epoch_weights import (
     weigh_by_power,
 )
 from accord.rules.max_agreement import MaxAgreement
-from accord.rules.rule import Definition
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayRows, Facts
-from accord.store import rows as rows_module
+from accord.store import _record_reader as rows_module
 
 FADING = (0.9, 0.9, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3)
 RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)

@@ -24,9 +24,8 @@ from torch import nn
 
 import accord
 from accord.errors import ChoiceError, UnequalNetworks
-from accord.recorders.growing import grow_by_partial_fit
 from accord.sklearn import MaxAgreementClassifier, ModuleClassifier
-from accord.sklearn.networks import train_network, with_seed
+from accord.sklearn._fit_by_epoch import grow_by_partial_fit, train_network, with_seed
 
 X, NUMBERS = make_blobs(150, 4, centers=3, cluster_std=3.0, random_state=0)
 NAMES = np.array(["owl", "cat", "dog"])[NUMBERS]

@@ -6,7 +6,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.store.csv_text import csv_text
+from accord._files import csv_text
 
 CELLS = st.text(st.sampled_from('ab,"\r\n \t;é'), max_size=6)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from recorded import labels_of
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import StorageError
 from accord.store import check_record, open_rows, pack_record
 

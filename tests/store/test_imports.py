@@ -5,7 +5,7 @@ import pytest
 
 from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import import_record, open_rows
-from accord.store.imports import read_npz
+from accord.store._imports import read_npz
 
 LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
 LABELS[0, 0, 0] = 3

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from accord.errors import ChoiceError, PredictionError, RecordExists, SourceError
 from accord.store import import_record, open_rows
-from accord.store.gathering import gather_rows, kind_of
-from accord.store.imports import import_arrays
+from accord.store._import_rows import gather_rows, kind_of
+from accord.store._imports import import_arrays
 
 LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
 LABELS[0, 0, 0] = 3

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from accord.errors import ChoiceError, PredictionError
-from accord.store.intake import (
+from accord.store._validation import (
     as_labels,
     plain,
     row_from_logits,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from recorded import CLASSES, SAMPLES, labels_of
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import NotARecord, RecordBusy, UnequalNetworks
 from accord.store import check_record, open_rows
 
@@ -21,7 +21,7 @@ WRITER = """
 import os, sys
 sys.path.insert(0, sys.argv[4])
 from recorded import CLASSES, SAMPLES, labels_of
-from accord.api import Recorder
+from accord import Recorder
 
 path, network, acknowledged = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 notes = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -5,7 +5,7 @@ import pytest
 import zarr
 from recorded import CLASSES, SAMPLES, write_record
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import (
     NotARecord,
     ProbabilitiesMissing,
@@ -15,7 +15,7 @@ from accord.errors import (
     UnequalNetworks,
 )
 from accord.store import open_rows, pack_record, write_packed
-from accord.store.rows import Rows
+from accord.store._record_reader import Rows
 
 WHOLE = slice(None)
 
@@ -119,8 +119,8 @@ def test_a_zip_deflates_what_is_not_compressed_yet(full, tmp_path):
 
 
 def test_large_records_are_cut_into_chunks(path, tmp_path, monkeypatch):
-    monkeypatch.setattr("accord.store.pack.LABELS_PER_CHUNK", 64)
-    monkeypatch.setattr("accord.store.pack.EPOCHS_PER_CHUNK", 4)
+    monkeypatch.setattr("accord.store._packed.LABELS_PER_CHUNK", 64)
+    monkeypatch.setattr("accord.store._packed.EPOCHS_PER_CHUNK", 4)
     write_record(path, epochs=10)
     pack_record(path, tmp_path / "packed")
     assert zarr.open_array(tmp_path / "packed/labels", mode="r").chunks == (1, 4, 16)

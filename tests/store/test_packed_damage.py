@@ -8,10 +8,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from accord.api import Record
+from accord._record import Record
 from accord.errors import AccordError, NotARecord, RowDamaged, StorageError
 from accord.store import check_record, open_rows, pack_record
-from accord.store.places import open_place
+from accord.store._storage import open_place
 
 FIRST, SECOND = "labels/c.0.0.0", "labels/c.1.0.0"
 GONE = r"a chunk of the packed record is damaged \(labels/c\.[01]\.0\.0 is missing\)"

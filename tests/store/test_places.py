@@ -15,11 +15,11 @@ from recorded import CLASSES, SAMPLES, labels_of, write_record
 
 from accord.errors import ExtraMissing, NotARecord, RecordMissing, RowExists, StorageError
 from accord.store import check_record, describe, open_rows, pack_record
-from accord.store.buckets import Bucket
-from accord.store.facts import make_facts
-from accord.store.intake import Row
-from accord.store.places import Folder, open_place
-from accord.store.writer import Writer
+from accord.store._metadata import make_facts
+from accord.store._object_store import Bucket
+from accord.store._storage import Folder, open_place
+from accord.store._validation import Row
+from accord.store._writer import Writer
 from accord.testing import PlaceContract
 
 
@@ -284,7 +284,7 @@ def test_an_unwritable_folder_is_refused(readable_folder):
     """Root may write anywhere, so the writer steps down first."""
     script = f"""
 import os
-from accord.api import Recorder
+from accord import Recorder
 size = dict(samples=1, classes=2)
 Recorder({readable_folder + "/first"!r}, network=0, **size).close()  # loads all it needs
 if os.geteuid() == 0:

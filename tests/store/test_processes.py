@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from recorded import labels_of, write_record
 
-from accord.api import Record
+from accord._record import Record
 from accord.store import import_arrays, open_rows, pack_record
 
 
@@ -89,7 +89,7 @@ def test_a_forked_process_may_be_the_first_to_reach_an_object_store():
     script = """
 import os
 import accord
-import accord.store.buckets
+import accord.store._object_store
 child = os.fork()
 if child:
     os._exit(os.waitpid(child, 0)[1])

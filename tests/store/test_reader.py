@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import (
     ChoiceError,
     NotARecord,
@@ -16,8 +16,8 @@ from accord.errors import (
     UnequalNetworks,
     VersionError,
 )
+from accord.store import _record_reader as rows_module
 from accord.store import describe, open_rows
-from accord.store import rows as rows_module
 
 
 def test_nothing_there(tmp_path):

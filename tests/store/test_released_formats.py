@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from recorded import labels_of, write_record
 
-from accord.store import check_record, layout, open_rows
+from accord.store import _layout as layout
+from accord.store import check_record, open_rows
 
 FORMATS = sorted(Path(__file__).parents[1].glob("data/format-*"))
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import ChoiceError, ProbabilitiesMissing
 from accord.store import ArrayRows, Facts, open_rows, pack_record
-from accord.store import rows as rows_module
+from accord.store import _record_reader as rows_module
 
 LABELS = np.arange(2 * 3 * 10, dtype=np.uint8).reshape(2, 3, 10)
 TABLES = np.arange(2 * 3 * 10 * 4).reshape(2, 3, 10, 4).astype(np.float16)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import (
     ChoiceError,
     NotARecord,
@@ -23,10 +23,10 @@ from accord.errors import (
     StorageError,
 )
 from accord.store import Facts, Writer, open_rows, pack_record
-from accord.store import facts as facts_module
-from accord.store.facts import encode_fact, read_facts
-from accord.store.intake import Row
-from accord.store.places import Folder
+from accord.store import _metadata as facts_module
+from accord.store._metadata import encode_fact, read_facts
+from accord.store._storage import Folder
+from accord.store._validation import Row
 
 SIZE = {"samples": SAMPLES, "classes": CLASSES}
 
@@ -228,7 +228,7 @@ def test_a_failed_opening_lets_the_network_go(record):
 def test_a_lock_dies_with_its_process_even_if_a_forked_child_lives_on(path):
     script = f"""
 import os, sys, time
-from accord.api import Recorder
+from accord import Recorder
 recorder = Recorder({str(path)!r}, network=0, samples={SAMPLES}, classes={CLASSES})
 if os.fork() == 0:
     try:
@@ -338,7 +338,7 @@ def test_a_row_is_recorded_even_if_the_shapes_cannot_be_updated(path, monkeypatc
         return put(self, key, data, **options)
 
     with Recorder(path, network=0, **SIZE) as recorder:
-        monkeypatch.setattr("accord.store.writer.RESIZE_SECONDS", -1)
+        monkeypatch.setattr("accord.store._writer.RESIZE_SECONDS", -1)
         monkeypatch.setattr(Folder, "put", fail_at_shapes)
         recorder.record(labels_of(0, 0))
         recorder.record(labels_of(0, 1))
@@ -362,7 +362,7 @@ def test_every_commit_carries_its_facts(record):
 
 @pytest.mark.parametrize("leave", [shutil.rmtree, lambda path: path.rename(f"{path}-moved")])
 def test_a_record_that_is_gone_takes_no_rows_and_does_not_come_back(path, leave, monkeypatch):
-    monkeypatch.setattr("accord.store.writer.RESIZE_SECONDS", -1)
+    monkeypatch.setattr("accord.store._writer.RESIZE_SECONDS", -1)
     with Recorder(path, network=0, **SIZE, probabilities=True) as recorder:
         recorder.record(np.eye(CLASSES)[labels_of(0, 0)])
         leave(path)
@@ -394,7 +394,7 @@ def test_a_recorder_refused_for_its_truth_leaves_no_network_behind(record):
 def test_a_forked_child_never_closes_a_file_that_is_not_the_lock(path):
     script = f"""
 import os
-from accord.api import Recorder
+from accord import Recorder
 recorder = Recorder({str(path)!r}, network=0, samples={SAMPLES}, classes={CLASSES})
 child = os.fork()
 if child == 0:
@@ -445,7 +445,7 @@ def test_a_commit_that_cannot_be_written_leaves_no_labels(path, monkeypatch):
         raise ValueError("no JSON")
 
     with Recorder(path, network=0, **SIZE) as recorder:
-        monkeypatch.setattr("accord.store.layout.commit_document", refuse)
+        monkeypatch.setattr("accord.store._layout.commit_document", refuse)
         with pytest.raises(ValueError, match="no JSON"):
             recorder.record(labels_of(0, 0))
     assert not (path / "network-000/labels/c.0.0").exists()

@@ -6,7 +6,7 @@ import numpy as np
 import zarr
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 
 
 def test_zarr_reads_what_the_recorder_wrote(path):

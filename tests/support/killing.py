@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from accord.training.crew import Crew
+from accord.training._workers import Crew
 
 SCRIPT = """
 import sys

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from accord.api import Recorder
+from accord._recorder import Recorder
 
 SAMPLES, CLASSES = 40, 5
 

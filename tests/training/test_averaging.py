@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
 
-from accord.training.averaging import Averaged, refresh_norms
-from accord.training.batches import ImageBatches
-from accord.training.loop import Recipe, train
-from accord.training.losses import CrossEntropy
+from accord.training._batches import ImageBatches
+from accord.training._loop import Recipe, train
+from accord.training._losses import CrossEntropy
+from accord.training._weight_averages import Averaged, refresh_norms
 from accord.training.networks import build
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 1, 8, 8), dtype=np.uint8)

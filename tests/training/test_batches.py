@@ -4,16 +4,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.training.augmentation import augment, crop_images, reach_of, shift_images
-from accord.training.batches import (
+from accord.training._batches import (
     ImageBatches,
     TableBatches,
     TextBatches,
+    augment,
     channel_statistics,
     column_statistics,
+    crop_images,
+    reach_of,
+    shift_images,
     stream_batches,
 )
-from accord.training.seeds import Draws, OwnRandomness, derive_seed, draw_epoch
+from accord.training._randomness import Draws, OwnRandomness, derive_seed, draw_epoch
 
 CPU = torch.device("cpu")
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from accord.errors import SourceError
-from accord.training.checkpoints import (
+from accord.training._checkpoints import (
     STATE,
     checkpoints_in,
     load_checkpoint,
@@ -13,8 +13,8 @@ from accord.training.checkpoints import (
     save_state,
     state_of,
 )
-from accord.training.loop import build_optimizer
-from accord.training.losses import EarlyLearningRegularization
+from accord.training._loop import build_optimizer
+from accord.training._losses import EarlyLearningRegularization
 from accord.training.spec import OptimizerSpec
 
 

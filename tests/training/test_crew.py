@@ -12,7 +12,7 @@ import pytest
 from killing import kill_crews
 
 from accord.errors import RecordBusy
-from accord.training.crew import Crew, Pace, Word
+from accord.training._workers import Crew, Pace, Word
 
 
 def crew(task, *networks):
@@ -98,7 +98,7 @@ def test_who_leaves_early_leaves_no_process_behind():
 BEGINS = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from accord.training.crew import Crew
+from accord.training._workers import Crew
 with Crew("crew_tasks:wait", [{"network": 0}]) as busy:
     busy.begin(1)
     for word in busy.rest():

@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 import accord
-from accord.data.digits import load_digits
+from accord.data.readers.digits import load_digits
 from accord.errors import NotCapturable, TrainingError
-from accord.training.batches import ImageBatches, TableBatches
-from accord.training.lockstep import Entrant, train_side_by_side, why_not
-from accord.training.loop import Recipe, predict_probabilities, train
-from accord.training.losses import CrossEntropy, build_loss
+from accord.training._batches import ImageBatches, TableBatches
+from accord.training._lockstep import Entrant, train_side_by_side, why_not
+from accord.training._loop import Recipe, predict_probabilities, train
+from accord.training._losses import CrossEntropy, build_loss
 from accord.training.networks import build, to_batch_ensemble
 from accord.training.run import train_run
 from accord.training.spec import OptimizerSpec, parse_spec

@@ -9,14 +9,14 @@ from torch import nn
 from torch._dynamo.exc import InternalTorchDynamoError
 
 from accord.errors import ChoiceError, NotCapturable
-from accord.training import lockstep
-from accord.training.batches import ImageBatches, TableBatches, TextBatches
-from accord.training.checkpoints import State
-from accord.training.lockstep import Entrant, compute_loss, why_not
-from accord.training.loop import Recipe
-from accord.training.losses import CrossEntropy
+from accord.training import _lockstep as lockstep
+from accord.training._batches import ImageBatches, TableBatches, TextBatches
+from accord.training._checkpoints import State
+from accord.training._lockstep import Entrant, compute_loss, why_not
+from accord.training._loop import Recipe
+from accord.training._losses import CrossEntropy
+from accord.training._randomness import draw_epoch
 from accord.training.networks.batch_ensemble import to_batch_ensemble
-from accord.training.seeds import draw_epoch
 
 CPU = torch.device("cpu")
 ONE = {"mean": np.zeros(1, np.float32), "spread": np.ones(1, np.float32)}

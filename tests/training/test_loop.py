@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from accord.data.digits import load_digits
+from accord.data.readers.digits import load_digits
 from accord.errors import ChoiceError, TrainingError
-from accord.training.batches import ImageBatches, TableBatches
-from accord.training.loop import Recipe, moments_of, predict_probabilities, train
-from accord.training.losses import CrossEntropy, EarlyLearningRegularization
+from accord.training._batches import ImageBatches, TableBatches
+from accord.training._loop import Recipe, moments_of, predict_probabilities, train
+from accord.training._losses import CrossEntropy, EarlyLearningRegularization
 from accord.training.networks import SmallCNN, build, to_batch_ensemble
 from accord.training.spec import OptimizerSpec, ScheduleSpec
 

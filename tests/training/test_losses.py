@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from accord.errors import ChoiceError, PredictionError
-from accord.training.losses import LOSSES, build_loss
+from accord.training._losses import LOSSES, build_loss
 
 CLASSES, COUNT = 4, 9
 SAMPLES = torch.tensor([7, 0, 3])

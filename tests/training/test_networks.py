@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from accord.errors import ChoiceError, PredictionError
 from accord.training.networks import NETWORKS, ResNet18, build, build_small_cnn
-from accord.training.networks.builders import call_builder
+from accord.training.networks._registry import call_builder
 
 SMALL = {"classes": 10, "channels": 3, "size": 32}
 IMAGENET = {"classes": 1000, "channels": 3, "size": 224}

@@ -3,8 +3,7 @@
 import pytest
 
 from accord import Recorder
-from accord.training.outcome import outcome_json, recorded_epochs, trained_networks
-from accord.training.run import RunResult
+from accord.training.run import RunResult, outcome_json, recorded_epochs, trained_networks
 from accord.training.spec import parse_spec
 
 SPEC = parse_spec("""

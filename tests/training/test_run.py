@@ -16,19 +16,18 @@ import accord
 from accord.cli.app import run as run_command
 from accord.errors import ChoiceError, RecordBusy, SourceError, SpecError, TrainingError
 from accord.store import check_record
-from accord.training import keeping
-from accord.training import members as members_module
+from accord.training import _build as members_module
+from accord.training import _network_run as keeping
 from accord.training import run as run_module
-from accord.training.catalogue import catalogue
-from accord.training.checkpoints import checkpoints_in, load_checkpoint, load_state
-from accord.training.loop import Moment
-from accord.training.material import prepare_material
-from accord.training.members import build_network
+from accord.training._build import build_network
+from accord.training._checkpoints import checkpoints_in, load_checkpoint, load_state
+from accord.training._loop import Moment
+from accord.training._names import catalogue
+from accord.training._plan import plan_run, plan_text
+from accord.training._prepared_data import prepare_material
+from accord.training._settings import THREAD_SETTINGS, threads
 from accord.training.networks import build
-from accord.training.plan import plan_run, plan_text
-from accord.training.run import default_out, train_run
-from accord.training.settings import THREAD_SETTINGS, threads
-from accord.training.sharing import Hands
+from accord.training.run import Hands, default_out, train_run
 from accord.training.spec import members_of, parse_spec
 
 TEXT = """
@@ -931,7 +930,7 @@ def test_labels_weights_and_networks_are_looked_for_below_the_root(tmp_path, mon
     assert [(name, facts["pretrained"]) for name, facts in asked] == [
         (tiny, tmp_path / "weights.safetensors")
     ]
-    monkeypatch.setattr("accord.training.material.show", lambda *_, **facts: facts["network"])
+    monkeypatch.setattr("accord.training._prepared_data.show", lambda *_, **facts: facts["network"])
     run = keeping.Run(spec, material, tmp_path, torch.device("cpu"))
     assert run.batches("train", member) == tiny
 

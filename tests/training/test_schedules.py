@@ -1,6 +1,6 @@
 import pytest
 
-from accord.training.schedules import SCHEDULES, rate_at
+from accord.training._loop import SCHEDULES, rate_at
 from accord.training.spec import ScheduleSpec
 
 

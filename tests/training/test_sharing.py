@@ -10,11 +10,13 @@ from killing import kill_crews, kill_run_after
 import accord
 from accord.errors import ChoiceError, RecordBusy
 from accord.store import check_record
-from accord.training import crew, settings, sharing
+from accord.training import _settings as settings
+from accord.training import _workers as crew
 from accord.training import run as run_module
-from accord.training.checkpoints import checkpoints_in, load_checkpoint
+from accord.training import run as sharing
+from accord.training._checkpoints import checkpoints_in, load_checkpoint
+from accord.training._settings import THREAD_SETTINGS, threads
 from accord.training.run import train_network, train_run
-from accord.training.settings import THREAD_SETTINGS, threads
 from accord.training.spec import parse_spec
 
 TEXT = """

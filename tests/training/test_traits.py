@@ -10,11 +10,11 @@ import accord
 from accord.data import read_dataset
 from accord.errors import SourceError
 from accord.inference import infer
-from accord.training.batches import channel_statistics
-from accord.training.material import prepare_material
+from accord.training._batches import channel_statistics
+from accord.training._input_schema import FILE, find_traits, keep_traits, load_traits
+from accord.training._prepared_data import prepare_material
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
-from accord.training.traits import FILE, find_traits, keep_traits, load_traits
 
 TEXT = """
 name = "churn"

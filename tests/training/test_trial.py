@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from accord.errors import ChoiceError
+from accord.training._build import try_network
 from accord.training.networks import to_batch_ensemble
-from accord.training.trial import try_network
 
 BATCH = torch.rand(2, 3)
 WANTED = r"the network mine:net must return one logit for each sample and class, .*\(2, 10\)"

@@ -1,47 +1,64 @@
 """What a record tells beyond its labels: scores, curves, wrong labels, persistence, changes."""
 
-from accord.analysis.accuracy import Accuracy, measure
-from accord.analysis.bad_members import (
-    Member,
-    good_networks,
-    members,
-    network_weights,
-    weighted_vote,
+from accord.analysis._audit import Audit, audit
+from accord.analysis._calibration import (
+    Calibration,
+    Isotonic,
+    Temperature,
+    brier_score,
+    calibration,
+    calibration_of,
+    fit_isotonic,
+    fit_temperature,
 )
-from accord.analysis.changes import Changes, changes, paired_changes
-from accord.analysis.curves import Curve, Sweep, by_epochs, by_networks, curve
-from accord.analysis.forgetting import Forgetting, epochs_to_fuse, forgetting
-from accord.analysis.histograms import (
-    MarginHistogram,
-    error_consensus_histogram,
-    final_margin_histogram,
-    final_margin_of,
-    margin_of,
-)
-from accord.analysis.labels.audit import Audit, audit
-from accord.analysis.overfit.alarm import Watch, watch
-from accord.analysis.persistence import Persistence, persistence
-from accord.analysis.scores import Score, score
-from accord.analysis.spoiling import SpoiltRows, accuracy_with_bad_networks
-from accord.analysis.trust.bounds import share_interval
-from accord.analysis.trust.calibration import Calibration, brier_score, calibration, calibration_of
-from accord.analysis.trust.isotonic import Isotonic, fit_isotonic
-from accord.analysis.trust.noisy_scores import (
+from accord.analysis._corrected_accuracy import (
     Estimate,
     corrected_accuracy,
     corrected_difference,
     symmetric_confusion,
 )
-from accord.analysis.trust.selective import (
+from accord.analysis._curves import Curve, Sweep, by_epochs, by_networks, curve
+from accord.analysis._dynamics import (
+    Forgetting,
+    MarginHistogram,
+    Persistence,
+    epochs_to_fuse,
+    error_consensus_histogram,
+    final_margin_histogram,
+    final_margin_of,
+    forgetting,
+    margin_of,
+    persistence,
+)
+from accord.analysis._intervals import share_interval
+from accord.analysis._network_health import (
+    Member,
+    SpoiltRows,
+    accuracy_with_bad_networks,
+    good_networks,
+    members,
+    network_weights,
+    weighted_vote,
+)
+from accord.analysis._scores import (
+    Accuracy,
+    Changes,
+    Score,
+    changes,
+    measure,
+    paired_changes,
+    score,
+)
+from accord.analysis._trust import (
     RiskCoverage,
     Threshold,
     abstain_below,
     choose_threshold,
     risk_coverage,
 )
-from accord.analysis.trust.temperature import Temperature, fit_temperature
-from accord.analysis.trust.verified import Sampling, choose_to_verify, verified_accuracy
-from accord.rules.overfit.equal_pairs import network_agreement
+from accord.analysis._verification import Sampling, choose_to_verify, verified_accuracy
+from accord.analysis._watch import Watch, watch
+from accord.rules._overfitting import network_agreement
 
 __all__ = [
     "Accuracy",

@@ -8,7 +8,7 @@ import typer
 
 from accord._version import __version__
 from accord.cli import audit, compare, fit, infer, make, read, reproduce, train, trust, watch
-from accord.cli.progress import Stopped
+from accord.cli._progress import Stopped
 from accord.errors import AccordError, ChoiceError, NetworksMissing
 
 STOPPED: Final = 130  # the status of what was stopped at the keyboard

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accord.cli.arguments import (
+from accord.cli._arguments import (
     Common,
     Epochs,
     Json,
@@ -18,9 +18,10 @@ from accord.cli.arguments import (
 from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from accord.analysis.labels.audit import Audit
-    from accord.analysis.labels.review import Decisions
+    from accord.analysis._audit import Audit
+    from accord.analysis._review import Decisions
     from accord.store import Rows
+
 
 EXAMPLE = (
     "\b\nExample:\n"
@@ -94,8 +95,8 @@ def audit(
     _check_files(
         audit=out, probabilities=probabilities, queue=queue, decisions=decisions, labels=corrected
     )
-    from accord.analysis.labels.audit import audit as find
-    from accord.analysis.labels.review_files import read_decisions, write_audit
+    from accord.analysis._audit import audit as find
+    from accord.analysis._review_files import read_decisions, write_audit
 
     rows = open_selected(record, common=common, networks=networks, epochs=epochs).rows
     decided = None if decisions is None else read_decisions(decisions, facts=rows.facts)
@@ -118,7 +119,7 @@ def _check_queue(queue: Path | None, *, most: int | None, link: str | None) -> N
     if most is not None and most < 1:
         raise ChoiceError(f"--most must be at least 1; got {most}")
     if link is not None:
-        from accord.analysis.labels.review_files import check_link
+        from accord.analysis._review_files import check_link
 
         check_link(link)
 
@@ -132,7 +133,7 @@ def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposal
 
 def _check_files(**files: Path | None) -> None:
     """Refuse files that could not be written or read, before anything is computed."""
-    from accord.analysis.labels.review_files import OVERWRITTEN, check_ending, check_writable
+    from accord.analysis._review_files import OVERWRITTEN, check_ending, check_writable
 
     named = {kind: path for kind, path in files.items() if path is not None}
     for kind, path in named.items():
@@ -144,8 +145,8 @@ def _check_files(**files: Path | None) -> None:
 
 
 def _write_probabilities(rows: "Rows", path: Path) -> None:
-    from accord.analysis.labels.audit import audit_probabilities
-    from accord.analysis.labels.review_files import write_probabilities
+    from accord.analysis._audit import audit_probabilities
+    from accord.analysis._review_files import write_probabilities
 
     write_probabilities(audit_probabilities(rows), path)
 
@@ -153,9 +154,9 @@ def _write_probabilities(rows: "Rows", path: Path) -> None:
 def _write_queue(
     rows: "Rows", found: "Audit", path: Path, most: int | None, link: str | None
 ) -> None:
-    from accord.analysis.labels.review import expected_gain, review_queue
-    from accord.analysis.labels.review_files import write_queue
-    from accord.report.audit_tables import gain_text
+    from accord.analysis._review import expected_gain, review_queue
+    from accord.analysis._review_files import write_queue
+    from accord.report._audit_text import gain_text
 
     samples = review_queue(found, most)
     write_queue(found, samples, path, facts=rows.facts, link=link)
@@ -165,8 +166,8 @@ def _write_queue(
 def _write_corrected(
     found: "Audit", decided: "Decisions | None", path: Path, *, proposals: bool
 ) -> None:
-    from accord.analysis.labels.review import corrected_labels
-    from accord.analysis.labels.review_files import write_labels
+    from accord.analysis._review import corrected_labels
+    from accord.analysis._review_files import write_labels
 
     labels = corrected_labels(found, decided, proposals=proposals)
     write_labels(labels, path)
@@ -179,9 +180,9 @@ def _write_corrected(
 
 
 def _print(rows: "Rows", found: "Audit", decided: "Decisions | None", *, as_json: bool) -> None:
-    from accord.analysis.labels.audit_notes import audit_notes
-    from accord.analysis.labels.review import measure_gain
-    from accord.report.audit_tables import audit_json, audit_text, gain_text
+    from accord.analysis._audit_notes import audit_notes
+    from accord.analysis._review import measure_gain
+    from accord.report._audit_text import audit_json, audit_text, gain_text
 
     gain = None if decided is None else measure_gain(found, decided, rows.facts.truth)
     for note in audit_notes(found, rows.facts):

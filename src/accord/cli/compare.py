@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
-from accord.cli.arguments import Json, check_local
-from accord.cli.progress import Bar, resumable
+from accord.cli._arguments import Json, check_local
+from accord.cli._progress import Bar, resumable
 from accord.errors import ExtraMissing
 
 EXAMPLE = (

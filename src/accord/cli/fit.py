@@ -6,13 +6,7 @@ from typing import Annotated
 
 import typer
 
-from accord.cli.arguments import (
-    Common,
-    Epochs,
-    Networks,
-    RecordPath,
-    open_selected,
-)
+from accord.cli._arguments import Common, Epochs, Networks, RecordPath, open_selected
 from accord.cli.read import resolve_told
 from accord.errors import ChoiceError, counted
 

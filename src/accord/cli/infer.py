@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli.arguments import Json
-from accord.cli.progress import Bar, resumable
+from accord.cli._arguments import Json
+from accord.cli._progress import Bar, resumable
 from accord.errors import ChoiceError, ExtraMissing, counted
 
 if TYPE_CHECKING:
     from accord.inference import Inferred
     from accord.rules import Rule
+
 
 EXAMPLE = (
     "\b\nExample:\n"
@@ -100,7 +101,7 @@ def infer(
     samples that RUN was trained on. Where DATA have labels, the accuracy is told. With --record,
     stopped and started again, it goes on where it was.
     """
-    from accord.api.saving import check_ending, save_prediction
+    from accord._predictions import check_ending, save_prediction
 
     if out is not None:
         check_ending(out)

@@ -9,15 +9,8 @@ from typing import Annotated
 
 import typer
 
-from accord.cli.arguments import (
-    Common,
-    Json,
-    Networks,
-    RecordPath,
-    check_local,
-    parse_numbers,
-)
-from accord.cli.progress import Bar, resumable
+from accord.cli._arguments import Common, Json, Networks, RecordPath, check_local, parse_numbers
+from accord.cli._progress import Bar, resumable
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,7 +51,7 @@ def demo(
     takes under a minute. Stopped and started again, it goes on.
     """
     from accord.experiments.demo import run_demo, write_demo_pages
-    from accord.report.tables import demo_text
+    from accord.report._record_text import demo_text
 
     check_local(out)
     with resumable(f"{_program()} demo --out {shlex.quote(str(out))}"), Bar("training") as bar:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from accord.cli.arguments import (
+from accord.cli._arguments import (
     Common,
     Epochs,
     Json,
@@ -20,8 +20,9 @@ from accord.cli.arguments import (
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
-    from accord.api import Record
+    from accord._record import Record
     from accord.rules import Rule
+
 
 DEFAULT: Final = "max-agreement"
 RULE_HELP = "how to combine; `accord score` compares them, `recommended` takes what it marks"
@@ -49,7 +50,7 @@ def add_to(app: typer.Typer) -> None:
 
 def show(record: RecordPath, as_json: Json = False) -> None:
     """Describe RECORD: its networks, epochs, samples and classes, and how it was made."""
-    from accord.report.tables import description_text
+    from accord.report._record_text import description_text
     from accord.store import describe
 
     description = describe(record)
@@ -86,7 +87,7 @@ def predict(
 
     Reads the record only: no network is loaded and no GPU is used.
     """
-    from accord.api.saving import check_ending
+    from accord._predictions import check_ending
 
     if out is not None:
         check_ending(out)
@@ -106,7 +107,7 @@ def predict(
 def _named_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
     """Return what was asked for, before the record is read: a rule that is there."""
     from accord.rules import find_rule, load_rule
-    from accord.rules.recommend import RECOMMENDED
+    from accord.rules._recommend import RECOMMENDED
 
     if fitted is None:
         return rule if rule == RECOMMENDED else find_rule(DEFAULT if rule is None else rule)
@@ -120,7 +121,7 @@ def _named_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
 
 def resolve_told(record: "Record", rule: "str | Rule") -> "Rule":
     """Return a rule by its name; say which the recommended one is, and why."""
-    from accord.rules.recommend import resolve_rule
+    from accord.rules._recommend import resolve_rule
 
     found, why = resolve_rule(rule, record.rows)
     if why:
@@ -145,8 +146,8 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Score every rule that RECORD allows against its true labels."""
-    from accord.analysis.scores import left_out
-    from accord.report.tables import score_json, score_text
+    from accord.analysis._scores import left_out
+    from accord.report._record_text import score_json, score_text
 
     named = [_named_rule(name, None) for name in rule or ()]
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
@@ -171,9 +172,9 @@ def report(
     """Write one self-contained HTML page: the rules compared, curves and histograms."""
     if out.suffix not in {".html", ".htm"}:
         raise ChoiceError(f"{out}: a report is an .html file")
-    from accord.api import open_record
+    from accord._record import open_record
     from accord.report.html import write_report
-    from accord.store.places import local_path
+    from accord.store._storage import local_path
 
     out = local_path(out)
     write_report(open_record(record, common=common, networks=parse_numbers(networks)), out)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli.arguments import Json, check_local
-from accord.cli.progress import Bar
+from accord.cli._arguments import Json, check_local
+from accord.cli._progress import Bar
 from accord.cli.train import HERE, Gpus, Ray, RayCommand
 from accord.errors import ChoiceError, ExtraMissing, suggest
 
 if TYPE_CHECKING:
     from accord.experiments.paper import Obstacle, Result, Target
-    from accord.experiments.paper.runs import Workshop
+    from accord.experiments.paper._required_runs import Workshop
+
 
 EXAMPLE = (
     "\b\nExample:\n"
@@ -82,7 +83,7 @@ def reproduce(
     if importlib.util.find_spec("torch") is None:
         raise ExtraMissing("reproducing needs torch: pip install 'accord[train]'")
     from accord.experiments.paper import all_targets, find_targets
-    from accord.experiments.paper.runs import Workshop
+    from accord.experiments.paper._required_runs import Workshop
 
     _check(scale, out, ray, gpus)
     chosen = find_targets(targets) if targets else list(all_targets().values())
@@ -116,8 +117,8 @@ def _list(
     targets: "list[Target]", scale: str | None, out: Path, data: Path, *, as_json: bool
 ) -> None:
     from accord.experiments.paper import SCALES, status_of
-    from accord.experiments.paper.results import THOUGHT
-    from accord.experiments.paper.thoughts import THOUGHTS
+    from accord.experiments.paper._analytic import THOUGHTS
+    from accord.experiments.paper._results import THOUGHT
 
     items = []
     for target in targets:
@@ -284,7 +285,7 @@ def _speaker() -> Callable[[str], None]:
 
 
 def _with_ray(workshop: "Workshop", ray: str | None, gpus: float | None) -> "Workshop":
-    from accord.experiments.paper import runs
+    from accord.experiments.paper import _required_runs as runs
 
     if ray is None:
         return workshop

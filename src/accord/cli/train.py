@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from accord.cli.arguments import Json, Networks, check_local, parse_numbers
-from accord.cli.progress import Bar, resumable
+from accord.cli._arguments import Json, Networks, check_local, parse_numbers
+from accord.cli._progress import Bar, resumable
 from accord.errors import ChoiceError, ExtraMissing
 
 if TYPE_CHECKING:
     from accord.training.run import RunResult
     from accord.training.spec import Spec
+
 
 HERE: Final = "local"  # where `--ray` alone trains
 EXAMPLE = (
@@ -164,7 +165,7 @@ def _again(
 
 
 def _list(*, as_json: bool) -> None:
-    from accord.training.catalogue import catalogue
+    from accord.training._names import catalogue
 
     names = catalogue()
     if as_json:
@@ -176,7 +177,7 @@ def _list(*, as_json: bool) -> None:
 def _plan(
     path: Path, out: Path | None, networks: list[int] | None, *, ray: str | None, as_json: bool
 ) -> None:
-    from accord.training.plan import plan_json, plan_run, plan_text
+    from accord.training._plan import plan_json, plan_run, plan_text
     from accord.training.run import default_out
     from accord.training.spec import load_spec
 
@@ -202,8 +203,7 @@ def _train(
     gpus: float | None,
     as_json: bool,
 ) -> None:
-    from accord.training.outcome import outcome_json
-    from accord.training.run import default_out
+    from accord.training.run import default_out, outcome_json
     from accord.training.spec import load_spec
 
     spec = load_spec(path)
@@ -230,7 +230,7 @@ def _train_here(spec: "Spec", out: Path, **options: Any) -> "RunResult":
 
 
 def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResult":
-    from accord.experiments.remote import train_remotely
+    from accord.experiments.cluster import train_remotely
 
     def say(text: str) -> None:
         typer.echo(f"accord: {text}", err=True)
@@ -253,7 +253,7 @@ def _note(notes: Sequence[str]) -> None:
 
 def _ending(spec: "Spec", result: "RunResult") -> str:
     """Return the last words on a run: what there is to look at, if anything."""
-    from accord.training.outcome import trained_networks
+    from accord.training.run import trained_networks
 
     score = f"accord score {shlex.quote(str(result.out / spec.record.splits[0]))}"
     if not result.failed:

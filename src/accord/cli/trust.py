@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accord.cli.arguments import (
+from accord.cli._arguments import (
     Common,
     Epochs,
     Json,
@@ -21,9 +21,10 @@ from accord.cli.read import DEFAULT, RULE_HELP, resolve_told
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
+    from accord._record import Record
     from accord.analysis import Estimate
-    from accord.api import Record
-    from accord.report.trust.summary import Trust
+    from accord.report._trust_summary import Trust
+
 
 EXAMPLE = (
     "\b\nExample:\n"
@@ -96,7 +97,7 @@ def trust(
     """
     out = to_write(out)
     _check_options(risk, threshold, verify, verified, out)
-    from accord.report.trust.summary import measure_trust
+    from accord.report._trust_summary import measure_trust
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     if risk is not None and opened.truth is None:
@@ -133,15 +134,15 @@ def _check_options(
 
 
 def _accuracy(record: "Record", found: "Trust", path: Path) -> "Estimate":
-    from accord.report.trust.verifying import read_verification
+    from accord.report._verification_files import read_verification
 
     return read_verification(path, facts=record.rows.facts).accuracy(found.prediction)
 
 
 def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> None:
     from accord.analysis import choose_to_verify
-    from accord.report.trust.tables import write_samples
-    from accord.report.trust.verifying import write_verification
+    from accord.report._trust_text import write_samples
+    from accord.report._verification_files import write_verification
 
     if verify is None:
         write_samples(record, found, out)
@@ -158,7 +159,7 @@ def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> N
 
 
 def _print(record: "Record", found: "Trust", verified: "Estimate | None", *, as_json: bool) -> None:
-    from accord.report.trust.tables import trust_json, trust_text
+    from accord.report._trust_text import trust_json, trust_text
 
     for note in found.notes:
         typer.echo(f"accord: {note}", err=True)

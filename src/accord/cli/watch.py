@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from accord.cli.arguments import Json, Networks, RecordPath, parse_numbers
+from accord.cli._arguments import Json, Networks, RecordPath, parse_numbers
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
-    from accord.analysis.bad_members import Member
-    from accord.analysis.overfit.alarm import Watch
-    from accord.analysis.overfit.growing import AlarmFollower, Seen
-    from accord.api import Record
+    from accord._record import Record
+    from accord.analysis._network_health import Member
+    from accord.analysis._watch import AlarmFollower, Seen, Watch
+
 
 ALARMED: Final = 3  # the exit status of --until-alarm
 EVERY: Final = 10.0  # seconds between two looks
@@ -93,9 +93,9 @@ def _check_waits(every: float | None, idle: float | None, *, follow: bool) -> No
 
 
 def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
-    from accord.analysis.bad_members import members
-    from accord.analysis.overfit.alarm import watch as watch_rows
-    from accord.api import open_record
+    from accord._record import open_record
+    from accord.analysis._network_health import members
+    from accord.analysis._watch import watch as watch_rows
     from accord.store import describe
 
     lengths = describe(path).epochs
@@ -158,7 +158,7 @@ def _verdict(found: "Watch") -> list[str]:
 
 
 def _warnings(record: "Record", bad: "list[Member]") -> list[str]:
-    from accord.report.tables import TRAINED_ON
+    from accord.report._record_text import TRAINED_ON
 
     said = [f"warning: {TRAINED_ON}"] if record.rows.facts.trained_on else []
     return [*said, *_bad_networks(record, bad)]
@@ -188,7 +188,7 @@ class Waits:
 
 def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -> bool:
     """Print each epoch until there is a reason to stop; tell whether there was an alarm."""
-    from accord.report.tables import TRAINED_ON
+    from accord.report._record_text import TRAINED_ON
 
     follower = _follower(path, numbers, waits)
     last_news, told, warned = time.monotonic(), "", False
@@ -212,7 +212,7 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -
 
 
 def _follower(path: str, numbers: list[int] | None, waits: Waits) -> "AlarmFollower":
-    from accord.analysis.overfit.growing import AlarmFollower, check_folder
+    from accord.analysis._watch import AlarmFollower, check_folder
 
     if waits.idle is None:  # nothing would end the wait at a path that is mistyped
         check_folder(path)

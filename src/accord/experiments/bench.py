@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord import kernels
-from accord.api import Recorder
+from accord._recorder import Recorder
 from accord.errors import counted
-from accord.store.progress import CountProgress
-from accord.store.versions import made_with
+from accord.store._layout import made_with
+from accord.store._storage import CountProgress
 
 LEADING_SHARE: Final = 0.75  # of the votes, on one class
 QUICK_SHAPES: Final = ((1000, 10_000, 10),)  # voters, samples, classes

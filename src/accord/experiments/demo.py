@@ -8,11 +8,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._record import Record, open_record
+from accord._recorder import Recorder
 from accord.analysis import Score
-from accord.api import Record, Recorder, open_record
-from accord.data.digits import Digits, load_digits, split_digits
 from accord.data.noise import symmetric_noise
+from accord.data.readers.digits import Digits, load_digits, split_digits
 from accord.errors import ExtraMissing, RecordMismatch, TrainingError
+from accord.report.html import write_report
+from accord.training._batches import ImageBatches
+from accord.training._loop import Moment, Recipe, predict_probabilities, train
+from accord.training._losses import CrossEntropy
+from accord.training._settings import threads
+from accord.training._workers import Crew, Job, Pace, Tell, Word
+from accord.training.networks import build_small_cnn
+from accord.training.run import Progress
+from accord.training.spec import OptimizerSpec
 
 try:
     import torch
@@ -22,15 +32,6 @@ except ModuleNotFoundError as error:
         "To install it: pip install 'accord[train]'"
     ) from error
 
-from accord.report.html import write_report
-from accord.training.batches import ImageBatches
-from accord.training.crew import Crew, Job, Pace, Tell, Word
-from accord.training.loop import Moment, Recipe, predict_probabilities, train
-from accord.training.losses import CrossEntropy
-from accord.training.networks import build_small_cnn
-from accord.training.run import Progress
-from accord.training.settings import threads
-from accord.training.spec import OptimizerSpec
 
 CLASSES = 10
 NOISE_RATE = 0.4

@@ -5,9 +5,8 @@
 array([0, 1, 1])
 """
 
-from accord.inference.infer import infer
-from accord.inference.outcome import Inferred
-from accord.inference.replay import Replayed, replay
-from accord.inference.sources import FORMATS
+from accord.inference._early_exit import Replayed, replay
+from accord.inference._infer import Inferred, infer
+from accord.inference._sources import FORMATS
 
 __all__ = ["FORMATS", "Inferred", "Replayed", "infer", "replay"]

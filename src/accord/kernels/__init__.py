@@ -5,18 +5,15 @@ every axis before the last is a voter axis. Equal votes always go to the smaller
 work is done by numba where it is installed; `ACCORD_KERNELS=numpy` or `numba` forces one.
 """
 
-from accord.kernels.checks import check_labels
-from accord.kernels.consensus import error_consensus
-from accord.kernels.margin import final_margins, margins
-from accord.kernels.plurality import Winners, winners
-from accord.kernels.running import running_winners
-from accord.kernels.sweeps import (
+from accord.kernels._checks import check_labels
+from accord.kernels._subsets import (
     equally_spaced,
     subsets_of,
     winners_by_spacing,
     winners_by_subset,
 )
-from accord.kernels.votes import agreement, count_votes
+from accord.kernels._votes import agreement, count_votes, error_consensus, final_margins, margins
+from accord.kernels._winners import Winners, running_winners, winners
 
 __all__ = [
     "Winners",

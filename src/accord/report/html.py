@@ -7,20 +7,23 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from accord._record import Record
 from accord._version import __version__
 from accord.analysis import Changes, Score
-from accord.api import Record
 from accord.errors import ExtraMissing
-from accord.report.captions import CAPTIONS, TITLES
-from accord.report.figures import draw_figure
-from accord.report.findings import label_finding, overfit_finding
-from accord.report.looks import INKS
-from accord.report.measured import ClassRecall, Measured
-from accord.report.svg import with_variables
-from accord.report.tables import gain_sentence, score_note
-from accord.report.trust.findings import forgotten_finding, networks_finding, trust_finding
-from accord.report.trust.tables import samples_to_verify
-from accord.store.places import Folder
+from accord.report._cached_results import ClassRecall, Measured
+from accord.report._drawing import with_variables
+from accord.report._figures import draw_figure
+from accord.report._record_text import gain_sentence, score_note
+from accord.report._sentences import CAPTIONS, TITLES, label_finding, overfit_finding
+from accord.report._theme import INKS
+from accord.report._trust_text import (
+    forgotten_finding,
+    networks_finding,
+    samples_to_verify,
+    trust_finding,
+)
+from accord.store._storage import Folder
 
 try:
     from jinja2 import Environment, StrictUndefined

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 from accord.errors import ChoiceError, SourceError, suggest
-from accord.rules.fitted import RULE, FittedRule, read_arrays
-from accord.rules.rule import ABSTAINED, Definition, Prediction, Rule, predict_blocks
+from accord.rules._base import ABSTAINED, Definition, Prediction, Rule, predict_blocks
+from accord.rules._fitted import RULE, FittedRule, read_arrays
 
 __all__ = [
     "ABSTAINED",

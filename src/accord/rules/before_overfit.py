@@ -5,10 +5,10 @@ from typing import Self
 
 import numpy as np
 
+from accord.rules._base import Definition, Prediction
+from accord.rules._fitted import check_networks
+from accord.rules._overfitting import epochs_before_overfit
 from accord.rules.dawid_skene import DawidSkene
-from accord.rules.fitted import check_networks
-from accord.rules.overfit.epochs_before import epochs_before_overfit
-from accord.rules.rule import Definition, Prediction
 from accord.store import ArrayRows, Facts, Rows
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError
 from accord.kernels import winners
-from accord.rules.rule import ABSTAINED, Definition, Prediction, Rule, Support, predict_blocks
+from accord.rules._base import ABSTAINED, Definition, Prediction, Rule, Support, predict_blocks
 from accord.store import Block, Rows
 
 

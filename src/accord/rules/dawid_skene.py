@@ -8,17 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError, SourceError
-from accord.kernels.exact import LOGARITHM_BITS, WEIGHT_BITS, on_grid
-from accord.rules.annotators import Annotators, Tally, to_posterior
-from accord.rules.epoch_weights import (
-    Likeness,
-    Weights,
-    likeness_by_definition,
-    measure_likeness,
-    reliability,
-    weigh,
-)
-from accord.rules.expectation import (
+from accord.kernels._votes import LOGARITHM_BITS, WEIGHT_BITS, on_grid
+from accord.rules._annotators import Annotators, Tally, to_posterior
+from accord.rules._base import Definition, Prediction
+from accord.rules._em import (
     LOUDER,
     MOST_ROUNDS,
     Fit,
@@ -30,18 +23,20 @@ from accord.rules.expectation import (
     has_settled,
     lost_classes,
 )
-from accord.rules.fitted import (
-    Arrays,
-    FittedRule,
-    check_networks,
-    check_numbers,
-    check_voters,
+from accord.rules._epoch_weights import (
+    Likeness,
+    Weights,
+    likeness_by_definition,
+    measure_likeness,
+    predict_weighted,
+    reliability,
+    vote_by_definition,
+    weigh,
 )
+from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_voters
 from accord.rules.max_agreement import MaxAgreement
-from accord.rules.rule import Definition, Prediction
-from accord.rules.weighted_votes import predict_weighted, vote_by_definition
 from accord.store import Rows
-from accord.store.rows import BLOCK_BYTES
+from accord.store._record_reader import BLOCK_BYTES
 
 # Scores, the recommendation and the alarm all ask it of the same rows, which do not change.
 _found: WeakKeyDictionary[Rows, tuple[Prediction, Fit]] = WeakKeyDictionary()

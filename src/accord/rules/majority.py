@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels import winners
-from accord.rules.rule import Definition, Prediction, Rule, Support, predict_blocks
+from accord.rules._base import Definition, Prediction, Rule, Support, predict_blocks
 from accord.store import Block, Rows
 
 

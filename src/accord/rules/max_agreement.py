@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from accord.kernels import running_winners, winners
-from accord.rules.rule import Definition, Prediction, Rule, Support, predict_blocks
+from accord.rules._base import Definition, Prediction, Rule, Support, predict_blocks
 from accord.store import Block, Rows
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.rules._base import Definition, Prediction, Rule
 from accord.rules.majority import Majority
-from accord.rules.rule import Definition, Prediction, Rule
 from accord.store import Block, Rows
 
 

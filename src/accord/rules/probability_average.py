@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.rules.rule import Definition, Prediction, Rule, Support, most_supported, predict_blocks
+from accord.rules._base import Definition, Prediction, Rule, Support, most_supported, predict_blocks
 from accord.store import Block, Rows
 
 

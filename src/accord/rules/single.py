@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from accord.rules.rule import Definition, Prediction, Rule, predict_blocks
+from accord.rules._base import Definition, Prediction, Rule, predict_blocks
 from accord.store import Block, Rows
 
 

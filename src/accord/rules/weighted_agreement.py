@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import SourceError
-from accord.rules.epoch_weights import (
+from accord.rules._base import Definition, Prediction
+from accord.rules._epoch_weights import (
     Likeness,
     Weights,
     equal_weights,
@@ -16,19 +17,13 @@ from accord.rules.epoch_weights import (
     find_disputed,
     likeness_by_definition,
     measure_likeness,
+    predict_weighted,
     reliability,
+    vote_by_definition,
     weigh_by_power,
 )
-from accord.rules.fitted import (
-    Arrays,
-    FittedRule,
-    check_networks,
-    check_numbers,
-    check_voters,
-)
-from accord.rules.overfit.epochs_before import epochs_before_early_overfit
-from accord.rules.rule import Definition, Prediction
-from accord.rules.weighted_votes import predict_weighted, vote_by_definition
+from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_voters
+from accord.rules._overfitting import epochs_before_early_overfit
 from accord.store import ArrayRows, Facts, Rows
 
 # Of the likeness of epochs where votes are in dispute. On 70 records with three classes or more it

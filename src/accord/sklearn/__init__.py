@@ -1,23 +1,15 @@
 """The scikit-learn face: record estimators, and a classifier by max agreement."""
 
 from accord.errors import ExtraMissing
-
-try:
-    import sklearn as _sklearn  # noqa: F401
-except ImportError as error:
-    raise ExtraMissing(
-        "accord.sklearn needs scikit-learn: pip install 'accord[sklearn]'"
-    ) from error
-
-from accord.recorders.sklearn import (
+from accord.sklearn._classifier import MaxAgreementClassifier
+from accord.sklearn._module import ModuleClassifier
+from accord.sklearn._recording import (
     open_recorder,
     record_epoch,
     record_partial_fit,
     record_stages,
     record_warm_start,
 )
-from accord.sklearn.classifier import MaxAgreementClassifier
-from accord.sklearn.module import ModuleClassifier
 
 __all__ = [
     "MaxAgreementClassifier",
@@ -28,3 +20,11 @@ __all__ = [
     "record_stages",
     "record_warm_start",
 ]
+
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise ExtraMissing(
+        "accord.sklearn needs scikit-learn: pip install 'accord[sklearn]'"
+    ) from error

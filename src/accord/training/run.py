@@ -1,10 +1,10 @@
-"""Train what a spec asks: network after network, recorded at every moment, resumed at will."""
+"""What became of a run: how far its networks came, and where their records lie."""
 
 import contextlib
 import difflib
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,26 +15,135 @@ from torch import Tensor, nn
 
 from accord.errors import (
     ChoiceError,
+    NotARecord,
     NotCapturable,
     PredictionError,
     SpecError,
     TrainingError,
 )
-from accord.store.places import Folder
-from accord.training.averaging import Averaged
-from accord.training.batches import Batches
-from accord.training.checkpoints import State
-from accord.training.crew import Tell
-from accord.training.keeping import Checkpoints, Run, SplitKeeper, last_loss, write_metrics
-from accord.training.lockstep import Entrant, train_side_by_side, why_not
-from accord.training.loop import Moment, Recipe, moments_of, train
-from accord.training.material import Material, prepare_material
-from accord.training.members import build_network, check_members, choose_members, loss_of
+from accord.store._storage import Folder
+from accord.training._batches import Batches
+from accord.training._build import build_network, check_members, choose_members, loss_of
+from accord.training._checkpoints import State
+from accord.training._input_schema import find_traits, keep_traits
+from accord.training._lockstep import Entrant, train_side_by_side, why_not
+from accord.training._loop import Moment, Recipe, moments_of, train
+from accord.training._network_run import (
+    Checkpoints,
+    Run,
+    SplitKeeper,
+    last_loss,
+    recorded_moments,
+    write_metrics,
+)
+from accord.training._prepared_data import Material, prepare_material
+from accord.training._settings import choose_device, recipe_for, threads, threads_for
+from accord.training._weight_averages import Averaged
+from accord.training._workers import Crew, Pace, Tell, Word
 from accord.training.networks import told_once
-from accord.training.settings import choose_device, recipe_for, threads, threads_for
-from accord.training.sharing import Finished, Hands, Reached, Training, train_one_by_one
-from accord.training.spec import NAMES, Member, Spec, load_spec
-from accord.training.traits import find_traits, keep_traits
+from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A network that needed no more training."""
+
+    loss: float  # its last
+
+
+Reached: TypeAlias = Moment | Word | Finished
+Training: TypeAlias = Generator[tuple[Member, Reached | TrainingError]]
+Alone: TypeAlias = Callable[[Member, Run], Training]
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What may train beside this process."""
+
+    source: str  # the spec's own text
+    processes: int | None  # this one among them; None means as many as pay
+    seconds: float  # that it takes to read the data
+
+
+def train_one_by_one(
+    members: Sequence[Member],
+    run: Run,
+    hands: Hands,
+    *,
+    alone: Alone,
+    task: str,
+) -> Training:
+    """Train one network after the other; where that takes long, other processes take some.
+
+    Args:
+        members: the networks.
+        run: what they are of.
+        hands: what else may train.
+        alone: trains one network in this process.
+        task: trains one in another, as a `Crew` takes it.
+    """
+    done = _looks_done(members, run)
+    for member in done:
+        yield from alone(member, run)
+    left = {member.number: member for member in members if member not in done}
+    facts = {"spec": run.spec.model_dump_json(), "out": str(run.out), "source": hands.source}
+    with Crew(task, [{"network": number, **facts} for number in left]) as crew:
+        if hands.processes is not None:
+            crew.begin(min(hands.processes, len(left)) - 1)
+        worth = _Worth(list(left.values()), run, hands)
+        shared = crew.share(
+            lambda job: alone(left[job["network"]], run),
+            lambda reached: worth.more(reached[1], waiting=len(crew.waiting)),
+        )
+        with contextlib.closing(shared):
+            for number, reached in shared:
+                yield left[number], _as_told(reached) if isinstance(reached, Word) else reached[1]
+
+
+def _looks_done(members: Sequence[Member], run: Run) -> list[Member]:
+    """Return the networks whose rows are all there; no process need begin for those."""
+    there = recorded_moments(run.out / run.spec.record.splits[0])
+    recipe = recipe_for(run.spec, members[0], run.device) if members else None
+    samples = len(run.material.splits["train"])
+    return [
+        one for one in members if recipe and there.get(one.number, 0) >= moments_of(recipe, samples)
+    ]
+
+
+def _as_told(word: Word) -> Word | TrainingError:
+    return word if word.stopped is None else TrainingError(word.stopped)
+
+
+class _Worth:
+    """Judges whether more processes pay, and how many."""
+
+    def __init__(self, members: Sequence[Member], run: Run, hands: Hands) -> None:
+        self._members, self._run = members, run
+        self._pace = Pace(run.spec.train.epochs, seconds=hands.seconds)
+        shared = hands.processes is None and run.device.type == "cpu"
+        self._able = torch.get_num_threads() if shared else 1
+
+    def more(self, reached: Reached | TrainingError, *, waiting: int) -> int:
+        """Return how many more processes pay, now that a network has come so far."""
+        if self._able == 1 or not isinstance(reached, Moment):
+            return 0
+        if not self._pace.pays(reached.progress, waiting=waiting):
+            return 0
+        if not self._all_small():
+            self._able = 1
+        return min(self._able - 1, waiting)
+
+    def _all_small(self) -> bool:
+        """Tell whether one thread trains each of the networks, where there are more."""
+        tried: dict[str, int] = {}
+        with threads(self._able):  # the network that is being trained has fewer
+            for member in self._members:
+                alike = f"{member.network} {sorted(member.options.items())} {member.members}"
+                if alike not in tried:
+                    network = build_network(self._run.spec, member, self._run.material)
+                    tried[alike] = threads_for(network, self._run.spec, self._run.material)
+        return set(tried.values()) == {1}
+
 
 TASK: Final = "accord.training.run:train_network"  # what a process of a crew does
 
@@ -365,3 +474,49 @@ def refuse_another(spec: Spec, out: Path) -> None:
             + "\n".join(changed)
             + "\nGive another folder with --out, or put the spec back."
         )
+
+
+def recorded_epochs(spec: Spec, out: Path) -> dict[int, int]:
+    """Return how many epochs are recorded of each network of a spec, none being 0."""
+    try:
+        there = recorded_moments(out / spec.record.splits[0])
+    except NotARecord:  # a worker died while it began one
+        there = {}
+    return {
+        number: there.get(number, 0)
+        for member in members_of(spec)
+        for number in range(member.number, member.number + member.members)
+    }
+
+
+def trained_networks(spec: Spec, result: RunResult) -> list[int]:
+    """Return the networks of a run that recorded something and were not stopped."""
+    stopped = {
+        number
+        for member in members_of(spec)
+        if member.number in result.failed
+        for number in range(member.number, member.number + member.members)
+    }
+    epochs = recorded_epochs(spec, result.out)
+    return [number for number in epochs if epochs[number] and number not in stopped]
+
+
+def records_of_run(spec: Spec, out: Path) -> dict[str, Path]:
+    """Return where a run's records lie, by split; with averages, `test-ema` and the like."""
+    names = [*spec.record.splits, *(f"test-{average}" for average in spec.record.averages)]
+    return {name: out / name for name in names}
+
+
+def outcome_json(spec: Spec, result: RunResult, *, seconds: float) -> dict[str, Any]:
+    """Return what became of a run in the form that `accord train --json` prints."""
+    epochs = recorded_epochs(spec, result.out)
+    return {
+        "run": str(result.out),
+        "name": spec.name,
+        "networks": len(epochs),
+        "epochs": {str(number): recorded for number, recorded in epochs.items()},
+        "failed": {str(number): why for number, why in result.failed.items()},
+        "records": {name: str(path) for name, path in records_of_run(spec, result.out).items()},
+        "notes": list(result.notes),
+        "seconds": seconds,
+    }

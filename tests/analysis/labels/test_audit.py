@@ -9,25 +9,27 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from memorised import memorised_rows
 
-from accord.analysis.labels import contradiction as contradictions
-from accord.analysis.labels import evidence as evidences
-from accord.analysis.labels import true_classes
-from accord.analysis.labels.audit import audit, audit_probabilities
-from accord.analysis.labels.audit_notes import audit_notes
-from accord.analysis.labels.beyond_chance import beyond_chance
-from accord.analysis.labels.contradiction import STEPS, Contradiction, measure_contradiction
-from accord.analysis.labels.evidence import (
+from accord.analysis import _audit_posterior as true_classes
+from accord.analysis import _audit_votes as contradictions
+from accord.analysis import _audit_votes as evidences
+from accord.analysis._audit import audit, audit_probabilities, score_ranking
+from accord.analysis._audit_notes import audit_notes
+from accord.analysis._audit_posterior import tell_classes
+from accord.analysis._audit_votes import (
+    STEPS,
+    Contradiction,
+    beyond_chance,
     count_moves,
     gather_evidence,
+    measure_contradiction,
     split_votes,
     weigh_votes,
 )
-from accord.analysis.labels.ranking_score import score_ranking
-from accord.analysis.labels.true_classes import tell_classes
-from accord.analysis.trust.noisy_scores import corrected_accuracy
+from accord.analysis._corrected_accuracy import corrected_accuracy
 from accord.errors import ChoiceError, PredictionError, RecordError
 from accord.kernels import count_votes, equally_spaced
-from accord.store import ArrayRows, Facts, rows
+from accord.store import ArrayRows, Facts
+from accord.store import _record_reader as rows
 
 
 def with_facts(record, **facts):

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from memorised import NAMES, memorised_rows
 
-from accord.analysis.labels.audit import audit
-from accord.analysis.labels.audit_notes import audit_notes
-from accord.analysis.labels.label_studio import labelling_config
-from accord.analysis.labels.review import (
+from accord.analysis._audit import audit
+from accord.analysis._audit_notes import audit_notes
+from accord.analysis._review import (
     Decisions,
     corrected_labels,
     expected_gain,
     measure_gain,
     review_queue,
 )
-from accord.analysis.labels.review_files import (
+from accord.analysis._review_files import (
     check_writable,
+    labelling_config,
     read_decisions,
     write_audit,
     write_labels,

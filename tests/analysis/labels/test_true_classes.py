@@ -8,10 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from memorised import memorised_rows
 
-from accord.analysis.labels import true_classes
-from accord.analysis.labels.contradiction import measure_contradiction
-from accord.analysis.labels.evidence import Evidence, gather_evidence
-from accord.analysis.labels.true_classes import (
+from accord.analysis import _audit_posterior as true_classes
+from accord.analysis._audit_posterior import (
     LEAST_VOICES,
     Habits,
     count_voices,
@@ -22,6 +20,7 @@ from accord.analysis.labels.true_classes import (
     update_habits,
     weigh_candidates,
 )
+from accord.analysis._audit_votes import Evidence, gather_evidence, measure_contradiction
 
 
 @st.composite

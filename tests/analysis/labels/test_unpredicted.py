@@ -1,9 +1,9 @@
 import numpy as np
 from memorised import memorised_rows
 
-from accord.analysis.labels.audit import audit
-from accord.analysis.labels.unpredicted import never_predicted, suspect_unpredicted
-from accord.store import ArrayRows, Facts, rows
+from accord.analysis._audit import audit, never_predicted, suspect_unpredicted
+from accord.store import ArrayRows, Facts
+from accord.store import _record_reader as rows
 
 GIVEN = np.array([2, 2, 0, 3, 2])
 
@@ -77,7 +77,7 @@ def test_such_labels_are_as_often_wrong_as_all_others(monkeypatch):
         rates.append(rate)
         return suspect_unpredicted(*args, rate=rate)
 
-    monkeypatch.setattr("accord.analysis.labels.audit.suspect_unpredicted", remember)
+    monkeypatch.setattr("accord.analysis._audit.suspect_unpredicted", remember)
     record = late_class_rows()
     found = audit(record)
     assert rates == [found.flagged[record.facts.given != 4].mean()]

@@ -3,16 +3,22 @@ import pytest
 from overfitting import draw_run, right_chances
 
 import accord
+from accord.analysis import _watch as alarm
 from accord.analysis import network_agreement
-from accord.analysis.overfit import alarm
-from accord.analysis.overfit.alarm import watch
+from accord.analysis._watch import watch
 from accord.errors import ChoiceError
-from accord.kernels.falls import find_fall, smooth, sure_beyond_wobble
+from accord.rules import _overfitting as verdict
+from accord.rules._overfitting import (
+    count_equal_pairs,
+    find_fall,
+    good_epochs,
+    judge,
+    judge_record,
+    judge_rows,
+    smooth,
+    sure_beyond_wobble,
+)
 from accord.rules.majority import Majority
-from accord.rules.overfit import verdict
-from accord.rules.overfit.equal_pairs import count_equal_pairs
-from accord.rules.overfit.good_epochs import good_epochs
-from accord.rules.overfit.verdict import judge, judge_record, judge_rows
 from accord.store import ArrayRows, Facts
 
 

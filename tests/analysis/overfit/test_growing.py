@@ -2,12 +2,11 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
-from accord.analysis.overfit import growing
-from accord.analysis.overfit.alarm import watch
-from accord.analysis.overfit.growing import AlarmFollower
-from accord.api import Recorder
+from accord._recorder import Recorder
+from accord.analysis import _watch as growing
+from accord.analysis._watch import AlarmFollower, watch
 from accord.errors import RecordMissing
-from accord.rules.overfit.verdict import judge_rows
+from accord.rules._overfitting import judge_rows
 from accord.store import open_rows
 
 SAMPLES, CLASSES, EPOCHS = 600, 5, 40

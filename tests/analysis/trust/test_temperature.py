@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from accord.analysis.trust.calibration import calibration
-from accord.analysis.trust.temperature import Temperature, fit_temperature
+from accord.analysis._calibration import Temperature, calibration, fit_temperature
 from accord.errors import PredictionError
 
 

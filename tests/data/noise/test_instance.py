@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from accord.data.image_files import ImageFiles
-from accord.data.noise import instance as module
+from accord.data._images import ImageFiles
+from accord.data.noise import _generators as module
 from accord.data.noise import instance_noise
 from accord.errors import ChoiceError
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.data.cifar_classes import (
+from accord.data.noise import mapped_noise, patrini_noise, superclass_noise
+from accord.data.noise._generators import patrini_mapping, superclass_mapping
+from accord.data.readers.cifar import (
     CIFAR10_NAMES,
     CIFAR100_NAMES,
     CIFAR100_SUPERCLASS,
     CIFAR100_SUPERCLASSES,
 )
-from accord.data.noise import mapped_noise, patrini_noise, superclass_noise
-from accord.data.noise.mapped import patrini_mapping, superclass_mapping
 from accord.errors import ChoiceError, PredictionError
 
 SEEDS = st.integers(0, 2**40)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accord.data import read_dataset
-from accord.data.cifar_classes import CIFAR100_SUPERCLASSES
 from accord.data.readers import cifar
+from accord.data.readers.cifar import CIFAR100_SUPERCLASSES
 from accord.errors import ChoiceError, SourceError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accord.data import read_dataset
-from accord.data.digits import load_digits, split_digits
+from accord.data.readers.digits import load_digits, split_digits
 from accord.errors import ChoiceError
 
 

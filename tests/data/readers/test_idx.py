@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accord.data import read_dataset
-from accord.data.readers import idx
+from accord.data.readers import mnist as idx
 from accord.errors import ChoiceError, SourceError
 
 

@@ -9,7 +9,8 @@ from torch import nn
 
 import accord
 from accord.data import READERS, read_dataset
-from accord.training import material, members
+from accord.training import _build as members
+from accord.training import _prepared_data as material
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
 

@@ -1,9 +1,9 @@
 import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
-from accord.experiments.comparison.runs import train_here
-from accord.experiments.paper.protocols import protocols
-from accord.experiments.paper.runs import Workshop
+from accord.experiments.comparison._runs import train_here
+from accord.experiments.paper._protocols import protocols
+from accord.experiments.paper._required_runs import Workshop
 
 SMALL = {
     "networks": 3,

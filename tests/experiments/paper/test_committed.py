@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from accord.experiments.paper import all_targets, reproduce
-from accord.experiments.paper.results import SCALES_KEPT, load_results
-from accord.experiments.paper.runs import Workshop
+from accord.experiments.paper._required_runs import Workshop
+from accord.experiments.paper._results import SCALES_KEPT, load_results
 from accord.rules import all_rules
 
 RESULTS = Path(__file__).parents[3] / "results"

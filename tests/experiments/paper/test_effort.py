@@ -5,7 +5,7 @@ import json
 import pytest
 
 from accord.errors import SourceError
-from accord.experiments.paper.effort import EFFORT, Stopwatch, effort_of, machine_name
+from accord.experiments.paper._required_runs import EFFORT, Stopwatch, effort_of, machine_name
 
 MOMENT = (0, 5, 1.0, 4, 0.5)
 

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from accord.analysis.theory import run_theory
-from accord.analysis.toy import run_toy
-from accord.experiments.paper.findings import finding_of
+from accord.experiments.paper._results import finding_of
+from accord.experiments.theory import run_theory
+from accord.experiments.theory.toy import run_toy
 
 
 @pytest.fixture(scope="module")

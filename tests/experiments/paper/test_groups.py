@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from accord.errors import ChoiceError, SourceError, TrainingError
-from accord.experiments.paper import Obstacle, find_targets, groups, reproduce_all
-from accord.store.pack import pack_record
+from accord.experiments.paper import Obstacle, find_targets, reproduce_all
+from accord.experiments.paper import _reproduce as groups
+from accord.store._packed import pack_record
 from accord.training.run import RunResult
 
 GROUP = [

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.experiments.paper.needs import missing_file
-from accord.experiments.paper.protocols import protocols
+from accord.experiments.paper._protocols import missing_file, protocols
 
 READERS = Path(__file__).parents[2] / "data" / "readers" / "conftest.py"
 TREES = runpy.run_path(str(READERS))["TREES"]  # that their readers are tested on

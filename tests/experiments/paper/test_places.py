@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from accord.errors import SpecError
-from accord.experiments.comparison.runs import train_here
+from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper import all_targets, reproduce
-from accord.experiments.paper.panels import _pictures
-from accord.experiments.paper.protocols import build_spec, protocols
-from accord.experiments.paper.runs import Workshop
+from accord.experiments.paper._measure import _pictures
+from accord.experiments.paper._protocols import build_spec, protocols
+from accord.experiments.paper._required_runs import Workshop
 from accord.training.spec import load_spec
 
 TABLE1 = all_targets()["table1/cifar10/sym/40"]

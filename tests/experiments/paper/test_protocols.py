@@ -6,7 +6,7 @@ import pytest
 
 from accord.errors import ChoiceError, SourceError
 from accord.experiments.paper import SCALES, Cell, all_targets, build_spec
-from accord.experiments.paper.protocols import (
+from accord.experiments.paper._protocols import (
     check_data,
     missing_data,
     place_spec,

@@ -17,7 +17,7 @@ from accord.errors import (
     SpecError,
     TrainingError,
 )
-from accord.experiments.comparison.runs import train_here
+from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper import (
     SCALES,
     Cell,
@@ -31,21 +31,21 @@ from accord.experiments.paper import (
     status_of,
     write_summary,
 )
-from accord.experiments.paper.effort import effort_of
-from accord.experiments.paper.protocols import protocols
-from accord.experiments.paper.results import SCALES_KEPT, load_result, row_of, save_result
-from accord.experiments.paper.runs import (
+from accord.experiments.paper._protocols import protocols
+from accord.experiments.paper._required_runs import (
+    effort_of,
     moments_left,
     run_folder,
     run_name,
     settle_scale,
     train_with_ray,
 )
-from accord.store.pack import pack_record
-from accord.training.material import prepare_material
+from accord.experiments.paper._results import SCALES_KEPT, load_result, row_of, save_result
+from accord.store._packed import pack_record
+from accord.training._input_schema import find_traits, keep_traits
+from accord.training._prepared_data import prepare_material
 from accord.training.run import RunResult
 from accord.training.spec import Spec
-from accord.training.traits import find_traits, keep_traits
 
 SMALL = protocols()["scale"]["stand-in"]["train"] | {
     "networks": 3,
@@ -438,7 +438,7 @@ def test_ray_trains_in_the_place_of_this_process(monkeypatch, tmp_path):
         asked.update(more)
         return train_here(spec, out, None)
 
-    monkeypatch.setattr("accord.experiments.remote.train_remotely", train)
+    monkeypatch.setattr("accord.experiments.cluster.train_remotely", train)
     spec = build_spec(CELL.cells["noisy"], "stand-in")
     assert not train_with_ray("10.0.0.1:6379", gpus=0.5)(spec, tmp_path / "run", None).failed
     assert (asked["address"], asked["gpus"]) == ("10.0.0.1:6379", 0.5)
@@ -458,7 +458,7 @@ def fail_npc(monkeypatch, *, at):
             raise PredictionError("the network predicts class 3 for all samples")
         return np.eye(10)[np.zeros(719, int)]
 
-    monkeypatch.setattr("accord.rivals.npc.predict_npc", predict)
+    monkeypatch.setattr("accord.baselines.npc.predict_npc", predict)
 
 
 def test_a_rival_that_failed_is_named_with_the_reason(workshop, monkeypatch):
@@ -484,7 +484,7 @@ def test_table_2_is_measured_once_and_needs_its_data_for_that(workshop, monkeypa
     def missing(*_):
         raise SourceError("the data are not there")
 
-    monkeypatch.setattr("accord.experiments.paper.runner.check_data", missing)
+    monkeypatch.setattr("accord.experiments.paper._reproduce.check_data", missing)
     assert run(TABLE2, workshop) == first
     (workshop.out / TABLE2.name / "stand-in.json").unlink()
     with pytest.raises(SourceError, match="the data are not there"):
@@ -685,7 +685,7 @@ def test_figure_1_keeps_its_picture_where_the_data_are_not_at_hand(workshop):
         return "digits"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("accord.experiments.paper.panels.missing_data", no_data)
+        patch.setattr("accord.experiments.paper._measure.missing_data", no_data)
         assert run(target, workshop).numbers["panels"][0]["picture"] == [[[1, 2, 3]]]
         other = {**panel, "sample": panel["sample"] + 1}  # of which the picture tells nothing
         save_result(replace(first, numbers={**first.numbers, "panels": [other]}), workshop.out)
@@ -712,7 +712,7 @@ def test_what_trains_no_network_is_thought_once_and_tells_what_it_found(workshop
     def again():
         raise AssertionError("thought twice")
 
-    monkeypatch.setattr("accord.experiments.paper.thoughts.THOUGHTS", {"toy": again})
+    monkeypatch.setattr("accord.experiments.paper._analytic.THOUGHTS", {"toy": again})
     path.write_text("what an earlier Accord said", "utf-8")
     assert reproduce(target, workshop) == first
     assert path.read_text("utf-8") == told

@@ -7,7 +7,7 @@ import torch
 
 from accord.errors import ChoiceError
 from accord.experiments.paper import SCALES, all_targets, build_spec
-from accord.training.losses import build_loss
+from accord.training._losses import build_loss
 from accord.training.networks import build, to_batch_ensemble
 from accord.training.spec import members_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from accord.errors import ChoiceError
 from accord.experiments.paper import all_targets, find_targets
-from accord.experiments.paper.protocols import Cell
+from accord.experiments.paper._protocols import Cell
 
 
 def leaves(table, name, depth):

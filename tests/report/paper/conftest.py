@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from accord.report.paper.material import Setting
+from accord.experiments.paper._figure_numbers import Setting
 
 
 @pytest.fixture(scope="session")

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 from accord.errors import ChoiceError
-from accord.report.drawing import styled
-from accord.report.looks import ink
-from accord.report.paper.figures import (
+from accord.experiments.paper._figure_numbers import NEEDS, Setting, figure_numbers
+from accord.report._drawing import styled
+from accord.report._paper_figures import (
     FIGURES,
     draw_numbers,
     draw_paper_figure,
     save_numbers,
     save_paper_figure,
 )
-from accord.report.paper.material import NEEDS, Setting
-from accord.report.paper.numbers import figure_numbers
+from accord.report._theme import ink
 
 LABELS = {
     1: ["mine", "sample ", "network 0", "network 2", "majority", "max-agreement", "✗", "✓"],

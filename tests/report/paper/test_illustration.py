@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 from matplotlib.colors import to_hex
 
-from accord.report.drawing import styled
-from accord.report.looks import ink
-from accord.report.paper.illustration import illustration_figure
+from accord.report._drawing import styled
+from accord.report._paper_figures import illustration_figure
+from accord.report._theme import ink
 
 PANEL = {
     "name": "mine",

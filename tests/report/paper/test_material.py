@@ -3,7 +3,7 @@
 import pytest
 
 from accord.errors import ChoiceError, RecordError, RecordMismatch, TruthMissing
-from accord.report.paper.material import NEEDS, Setting, check_settings
+from accord.experiments.paper._figure_numbers import NEEDS, Setting, check_settings
 
 BY_NETWORKS = sorted(number for number, needs in NEEDS.items() if needs.networks > 1)
 BY_EPOCHS = sorted(number for number, needs in NEEDS.items() if needs.epochs > 1)

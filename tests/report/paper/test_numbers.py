@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from accord.errors import RecordError
-from accord.report.paper.material import NEEDS, Setting
-from accord.report.paper.numbers import figure_numbers
+from accord.experiments.paper._figure_numbers import NEEDS, Setting, figure_numbers
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accord.errors import ChoiceError
-from accord.report.paper.pictures import MOST_PIXELS, picture_of
+from accord.experiments.paper._figure_numbers import MOST_PIXELS, picture_of
 
 
 def test_no_pictures_give_none():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accord.api import Record
+from accord._record import Record
 from accord.store import ArrayRows, make_facts
 
 

@@ -6,19 +6,19 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from accord._record import Record
 from accord.analysis import RiskCoverage
-from accord.api import Record
-from accord.report.captions import CAPTIONS
-from accord.report.drawing import styled
-from accord.report.figures import draw_figure
-from accord.report.measured import Measured
-from accord.report.trust.figures import (
+from accord.report._cached_results import Measured
+from accord.report._drawing import styled
+from accord.report._figures import (
     MOST_POINTS,
     coverage_at,
+    draw_figure,
     forgotten_figure,
     reliability_figure,
     risk_coverage_figure,
 )
+from accord.report._sentences import CAPTIONS
 from accord.store import ArrayRows, make_facts
 
 

@@ -5,18 +5,18 @@ import re
 import numpy as np
 import pytest
 
+from accord._record import Record
 from accord.analysis import SpoiltRows
-from accord.api import Record
-from accord.report.html import report_page
-from accord.report.measured import Measured
-from accord.report.trust.figures import coverage_at
-from accord.report.trust.findings import (
+from accord.report._cached_results import Measured
+from accord.report._figures import coverage_at
+from accord.report._trust_text import (
     KINDS,
     MOST_NETWORKS,
     forgotten_finding,
     networks_finding,
     trust_finding,
 )
+from accord.report.html import report_page
 from accord.store import ArrayRows, make_facts
 
 
@@ -122,7 +122,7 @@ def test_one_bad_network_of_a_record_without_truth(hard):
 def test_every_kind_of_network_is_explained():
     from typing import get_args
 
-    from accord.analysis.bad_members import Kind
+    from accord.analysis._network_health import Kind
 
     assert set(KINDS) == set(get_args(Kind))
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from accord._record import Record
 from accord.analysis import SpoiltRows, choose_threshold
-from accord.analysis.trust.bounds import highest_share
-from accord.api import Record
+from accord.analysis._intervals import highest_share
 from accord.errors import ChoiceError, PredictionError
-from accord.report.tables import TRAINED_ON
-from accord.report.trust.summary import measure_trust
+from accord.report._record_text import TRAINED_ON
+from accord.report._trust_summary import measure_trust
 from accord.store import ArrayRows, make_facts
 
 

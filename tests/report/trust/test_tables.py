@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
+from accord._record import Record
 from accord.analysis import Estimate, SpoiltRows
-from accord.api import Record
 from accord.errors import ChoiceError, RecordExists
-from accord.report.trust.summary import measure_trust
-from accord.report.trust.tables import trust_json, trust_text, write_samples
+from accord.report._trust_summary import measure_trust
+from accord.report._trust_text import trust_json, trust_text, write_samples
 from accord.store import ArrayRows, make_facts
 
 ESTIMATE = Estimate(value=0.8, low=0.7, high=0.9, confidence=0.95, error=0.05)

@@ -8,7 +8,7 @@ import pytest
 
 from accord.analysis import choose_to_verify, verified_accuracy
 from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError
-from accord.report.trust.verifying import read_verification, write_verification
+from accord.report._verification_files import read_verification, write_verification
 from accord.store import make_facts
 
 NAMES = [f"kind {label}" for label in range(4)]

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from overfitting import draw_run, memorised, right_chances
 
-from accord.rules.overfit import epochs_before as module
-from accord.rules.overfit.epochs_before import (
+from accord.rules import _overfitting as module
+from accord.rules._overfitting import (
     EarlyOverfit,
+    Verdict,
     epochs_before_early_overfit,
     epochs_before_overfit,
     find_early_overfit,
 )
-from accord.rules.overfit.verdict import Verdict
 from accord.store import ArrayRows, Facts
 
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from accord.analysis import network_agreement
 from accord.errors import ChoiceError
-from accord.rules.overfit.equal_pairs import count_equal_pairs, group_sizes, sum_by_group
+from accord.rules._overfitting import count_equal_pairs, group_sizes, sum_by_group
 from accord.store import ArrayRows, Facts
-from accord.store import rows as rows_module
+from accord.store import _record_reader as rows_module
 from accord.testing import small_records
-from accord.testing.rules import rows_of
+from accord.testing._contracts import rows_of
 
 quickly = settings(deadline=None, max_examples=40)
 

@@ -3,12 +3,12 @@ import pytest
 from overfitting import draw_run, right_chances
 
 from accord.errors import PredictionError
+from accord.rules import _overfitting as module
 from accord.rules import find_rule
+from accord.rules._epoch_weights import predict_regressed
+from accord.rules._overfitting import good_epochs
 from accord.rules.majority import Majority
-from accord.rules.overfit import good_epochs as module
-from accord.rules.overfit.good_epochs import good_epochs
-from accord.rules.weighted_votes import predict_regressed
-from accord.store import rows as rows_module
+from accord.store import _record_reader as rows_module
 
 
 def test_shares_say_how_often_the_majority_is_what_the_rule_says():

@@ -1,36 +1,93 @@
-"""One file per layout; each reads what is published, as it is published."""
+"""The types of readers' options, held against their annotations."""
 
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from accord.data.dataset import Dataset
-from accord.data.prepare import IMAGE_OPTIONS, prepare_images
-from accord.data.readers import (
-    animal10n,
-    cifar,
-    cifar_n,
-    clothing1m,
-    idx,
-    imagenet,
-    tiny_imagenet,
-    webvision,
+from accord.data._dataset import Dataset
+from accord.data._image_cache import IMAGE_OPTIONS, prepare_images
+from accord.data.readers._locate import Spellings
+from accord.data.readers.cifar import (
+    CIFAR10_NEEDS,
+    CIFAR10N_NEEDS,
+    CIFAR100_NEEDS,
+    CIFAR100N_NEEDS,
+    read_cifar10,
+    read_cifar10n,
+    read_cifar100,
+    read_cifar100n,
 )
 from accord.data.readers.digits import read_digits
 from accord.data.readers.glue import TASKS, needs_of, read_glue
 from accord.data.readers.image_folder import read_image_folder
-from accord.data.readers.locate import Spellings
+from accord.data.readers.imagenet import (
+    IMAGENET_NEEDS,
+    TINY_IMAGENET_NEEDS,
+    read_imagenet,
+    read_tiny_imagenet,
+)
+from accord.data.readers.mnist import NEEDS, read_fashion_mnist, read_mnist
 from accord.data.readers.npz import read_npz
-from accord.data.readers.options import check_types
 from accord.data.readers.tables import read_table
+from accord.data.readers.web_images import (
+    ANIMAL10N_NEEDS,
+    CLOTHING1M_NEEDS,
+    WEBVISION_NEEDS,
+    read_animal10n,
+    read_clothing1m,
+    read_webvision50,
+)
 from accord.errors import ChoiceError, suggest
 
 __all__ = ["READERS", "Reader", "find_reader", "read_dataset"]
+
+
+WORDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def check_types(kind: str, options: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """Refuse an option whose value is not of its type.
+
+    Args:
+        kind: the reader's name.
+        options: what it was given, as TOML or a caller writes it.
+        hints: the type of each.
+
+    Raises:
+        ChoiceError: a value is of another type.
+
+    >>> check_types("csv", {"held_out": "0.2"}, {"held_out": float | None})
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: csv: held_out must be a number; got '0.2'
+    """
+    for name, value in options.items():
+        if not _is_of(value, hints[name]):
+            raise ChoiceError(f"{kind}: {name} must be {_in_words(hints[name])}; got {value!r}")
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(_is_of(value, one) for one in get_args(hint))
+    if get_origin(hint) is Sequence:
+        listed = isinstance(value, list | tuple)
+        return listed and all(_is_of(one, get_args(hint)[0]) for one in value)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, (int, float) if hint is float else get_origin(hint) or hint)
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        words = [_in_words(one) for one in get_args(hint) if one is not NoneType]
+        return " or ".join(dict.fromkeys(words))
+    if get_origin(hint) is Sequence:
+        return f"a list of which each is {_in_words(get_args(hint)[0])}"
+    return WORDS.get(hint, "a path")
 
 
 @dataclass(frozen=True)
@@ -68,7 +125,7 @@ def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **option
         path: the folder or file; `READERS[kind].layout` tells which.
         options: those of the layout; `READERS[kind].options` tells which. Where images
             stay on disk, also size, resize, cache and skip_unreadable, as
-            `accord.data.prepare.prepare_images` explains.
+            `accord.data._image_cache.prepare_images` explains.
 
     Raises:
         ChoiceError: no such layout or option, or an option has a wrong value.
@@ -113,52 +170,52 @@ def _check_options(kind: str, reader: Reader, path: object, options: Mapping[str
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
     {
         "cifar10": Reader(
-            cifar.read_cifar10, "the folder cifar-10-batches-bin or -py", needs=cifar.CIFAR10_NEEDS
+            read_cifar10, "the folder cifar-10-batches-bin or -py", needs=CIFAR10_NEEDS
         ),
         "cifar100": Reader(
-            cifar.read_cifar100,
+            read_cifar100,
             "the folder cifar-100-binary or -python",
-            needs=cifar.CIFAR100_NEEDS,
+            needs=CIFAR100_NEEDS,
         ),
         "cifar10n": Reader(
-            cifar_n.read_cifar10n,
+            read_cifar10n,
             "CIFAR-10's folder, with CIFAR-10_human.pt",
-            needs=cifar_n.CIFAR10N_NEEDS,
+            needs=CIFAR10N_NEEDS,
         ),
         "cifar100n": Reader(
-            cifar_n.read_cifar100n,
+            read_cifar100n,
             "CIFAR-100's folder, with CIFAR-100_human.pt",
-            needs=cifar_n.CIFAR100N_NEEDS,
+            needs=CIFAR100N_NEEDS,
         ),
         "tinyimagenet": Reader(
-            tiny_imagenet.read_tiny_imagenet,
+            read_tiny_imagenet,
             "the folder tiny-imagenet-200",
             True,
-            needs=tiny_imagenet.NEEDS,
+            needs=TINY_IMAGENET_NEEDS,
         ),
         "imagenet": Reader(
-            imagenet.read_imagenet,
+            read_imagenet,
             "the folder of train/<wnid> and val/<wnid>",
             True,
-            needs=imagenet.NEEDS,
+            needs=IMAGENET_NEEDS,
         ),
         "clothing1m": Reader(
-            clothing1m.read_clothing1m,
+            read_clothing1m,
             "the folder of the key lists and images",
             True,
-            needs=clothing1m.NEEDS,
+            needs=CLOTHING1M_NEEDS,
         ),
         "animal10n": Reader(
-            animal10n.read_animal10n,
+            read_animal10n,
             "the folder of training and testing",
             True,
-            needs=animal10n.NEEDS,
+            needs=ANIMAL10N_NEEDS,
         ),
         "webvision50": Reader(
-            webvision.read_webvision50,
+            read_webvision50,
             "the folder of info, google and flickr",
             True,
-            needs=webvision.NEEDS,
+            needs=WEBVISION_NEEDS,
         ),
         **{
             name: Reader(
@@ -168,10 +225,8 @@ READERS: Final[Mapping[str, Reader]] = MappingProxyType(
             )
             for name in TASKS
         },
-        "mnist": Reader(idx.read_mnist, "the folder of the idx files", needs=idx.NEEDS),
-        "fashion-mnist": Reader(
-            idx.read_fashion_mnist, "the folder of the idx files", needs=idx.NEEDS
-        ),
+        "mnist": Reader(read_mnist, "the folder of the idx files", needs=NEEDS),
+        "fashion-mnist": Reader(read_fashion_mnist, "the folder of the idx files", needs=NEEDS),
         "digits": Reader(read_digits, "none: they come with Accord", needs_path=False),
         "image-folder": Reader(read_image_folder, "a folder of class folders", True),
         "npz": Reader(read_npz, "an .npz file"),

@@ -1,19 +1,62 @@
-"""CIFAR-10 and CIFAR-100, in the binary or the Python layout."""
+"""CIFAR-10N and CIFAR-100N: CIFAR with labels that people gave."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.data.cifar_classes import CIFAR10_NAMES, CIFAR100_NAMES, CIFAR100_SUPERCLASSES
-from accord.data.dataset import Dataset, Split
-from accord.data.readers.locate import Spellings, find_all, missing, need_folder
-from accord.data.readers.published import check_checksums, check_counts
-from accord.data.unpickle import load_pickle
+from accord.data._dataset import Dataset, Labels, Split
+from accord.data._pickle import load_pickle
+from accord.data.noise._label_files import read_columns
+from accord.data.readers._locate import (
+    Spellings,
+    check_checksums,
+    check_counts,
+    find_all,
+    missing,
+    need_folder,
+)
 from accord.errors import ChoiceError, SourceError
+
+CIFAR10_NAMES: Final = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+_BY_SUPERCLASS: Final = {
+    "aquatic_mammals": "beaver dolphin otter seal whale",
+    "fish": "aquarium_fish flatfish ray shark trout",
+    "flowers": "orchid poppy rose sunflower tulip",
+    "food_containers": "bottle bowl can cup plate",
+    "fruit_and_vegetables": "apple mushroom orange pear sweet_pepper",
+    "household_electrical_devices": "clock keyboard lamp telephone television",
+    "household_furniture": "bed chair couch table wardrobe",
+    "insects": "bee beetle butterfly caterpillar cockroach",
+    "large_carnivores": "bear leopard lion tiger wolf",
+    "large_man-made_outdoor_things": "bridge castle house road skyscraper",
+    "large_natural_outdoor_scenes": "cloud forest mountain plain sea",
+    "large_omnivores_and_herbivores": "camel cattle chimpanzee elephant kangaroo",
+    "medium_mammals": "fox porcupine possum raccoon skunk",
+    "non-insect_invertebrates": "crab lobster snail spider worm",
+    "people": "baby boy girl man woman",
+    "reptiles": "crocodile dinosaur lizard snake turtle",
+    "small_mammals": "hamster mouse rabbit shrew squirrel",
+    "trees": "maple_tree oak_tree palm_tree pine_tree willow_tree",
+    "vehicles_1": "bicycle bus motorcycle pickup_truck train",
+    "vehicles_2": "lawn_mower rocket streetcar tank tractor",
+}
+CIFAR100_SUPERCLASSES: Final = tuple(_BY_SUPERCLASS)  # numbered alphabetically, like the classes
+CIFAR100_NAMES: Final = tuple(sorted(" ".join(_BY_SUPERCLASS.values()).split()))
+_SUPERCLASS_OF: Final = {
+    name: number for number, names in enumerate(_BY_SUPERCLASS.values()) for name in names.split()
+}
+CIFAR100_SUPERCLASS: Final = np.array(  # (class,) -> superclass
+    [_SUPERCLASS_OF[name] for name in CIFAR100_NAMES]
+)
+CIFAR100_SUPERCLASS.flags.writeable = False
+
 
 Batch: TypeAlias = tuple[NDArray[np.uint8], dict[str, NDArray[np.int64]]]  # images, labels by name
 
@@ -191,3 +234,105 @@ def _needs(layouts: tuple[_Layout, ...]) -> tuple[Spellings, ...]:
 
 CIFAR10_NEEDS: Final = _needs(_CIFAR10)
 CIFAR100_NEEDS: Final = _needs(_CIFAR100)
+
+
+_CIFAR10N = {
+    "aggre": "aggre_label",
+    "worse": "worse_label",
+    "random1": "random_label1",
+    "random2": "random_label2",
+    "random3": "random_label3",
+}
+_CIFAR100N = {"noisy": "noisy_label", "noisy_coarse": "noisy_coarse_label"}
+_HUMAN10: Final = ("CIFAR-10_human.pt", "CIFAR-10_human.npz", "cifar10n_labels.npz")
+_HUMAN100: Final = ("CIFAR-100_human.pt", "CIFAR-100_human.npz", "cifar100n_labels.npz")
+
+
+def read_cifar10n(
+    path: Path, *, labels: str = "worse", labels_file: str | None = None, complete: bool = True
+) -> Dataset:
+    """Read CIFAR-10 with human labels to train on; the clean ones are the truth.
+
+    Args:
+        path: the CIFAR-10 folder, as for `cifar10`.
+        labels: "aggre", "worse", "random1", "random2" or "random3".
+        labels_file: the published `CIFAR-10_human.pt`, or an .npz of the same arrays. By
+            default looked for in `path` and the folder above.
+        complete: refuse other than 50,000 training and 10,000 test images.
+    """
+    base = read_cifar10(path, complete=complete)
+    column = _choose(labels, _CIFAR10N)
+    file = _find_labels(path, labels_file, _HUMAN10)
+    return _with_labels(base, "cifar10n", file, column, "clean_label")
+
+
+def read_cifar100n(
+    path: Path, *, labels: str = "noisy", labels_file: str | None = None, complete: bool = True
+) -> Dataset:
+    """Read CIFAR-100 with human labels to train on; the clean ones are the truth.
+
+    Args:
+        path: the CIFAR-100 folder, as for `cifar100`.
+        labels: "noisy" for the 100 classes, "noisy_coarse" for the 20 superclasses.
+        labels_file: the published `CIFAR-100_human.pt`, or an .npz of the same arrays. By
+            default looked for in `path` and the folder above.
+        complete: refuse other than 50,000 training and 10,000 test images.
+    """
+    column = _choose(labels, _CIFAR100N)
+    coarse = column == "noisy_coarse_label"
+    base = read_cifar100(path, labels="coarse" if coarse else "fine", complete=complete)
+    file = _find_labels(path, labels_file, _HUMAN100)
+    clean = "clean_coarse_label" if coarse else "clean_label"
+    return _with_labels(base, "cifar100n", file, column, clean)
+
+
+def _choose(name: str, columns: dict[str, str]) -> str:
+    if name in columns.values():
+        return name
+    if name not in columns:
+        raise ChoiceError(f"there are no labels {name!r}; there are {', '.join(columns)}.")
+    return columns[name]
+
+
+def _find_labels(path: Path, labels_file: str | None, names: tuple[str, ...]) -> Path:
+    if labels_file is not None:
+        return Path(labels_file).expanduser()
+    for folder in (path, path.parent):
+        for name in names:
+            if (folder / name).is_file():
+                return folder / name
+    raise missing(path, _beside(names), what="the file of human labels (option labels_file)")
+
+
+def _beside(names: tuple[str, ...]) -> Spellings:
+    return (*names, *(f"../{name}" for name in names))
+
+
+def _with_labels(base: Dataset, name: str, file: Path, column: str, clean: str) -> Dataset:
+    arrays = read_columns(file)
+    absent = [each for each in (column, clean) if each not in arrays]
+    if absent:
+        raise SourceError(
+            f"{file}: it holds no {' and no '.join(absent)}, but {', '.join(arrays) or 'nothing'}."
+        )
+    given, truth = (_as_labels(file, arrays[each], len(base.train)) for each in (column, clean))
+    if not np.array_equal(truth, base.train.labels):
+        wrong = int((truth != base.train.labels).sum())
+        raise SourceError(
+            f"{file}: {wrong:,} of {len(truth):,} clean labels are not CIFAR's. "
+            "Its samples must come in the order of CIFAR's own files."
+        )
+    return replace(base, name=name, train=replace(base.train, labels=given, truth=truth))
+
+
+def _as_labels(file: Path, values: NDArray[Any], samples: int) -> Labels:
+    if values.shape != (samples,) or not np.issubdtype(values.dtype, np.integer):
+        raise SourceError(
+            f"{file}: there must be one integer for each of {samples:,} training images; "
+            f"got {values.dtype} of shape {values.shape}."
+        )
+    return values.astype(np.int64)
+
+
+CIFAR10N_NEEDS: Final = (*CIFAR10_NEEDS, _beside(_HUMAN10))
+CIFAR100N_NEEDS: Final = (*CIFAR100_NEEDS, _beside(_HUMAN100))

@@ -1,12 +1,79 @@
 """The embedded digits, as a data set."""
 
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from accord.data.dataset import Dataset, Split
-from accord.data.digits import Digits, load_digits, split_digits
+from accord.data._dataset import Dataset, Split
 from accord.errors import ChoiceError
+
+
+@dataclass(frozen=True, eq=False)
+class Digits:
+    """Images of digits, and the digit each one shows."""
+
+    images: NDArray[np.uint8]  # (sample, row, column), 0 (paper) to 16 (ink)
+    labels: NDArray[np.uint8]  # (sample,)
+
+
+def load_digits() -> Digits:
+    """Load the 1,797 images of 8 by 8 pixels, in scikit-learn's order.
+
+    They are the test part of "Optical Recognition of Handwritten Digits" by
+    E. Alpaydin and C. Kaynak, UCI Machine Learning Repository (1998), CC BY 4.0.
+
+    >>> digits = load_digits()
+    >>> digits.images.shape, digits.labels[:5].tolist()
+    ((1797, 8, 8), [0, 1, 2, 3, 4])
+    """
+    source = files("accord.data").joinpath("digits.npz")
+    with source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return Digits(images=arrays["images"], labels=arrays["labels"])
+
+
+def split_digits(digits: Digits, *, seed: int, train_share: float = 0.6) -> tuple[Digits, Digits]:
+    """Split the digits into a part for training and a part for testing.
+
+    Each class is split by the same share, rounded to whole samples. Both parts
+    keep the order of `digits`; nothing is copied twice and nothing left out.
+
+    Args:
+        digits: what to split; left as it is.
+        seed: the same seed always gives the same split.
+        train_share: how much of each class to train on, between 0 and 1.
+
+    Returns:
+        The training part, then the test part.
+
+    Raises:
+        ChoiceError: `train_share` does not lie between 0 and 1.
+
+    >>> train, test = split_digits(load_digits(), seed=0)
+    >>> len(train.labels), len(test.labels)
+    (1078, 719)
+    """
+    _check_share(train_share)
+    random = np.random.default_rng(seed)
+    in_train = np.zeros(len(digits.labels), dtype=bool)
+    for label in np.unique(digits.labels):
+        members = np.flatnonzero(digits.labels == label)
+        in_train[random.permutation(members)[: round(train_share * len(members))]] = True
+    return _choose_digits(digits, in_train), _choose_digits(digits, ~in_train)
+
+
+def _choose_digits(digits: Digits, chosen: NDArray[np.bool_]) -> Digits:
+    return Digits(images=digits.images[chosen], labels=digits.labels[chosen])
+
+
+def _check_share(train_share: float) -> None:
+    if not 0 < train_share < 1:
+        raise ChoiceError(
+            f"train_share must lie between 0 and 1; got {train_share}. "
+            "Is it a percentage, or a number of samples?"
+        )
 
 
 def read_digits(path: Path | None = None, *, seed: int = 0, train_share: float = 0.6) -> Dataset:

@@ -8,11 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.data.dataset import Dataset, Split, TextPairs, Texts
-from accord.data.readers.columns import Column, Columns, read_parquet, read_unquoted
-from accord.data.readers.locate import Spellings, missing, need_folder
-from accord.data.readers.published import check_counts
-from accord.data.subsets import hold_out
+from accord.data._dataset import Dataset, Split, TextPairs, Texts, hold_out
+from accord.data.readers._locate import Spellings, check_counts, missing, need_folder
+from accord.data.readers.tables import Column, Columns, read_parquet, read_unquoted
 from accord.errors import SourceError, counted
 
 _ENDINGS: Final = (".tsv", ".parquet", "-*.parquet")

@@ -5,10 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from accord.data.dataset import Dataset, Split
-from accord.data.image_files import ImageFiles
-from accord.data.readers.locate import need_folder
-from accord.data.subsets import hold_out
+from accord.data._dataset import Dataset, Split, hold_out
+from accord.data._images import ImageFiles
+from accord.data.readers._locate import need_folder
 from accord.errors import ChoiceError, SourceError, counted
 
 ENDINGS: Final = frozenset(

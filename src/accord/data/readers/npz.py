@@ -6,10 +6,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.data.dataset import Dataset, Inputs, Kind, Split
-from accord.data.subsets import hold_out
+from accord._files import load_npz
+from accord.data._dataset import Dataset, Inputs, Kind, Split, hold_out
 from accord.errors import ChoiceError, SourceError
-from accord.store.npz import load_npz
 
 Arrays = dict[str, NDArray[Any]]
 _SPELLINGS = (  # of inputs and labels, for training and testing

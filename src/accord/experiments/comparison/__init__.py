@@ -1,8 +1,13 @@
 """Max agreement against its rivals, on one set of trained networks."""
 
-from accord.experiments.comparison.compare import Comparison, Summary, compare
-from accord.experiments.comparison.methods import METHODS, Method, Outcome
-from accord.experiments.comparison.table import comparison_json, comparison_text
+from accord.experiments.comparison._compare import (
+    Comparison,
+    Summary,
+    compare,
+    comparison_json,
+    comparison_text,
+)
+from accord.experiments.comparison._methods import METHODS, Method, Outcome
 
 __all__ = [
     "METHODS",

@@ -1,11 +1,10 @@
 """Every table and figure of the paper by name: how it is trained, measured and set beside ours."""
 
-from accord.experiments.paper.groups import Obstacle, reproduce_all
-from accord.experiments.paper.protocols import SCALES, Cell, build_spec
-from accord.experiments.paper.results import Result, Row, load_results, result_text, write_summary
-from accord.experiments.paper.runner import reproduce
-from accord.experiments.paper.status import status_of
-from accord.experiments.paper.targets import Target, all_targets, find_targets
+from accord.experiments.paper._protocols import SCALES, Cell, build_spec
+from accord.experiments.paper._reproduce import Obstacle, reproduce, reproduce_all
+from accord.experiments.paper._required_runs import status_of
+from accord.experiments.paper._results import Result, Row, load_results, result_text, write_summary
+from accord.experiments.paper._targets import Target, all_targets, find_targets
 
 __all__ = [
     "SCALES",

@@ -1,5 +1,7 @@
 """Networks to train: one file for each family, all built by name from a seed."""
 
+from accord.training.networks._registry import NETWORKS, build, is_own
+from accord.training.networks._weights import load_weights, told_once
 from accord.training.networks.batch_ensemble import (
     BatchEnsemble,
     BatchEnsembleConv2d,
@@ -8,15 +10,9 @@ from accord.training.networks.batch_ensemble import (
     to_batch_ensemble,
 )
 from accord.training.networks.densenet import DenseNet121
-from accord.training.networks.mlp import MLP
 from accord.training.networks.mobilenet import MobileNetV2
-from accord.training.networks.random_predictor import RandomPredictor
-from accord.training.networks.registry import NETWORKS, build, is_own
-from accord.training.networks.resnet import ResNet18, ResNet50
-from accord.training.networks.resnet32 import ResNet32
-from accord.training.networks.small_cnn import SmallCNN, build_small_cnn
-from accord.training.networks.weights import load_weights, told_once
-from accord.training.networks.wide_resnet import WideResNet
+from accord.training.networks.resnet import ResNet18, ResNet32, ResNet50, WideResNet
+from accord.training.networks.small import MLP, RandomPredictor, SmallCNN, build_small_cnn
 
 __all__ = [
     "MLP",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from accord.errors import ChoiceError, PredictionError
-from accord.training.networks.initialisation import seeded
+from accord.training._randomness import seeded
 
 SPREAD: Final = 0.5  # the standard deviation of r and s around 1, at the start
 FACTOR: Final = 0.5  # on the gradients of what members own

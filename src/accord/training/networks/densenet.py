@@ -9,9 +9,8 @@ from typing import ClassVar, Final
 import torch
 from torch import Tensor, nn
 
-from accord.training.networks.initialisation import draw_he
-from accord.training.networks.shapes import Size
-from accord.training.networks.stems import Stem, settle_stem, stem_convolution, stem_pool
+from accord.training._randomness import draw_he
+from accord.training.networks._parts import Size, Stem, settle_stem, stem_convolution, stem_pool
 
 BOTTLENECK: Final = 4  # a layer's 1 by 1 convolution gives so many times the growth
 

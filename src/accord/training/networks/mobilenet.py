@@ -7,9 +7,8 @@ from typing import ClassVar, Final
 
 from torch import Tensor, nn
 
-from accord.training.networks.initialisation import draw_he
-from accord.training.networks.shapes import Size
-from accord.training.networks.stems import Stem, settle_stem
+from accord.training._randomness import draw_he
+from accord.training.networks._parts import Size, Stem, settle_stem
 
 # Each stage: how far a block expands its channels, channels after it, blocks, first stride.
 STAGES: Final = (

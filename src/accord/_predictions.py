@@ -1,0 +1,128 @@
+"""Write predictions to a file that other tools read."""
+
+import importlib.util
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord import kernels
+from accord._files import csv_text
+from accord.errors import ChoiceError, ExtraMissing, PredictionError
+from accord.rules import ABSTAINED, Prediction
+from accord.store import Facts
+from accord.store._storage import Folder, local_path
+from accord.store._validation import to_numpy
+
+
+def max_agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
+    """Predict the class with the most votes over all networks and all epochs.
+
+    Equal votes go to the smaller class.
+
+    Args:
+        labels: predicted classes (network, epoch, sample), whole numbers from 0.
+        classes: how many classes there are.
+
+    Returns:
+        One class per sample.
+
+    Two networks say class 0 for two epochs, then both drift to class 1:
+
+    >>> max_agreement(np.array([[[0], [0], [1]], [[0], [0], [1]]]), classes=2)
+    array([0])
+    """
+    return kernels.winners(_checked(labels), classes=classes).labels
+
+
+def agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.float64]:
+    """Return the share of all votes that each class has, over networks and epochs.
+
+    >>> agreement(np.array([[[0], [0], [1]], [[0], [0], [1]]]), classes=2).round(2)
+    array([[0.67, 0.33]])
+    """
+    return kernels.agreement(_checked(labels), classes=classes)
+
+
+def _checked(labels: object) -> NDArray[Any]:
+    array = to_numpy(labels)
+    if array.ndim != 3:
+        raise PredictionError(
+            f"labels must have axes (network, epoch, sample); got shape {array.shape}. "
+            "For one network, add an axis: labels[None]"
+        )
+    return array
+
+
+Columns = dict[str, Any]
+
+
+def save_prediction(
+    prediction: Prediction, path: str | os.PathLike[str], *, facts: Facts | None = None
+) -> None:
+    """Write one row per sample to a .npy, .csv or .parquet file, whole or not at all.
+
+    A .npy file holds the labels alone. The others also hold the score and, where `facts`
+    know them, the sample's id and the class's name.
+    """
+    target = check_ending(path)
+    buffer = io.BytesIO()
+    _ENCODERS[target.suffix](buffer, _columns(prediction, facts))
+    Folder(target.absolute().parent).put(target.name, buffer.getvalue())
+
+
+def check_ending(path: str | os.PathLike[str]) -> Path:
+    """Return where to write predictions; find out before much work whether they can be.
+
+    Raises:
+        ChoiceError: the ending is none of those that can be written, or it is a URL.
+        ExtraMissing: a package for it is missing.
+    """
+    path = local_path(path)
+    if path.suffix not in _ENCODERS:
+        have = ", ".join(_ENCODERS)
+        raise ChoiceError(f"{path}: predictions are written as {have}; got {path.suffix!r}")
+    if path.suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise ExtraMissing(
+            ".parquet files need pyarrow: pip install 'accord[parquet]'; .csv needs nothing"
+        )
+    return path
+
+
+def _columns(prediction: Prediction, facts: Facts | None) -> Columns:
+    columns: Columns = {"sample": np.arange(len(prediction))}
+    if facts is not None and facts.ids is not None:
+        columns["id"] = facts.ids
+    columns["label"] = prediction.labels
+    if facts is not None and facts.class_names is not None:
+        names = np.array([*facts.class_names, ""])  # an abstention has no name
+        columns["class"] = names[np.where(prediction.labels == ABSTAINED, -1, prediction.labels)]
+    columns["score"] = prediction.scores
+    return columns
+
+
+def _write_npy(file: BinaryIO, columns: Columns) -> None:
+    np.save(file, columns["label"], allow_pickle=False)
+
+
+def _write_csv(file: BinaryIO, columns: Columns) -> None:
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    file.write(csv_text(columns, rows).encode())
+
+
+def _write_parquet(file: BinaryIO, columns: Columns) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), file)
+
+
+_ENCODERS: dict[str, Callable[[BinaryIO, Columns], None]] = {
+    ".npy": _write_npy,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}

@@ -1,0 +1,357 @@
+"""Histograms of the paper: final margins of right and wrong labels, and error consensus."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError, PredictionError, RecordError
+from accord.kernels import (
+    count_votes,
+    error_consensus,
+    final_margins,
+    margins,
+    running_winners,
+    winners,
+)
+from accord.kernels._checks import check_labels
+from accord.rules import Rule, find_rule
+from accord.rules.majority import Majority
+from accord.store import Rows
+
+LABELS_AT_ONCE: Final = 1 << 20  # each may be a run of its own, and then takes some 40 bytes
+
+
+@dataclass(frozen=True)
+class Persistence:
+    """Runs of epochs in which a network keeps predicting one class for a sample.
+
+    A run's onset is its first epoch and its length how many epochs it lasts. The counts are
+    over all networks and samples.
+    """
+
+    right_onsets: NDArray[np.intp]  # (epoch,) -> right runs that begin there
+    wrong_onsets: NDArray[np.intp]  # (epoch,) -> wrong runs that begin there
+    right_lengths: NDArray[np.intp]  # (epoch,) -> right runs of length epoch + 1
+    wrong_lengths: NDArray[np.intp]  # (epoch,) -> wrong runs of length epoch + 1
+
+    @property
+    def mean_right_length(self) -> float:
+        """How many epochs a right run lasts on average; nan if there is none."""
+        return _mean_length(self.right_lengths)
+
+    @property
+    def mean_wrong_length(self) -> float:
+        """How many epochs a wrong run lasts on average; nan if there is none."""
+        return _mean_length(self.wrong_lengths)
+
+
+def persistence(rows: Rows) -> Persistence:
+    """Find every run of equal predictions and count onsets and lengths, right and wrong apart."""
+    counts = np.zeros((2, 2, rows.epochs), np.intp)  # right or wrong; onset or length; epoch
+    truth = rows.truth()
+    for block in rows.blocks():
+        step = max(1, LABELS_AT_ONCE // rows.epochs)
+        for start in range(0, block.stop - block.start, step):
+            some = slice(start, start + step)
+            for labels in block.values[:, :, some]:
+                _count_runs(counts, labels, truth[block.where][some])
+    (right_onsets, right_lengths), (wrong_onsets, wrong_lengths) = counts
+    return Persistence(right_onsets, wrong_onsets, right_lengths, wrong_lengths)
+
+
+def _count_runs(counts: NDArray[np.intp], labels: NDArray[Any], truth: NDArray[Any]) -> None:
+    epochs, samples = labels.shape
+    starts = np.ones((samples, epochs), bool)
+    starts[:, 1:] = (labels[1:] != labels[:-1]).T
+    sample, onset = np.nonzero(starts)  # in order of sample, then epoch
+    ends = np.append(onset[1:], epochs)
+    ends[np.append(sample[1:] != sample[:-1], True)] = epochs
+    right = labels[onset, sample] == truth[sample]
+    for side, chosen in enumerate((right, ~right)):
+        counts[side, 0] += np.bincount(onset[chosen], minlength=epochs)
+        counts[side, 1] += np.bincount((ends - onset)[chosen] - 1, minlength=epochs)
+
+
+def _mean_length(lengths: NDArray[np.intp]) -> float:
+    runs = int(lengths.sum())
+    return float((lengths * np.arange(1, len(lengths) + 1)).sum() / runs) if runs else float("nan")
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """What the majority vote of some epochs knew and that of the last epoch does not."""
+
+    forgotten: NDArray[np.intp]  # the samples that some epoch knew and the last one does not
+    last_known: NDArray[np.intp]  # (forgotten,), the last epoch that knew each
+    knew: NDArray[np.intp]  # (epoch,), how many of the forgotten samples each epoch knew
+    lost: NDArray[np.intp]  # (epoch,), samples known one epoch before and not at this one
+    gained: NDArray[np.intp]  # (epoch,), samples known at this epoch and not one before
+    samples: int
+    judged_by: str  # "truth", or the rule whose labels stood for it
+
+    @property
+    def share(self) -> float:
+        """The share of all samples that were forgotten."""
+        return len(self.forgotten) / self.samples
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch that knew most of what was forgotten; of equal ones the first."""
+        return int(self.knew.argmax())
+
+
+def forgetting(rows: Rows, *, judge: str | Rule | None = None) -> Forgetting:
+    """Find what the networks knew at some epoch and forgot by the last one.
+
+    A sample is known at an epoch if the majority vote gives it its true class, or, with
+    `judge`, the class that this rule predicts: without true labels "max-agreement" will do.
+    Most samples that are known once are known at some single epoch by luck too; what
+    counts is how many of the forgotten ones one and the same epoch knew: `knew`.
+
+    Raises:
+        TruthMissing: there are no true labels and no judge.
+    """
+    chosen = None if judge is None else find_rule(judge)
+    labels = rows.truth() if chosen is None else chosen(rows).labels
+    forgotten: list[NDArray[np.intp]] = []
+    last_known: list[NDArray[np.intp]] = []
+    knew, lost, gained = (np.zeros(rows.epochs, np.intp) for _ in range(3))
+    for block in Majority().after_each_epoch(rows):
+        known = block.values == labels[block.where]  # (epoch, sample)
+        gone = np.flatnonzero(known.any(axis=0) & ~known[-1])
+        forgotten.append(block.start + gone)
+        last_known.append(rows.epochs - 1 - known[::-1, gone].argmax(axis=0))
+        knew += np.count_nonzero(known[:, gone], axis=1)
+        lost[1:] += np.count_nonzero(known[:-1] & ~known[1:], axis=1)
+        gained[0] += np.count_nonzero(known[0])
+        gained[1:] += np.count_nonzero(~known[:-1] & known[1:], axis=1)
+    return Forgetting(
+        np.concatenate(forgotten),
+        np.concatenate(last_known),
+        knew,
+        lost,
+        gained,
+        rows.samples,
+        "truth" if chosen is None else chosen.name,
+    )
+
+
+def epochs_to_fuse(
+    rows: Rows, samples: Sequence[int] | NDArray[Any], labels: NDArray[Any], *, most: int = 10
+) -> list[int]:
+    """Choose epochs whose votes, added to the last epoch's, repair most of what it forgot.
+
+    Starts from the last epoch and, one by one, adds the epoch with which the joint vote is right
+    on most of the labelled samples, as long as that helps; an epoch may be added again to weigh
+    more, so that the list may repeat it. The labels may be noisy: a validation split will do.
+    Fusing is a rival of max agreement that needs labels; on `rows.select(epochs=…)` of
+    the chosen epochs any rule can predict.
+
+    Args:
+        rows: networks and epochs.
+        samples: which samples are labelled, by position or as a mask over all.
+        labels: (labelled,), their labels.
+        most: how many epochs to choose at most, the last one included.
+
+    Raises:
+        ChoiceError: there is no labelled sample, or `most` is below 1.
+        PredictionError: samples and labels do not fit together, samples are neither whole numbers
+            nor a mask, or a label is no class.
+    """
+    positions, wanted = _positions(rows, np.asarray(samples)), np.asarray(labels)
+    _check_labelled(rows, positions, wanted, most)
+    tables = _votes_by_epoch(rows, positions)  # (epoch, labelled, class)
+    chosen = [rows.epochs - 1]
+    joint = tables[-1].astype(np.intp)
+    hits = int(np.count_nonzero(joint.argmax(axis=1) == wanted))
+    while len(chosen) < most:
+        found = [
+            int(np.count_nonzero((joint + table).argmax(axis=1) == wanted)) for table in tables
+        ]
+        best = int(np.argmax(found))
+        if found[best] <= hits:
+            break
+        hits = found[best]
+        joint += tables[best]
+        chosen.append(best)
+    return chosen
+
+
+def _positions(rows: Rows, samples: NDArray[Any]) -> NDArray[np.intp]:
+    if samples.dtype == bool:
+        if samples.shape != (rows.samples,):
+            raise PredictionError(
+                f"{rows.name}: a mask of samples must have shape ({rows.samples},); got "
+                f"{samples.shape}"
+            )
+        return np.flatnonzero(samples)
+    if samples.size and not np.issubdtype(samples.dtype, np.integer):
+        raise PredictionError(
+            f"samples must be positions, whole numbers, or a mask; got {samples.dtype}"
+        )
+    return samples.astype(np.intp)
+
+
+def _check_labelled(
+    rows: Rows, positions: NDArray[np.intp], labels: NDArray[Any], most: int
+) -> None:
+    if most < 1:
+        raise ChoiceError(f"at least one epoch must be chosen; got most={most}")
+    if not positions.size:
+        raise ChoiceError("fusing epochs needs labelled samples; none were given")
+    if positions.shape != labels.shape or positions.ndim != 1:
+        raise PredictionError(
+            f"one label per labelled sample is wanted; got shapes {positions.shape} and "
+            f"{labels.shape}"
+        )
+    if positions.min() < 0 or positions.max() >= rows.samples:
+        raise PredictionError(
+            f"{rows.name}: samples must lie in 0..{rows.samples - 1}; got "
+            f"{positions.min()}..{positions.max()}"
+        )
+    check_labels(labels[np.newaxis], classes=rows.classes)
+
+
+def _votes_by_epoch(rows: Rows, positions: NDArray[np.intp]) -> NDArray[np.uint16]:
+    tables = np.empty((rows.epochs, len(positions), rows.classes), np.uint16)
+    for block in rows.blocks():
+        inside = np.flatnonzero((positions >= block.start) & (positions < block.stop))
+        if inside.size:
+            some = block.values[:, :, positions[inside] - block.start]
+            for epoch in range(rows.epochs):
+                tables[epoch, inside] = count_votes(some[:, epoch], classes=rows.classes)
+    return tables
+
+
+@dataclass(frozen=True)
+class Rescued:
+    """Samples whose last vote is wrong and not unanimous, and whose max agreement is right."""
+
+    name: str  # of the record
+    samples: NDArray[np.intp]  # (rescued,), ascending
+    agreement: NDArray[np.float64]  # (rescued,) -> the true class's share of all votes
+    last_wrong: int  # samples whose last majority vote is wrong, rescued or not
+
+    def typical(self) -> int:
+        """Return the middle one by agreement on the true class: neither the best nor the worst.
+
+        Of equal ones the smaller comes first; of an even number, the lower of the middle two.
+
+        Raises:
+            RecordError: there is none.
+        """
+        if not len(self.samples):
+            raise RecordError(
+                f"{self.name}: no sample has a wrong last majority vote, by more than half the "
+                "networks but not all, and a right max agreement. "
+                "Did the networks train long enough to overfit?"
+            )
+        order = np.argsort(self.agreement, kind="stable")
+        return int(self.samples[order[(len(order) - 1) // 2]])
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was predicted for one sample, epoch by epoch."""
+
+    labels: NDArray[Any]  # (network, epoch)
+    majority: NDArray[Any]  # (epoch,) -> the vote at that epoch
+    max_agreement: NDArray[Any]  # (epoch,) -> the vote over all epochs up to it
+
+
+def rescued(rows: Rows) -> Rescued:
+    """Find the samples that max agreement rescues from a wrong last vote.
+
+    The wrong class has more than half of the last votes, so that no tie decides, and less than
+    all of them.
+
+    Raises:
+        TruthMissing: the record has no true labels.
+    """
+    truth = rows.truth()
+    chosen, agreed = np.zeros(rows.samples, bool), np.empty(rows.samples)
+    last_wrong = 0
+    for block in rows.blocks():
+        true = truth[block.where]
+        last = winners(block.values[:, -1], classes=rows.classes)
+        wrong = last.labels != true
+        clear = (2 * last.votes > rows.networks) & (last.votes < rows.networks)
+        right = winners(block.values, classes=rows.classes).labels == true
+        chosen[block.where] = wrong & clear & right
+        agreed[block.where] = (block.values == true).mean(axis=(0, 1))
+        last_wrong += int(wrong.sum())
+    return Rescued(rows.name, np.flatnonzero(chosen), agreed[chosen], last_wrong)
+
+
+def story(rows: Rows, sample: int) -> Story:
+    """Return what each network, their vote and max agreement say of a sample at each epoch.
+
+    Raises:
+        ChoiceError: there is no such sample.
+    """
+    if not 0 <= sample < rows.samples:
+        raise ChoiceError(
+            f"{rows.name}: samples must lie in 0..{rows.samples - 1}; got {sample}. "
+            "Samples are counted from 0"
+        )
+    here = slice(sample, sample + 1)
+    labels = rows.read_labels(range(rows.networks), range(rows.epochs), here)
+    votes = winners(labels[:, :, 0], classes=rows.classes)  # epochs take the place of samples
+    running = running_winners(labels, classes=rows.classes)
+    return Story(labels[:, :, 0], votes.labels, running[:, 0])
+
+
+@dataclass(frozen=True)
+class MarginHistogram:
+    """Final margins, split by whether the majority at the last epoch is right."""
+
+    edges: NDArray[np.float64]  # (bin + 1,), from -1 to 1
+    right: NDArray[np.intp]  # (bin,)
+    wrong: NDArray[np.intp]  # (bin,)
+
+
+def margin_of(rows: Rows) -> NDArray[np.float64]:
+    """Return best minus second-best agreement for each sample: the confidence in max agreement."""
+    values = np.empty(rows.samples)
+    for block in rows.blocks():
+        values[block.where] = margins(block.values, classes=rows.classes)
+    return values
+
+
+def final_margin_of(rows: Rows) -> NDArray[np.float64]:
+    """Return how far the last epoch's majority class is ahead over all epochs, or behind.
+
+    Negative where the networks agreed on another class before.
+    """
+    values = np.empty(rows.samples)
+    for block in rows.blocks():
+        values[block.where] = final_margins(block.values, classes=rows.classes)
+    return values
+
+
+def final_margin_histogram(rows: Rows, *, bins: int = 40) -> MarginHistogram:
+    """Count final margins of right and of wrong final labels in equal bins from -1 to 1."""
+    truth = rows.truth()
+    right = Majority()(rows).labels == truth
+    values = final_margin_of(rows)
+    edges = np.linspace(-1, 1, bins + 1)
+    return MarginHistogram(
+        edges,
+        np.histogram(values[right], edges)[0],
+        np.histogram(values[~right], edges)[0],
+    )
+
+
+def error_consensus_histogram(rows: Rows) -> NDArray[np.intp]:
+    """Count wrong predictions of the last epoch by how many networks share each.
+
+    Entry k - 1 counts the (sample, network) pairs whose wrong class k networks gave.
+    """
+    truth = rows.truth()
+    counts = np.zeros(rows.networks, np.intp)
+    for block in rows.last().blocks():
+        counts += error_consensus(block.values[:, 0], truth[block.where])
+    return counts

@@ -1,1 +1,0 @@
-"""Wrong training labels: found by votes, reviewed by people."""

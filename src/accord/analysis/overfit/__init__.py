@@ -1,1 +1,0 @@
-"""Whether and when networks overfit, told from their agreement alone."""

@@ -1,1 +1,0 @@
-"""How far to trust a prediction, and a score on labels that may be wrong."""

@@ -1,0 +1,109 @@
+"""What several commands share: their arguments, and how text becomes values."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accord.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from accord._record import Record
+
+
+RecordPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECORD",
+        help="folder a recorder wrote, packed record or URL; `accord show RECORD` describes it",
+        show_default=False,
+    ),
+]
+Common = Annotated[
+    bool,
+    typer.Option(
+        "--common", help="networks of unequal length: take the epochs that all of them have"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
+Networks = Annotated[
+    str | None, typer.Option(metavar="0,2", help="only these networks", show_default="all")
+]
+Epochs = Annotated[
+    str | None,
+    typer.Option(metavar="A:B:STEP", help="only these, as a Python slice", show_default="all"),
+]
+
+
+def check_local(out: Path | None) -> None:
+    """Refuse a URL where a folder of this machine is meant.
+
+    >>> check_local(Path("s3://bucket/run"))
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: --out takes a folder of this machine; got the URL s3://bucket/run...
+    """
+    # More than one letter before the colon: one alone is a drive.
+    url = None if out is None else re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", out.as_posix())
+    if url:
+        raise ChoiceError(
+            f"--out takes a folder of this machine; got the URL {url[1]}://{url[2]}. Checkpoints "
+            "need a file system; a record may lie in an object store: accord.Recorder writes it "
+            "there."
+        )
+
+
+def to_write(path: Path | None) -> Path | None:
+    """Return where a file is written: the home folder for `~`; a URL is refused.
+
+    >>> to_write(Path("s3://bucket/page.html"))
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: s3:/bucket/page.html: a URL; this file can be written to this...
+    """
+    from accord.store._storage import local_path
+
+    return None if path is None else local_path(path)
+
+
+def parse_slice(text: str | None) -> slice | None:
+    """Read `A:B:STEP` as Python does.
+
+    >>> parse_slice(":120"), parse_slice("::2"), parse_slice("-1")
+    (slice(None, 120, None), slice(None, None, 2), slice(-1, None, None))
+    """
+    if text is None:
+        return None
+    try:
+        parts = [int(part) if part else None for part in text.split(":")]
+    except ValueError:
+        parts = []
+    if not 1 <= len(parts) <= 3 or parts == [None] or (len(parts) == 3 and parts[2] == 0):
+        raise ChoiceError(f"--epochs takes A:B or A:B:STEP, as a Python slice; got {text!r}")
+    if len(parts) == 1:
+        one = parts[0]
+        return slice(one, None if one == -1 else (one or 0) + 1)
+    return slice(*parts)
+
+
+def parse_numbers(text: str | None) -> list[int] | None:
+    """Read `0,2,3`.
+
+    >>> parse_numbers("0,2")
+    [0, 2]
+    """
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ChoiceError(f"--networks takes numbers like 0,2; got {text!r}") from None
+
+
+def open_selected(
+    record: str, *, common: bool, networks: str | None, epochs: str | None
+) -> "Record":
+    """Open a record as a command's options ask for it."""
+    from accord._record import open_record
+
+    numbers, span = parse_numbers(networks), parse_slice(epochs)
+    return open_record(record, common=common, networks=numbers).select(epochs=span)

@@ -1,0 +1,245 @@
+"""Parts of a split, drawn class by class."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.data._images import ImageFiles
+from accord.errors import ChoiceError, SourceError
+
+Images: TypeAlias = NDArray[np.uint8]  # (sample, channel, row, column), 0 to 255
+Features: TypeAlias = NDArray[np.float32]  # (sample, feature)
+Texts: TypeAlias = tuple[str, ...]
+TextPairs: TypeAlias = tuple[tuple[str, str], ...]
+Inputs: TypeAlias = Images | ImageFiles | Features | Texts | TextPairs
+Labels: TypeAlias = NDArray[np.integer]  # (sample,) -> class
+Kind: TypeAlias = Literal["image", "table", "text"]
+# A table's columns: names, each with the values that have a 0 or 1 of their own; None of a number.
+NamedColumns: TypeAlias = tuple[tuple[str, tuple[str, ...] | None], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One part of the data: inputs and the class that each was given.
+
+    Raises:
+        SourceError: the parts do not hold one entry for each sample.
+
+    >>> split = Split(("good", "bad"), np.array([1, 0]))
+    >>> len(split), split.choose(np.array([1])).inputs
+    (2, ('bad',))
+    """
+
+    inputs: Inputs
+    labels: Labels  # as the data give them
+    truth: Labels | None = None  # clean labels, where the data know them apart from `labels`
+    ids: NDArray[Any] | None = None  # file names or numbers, where there are any
+
+    def __post_init__(self) -> None:
+        for what in ("labels", "truth", "ids"):
+            values = getattr(self, what)
+            if values is not None and values.shape != (len(self.inputs),):
+                raise SourceError(
+                    f"a split needs one of `{what}` for each of its {len(self.inputs)} samples; "
+                    f"got shape {values.shape}."
+                )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def choose(self, samples: NDArray[np.integer] | NDArray[np.bool_]) -> "Split":
+        """Return the samples at these positions, in this order, or where a mask is true."""
+        positions = (
+            np.flatnonzero(samples) if samples.dtype == bool else np.asarray(samples, np.intp)
+        )
+        return replace(
+            self,
+            inputs=_choose_inputs(self.inputs, positions),
+            labels=self.labels[positions],
+            truth=None if self.truth is None else self.truth[positions],
+            ids=None if self.ids is None else self.ids[positions],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples to train on, samples to test on, and the names of their classes.
+
+    Raises:
+        SourceError: a split is empty, a label is out of range, all training samples are
+            of one class, or the inputs are not what `kind` says.
+
+    >>> split = Split(np.zeros((2, 3), np.float32), np.array([0, 1]))
+    >>> Dataset("flat", "table", ("no", "yes"), train=split, test=split).classes
+    2
+    """
+
+    name: str
+    kind: Kind
+    class_names: tuple[str, ...]
+    train: Split
+    test: Split
+    notes: tuple[str, ...] = ()  # what was left out in reading, for people to read
+    columns: NamedColumns | None = None  # of a table, where they have names
+
+    def __post_init__(self) -> None:
+        for part, split in (("train", self.train), ("test", self.test)):
+            _check_inputs(f"{self.name}: the {part} split", self.kind, split.inputs)
+            _check_labels(f"{self.name}: the {part} split", "labels", split.labels, self.classes)
+            if split.truth is not None:
+                _check_labels(f"{self.name}: the {part} split", "truth", split.truth, self.classes)
+        _check_alike(self.name, self.train.inputs, self.test.inputs)
+        _check_classes(self.name, self.train.labels)
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.class_names)
+
+
+def _choose_inputs(inputs: Inputs, positions: NDArray[np.integer]) -> Inputs:
+    if isinstance(inputs, ImageFiles):
+        return inputs.choose(positions)
+    if isinstance(inputs, tuple):
+        return tuple(inputs[position] for position in positions.tolist())
+    chosen: Inputs = inputs[positions]
+    return chosen
+
+
+def _check_inputs(where: str, kind: Kind, inputs: Inputs) -> None:
+    if not len(inputs):
+        raise SourceError(f"{where} is empty. Are the files where they should be?")
+    if not _fits(kind, inputs):
+        raise SourceError(
+            f"{where} holds {_describe(inputs)}, but kind is {kind!r}: images are uint8 "
+            "(sample, channel, row, column), tables float32 (sample, feature), texts a tuple."
+        )
+    if kind == "table" and not np.isfinite(inputs).all():  # type: ignore[arg-type]
+        raise SourceError(f"{where} holds numbers that are not finite. Fill or drop those samples.")
+
+
+def _check_alike(name: str, train: Inputs, test: Inputs) -> None:
+    if isinstance(train, np.ndarray) and isinstance(test, np.ndarray):
+        if train.shape[1:] != test.shape[1:]:
+            raise SourceError(
+                f"{name}: a training sample is of shape {train.shape[1:]}, a test sample of shape "
+                f"{test.shape[1:]}. Both must be alike."
+            )
+    elif isinstance(train, tuple) and isinstance(test, tuple):
+        if isinstance(train[0], tuple) == isinstance(test[0], tuple):
+            return
+        raise SourceError(f"{name}: one split holds single texts, the other pairs.")
+
+
+def _fits(kind: Kind, inputs: Inputs) -> bool:
+    if isinstance(inputs, ImageFiles):
+        return kind == "image"
+    if isinstance(inputs, tuple):
+        return kind == "text"
+    wanted = {"image": (4, "uint8"), "table": (2, "float32")}
+    return wanted.get(kind) == (inputs.ndim, inputs.dtype.name)
+
+
+def _describe(inputs: Inputs) -> str:
+    if isinstance(inputs, np.ndarray):
+        return f"{inputs.dtype} of shape {inputs.shape}"
+    return "image files" if isinstance(inputs, ImageFiles) else "texts"
+
+
+def _check_labels(where: str, what: str, labels: Labels, classes: int) -> None:
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise SourceError(f"{where}: {what} must be integers; got {labels.dtype}.")
+    if not 0 <= labels.min() <= labels.max() < classes:
+        raise SourceError(
+            f"{where}: {what} must lie in 0..{classes - 1} for {classes} classes; "
+            f"got {labels.min()}..{labels.max()}. Are they counted from 1, or hidden (-1)?"
+        )
+
+
+def _check_classes(name: str, labels: Labels) -> None:
+    if (labels == labels[0]).all():
+        raise SourceError(
+            f"{name}: all {len(labels)} training samples are of class {labels[0]}. "
+            "A classifier needs at least two classes."
+        )
+
+
+def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
+    """Set a share of the samples aside, for validation; the classes stay in proportion.
+
+    `round(share * samples)` are held out: of each class its share rounded down, the rest
+    from the classes that rounding robbed most, the smaller class first. A class always
+    keeps a sample to train on. Classes are those of `split.labels`, wrong or not. Both
+    parts keep the order of `split`.
+
+    Args:
+        split: what to divide; left as it is.
+        share: how much to hold out, between 0 and 1.
+        seed: the same seed always holds out the same samples.
+
+    Returns:
+        What is left, then what is held out.
+
+    Raises:
+        ChoiceError: `share` does not lie between 0 and 1, or would hold out nothing.
+
+    >>> split = Split(tuple("abcdefgh"), np.array([0, 0, 0, 0, 0, 0, 1, 1]))
+    >>> rest, held = hold_out(split, 0.5, seed=0)
+    >>> rest.labels, held.labels
+    (array([0, 0, 0, 1]), array([0, 0, 0, 1]))
+    """
+    if not 0 < share < 1:
+        raise ChoiceError(
+            f"the share to hold out must lie between 0 and 1; got {share}. "
+            "Is it a percentage, or a number of samples?"
+        )
+    held = np.zeros(len(split), dtype=bool)
+    quotas = _quotas(np.unique(split.labels, return_counts=True)[1], share)
+    for members, quota in zip(_shuffled(split.labels, seed), quotas.tolist(), strict=True):
+        held[members[:quota]] = True
+    if not held.any():
+        raise ChoiceError(
+            f"a share of {share} of {len(split)} samples holds out none: give a larger "
+            "share, as validation or held_out under [data]."
+        )
+    return split.choose(~held), split.choose(held)
+
+
+def fewer_per_class(split: Split, count: int, seed: int) -> Split:
+    """Keep at most `count` samples of each class; a class that has fewer keeps them all.
+
+    Args:
+        split: what to draw from; left as it is, and its order is kept.
+        count: at least 1.
+        seed: the same seed always keeps the same samples.
+
+    Raises:
+        ChoiceError: `count` is below 1.
+
+    >>> split = Split(tuple("abcdef"), np.array([0, 0, 0, 0, 1, 1]))
+    >>> fewer_per_class(split, 3, seed=0).labels
+    array([0, 0, 0, 1, 1])
+    """
+    if count < 1:
+        raise ChoiceError(f"at least 1 sample of each class must stay; got {count}.")
+    kept = np.concatenate([members[:count] for members in _shuffled(split.labels, seed)])
+    return split.choose(np.sort(kept))
+
+
+def _shuffled(labels: Labels, seed: int) -> Iterator[NDArray[np.intp]]:
+    random = np.random.default_rng(seed)
+    for label in np.unique(labels):
+        yield random.permutation(np.flatnonzero(labels == label))
+
+
+def _quotas(sizes: NDArray[np.intp], share: float) -> NDArray[np.intp]:
+    exact = share * sizes
+    quotas: NDArray[np.intp] = np.floor(exact).astype(np.intp)
+    missing = round(share * int(sizes.sum())) - int(quotas.sum())
+    robbed_most_first = np.argsort(quotas - exact, kind="stable")
+    can_spare = robbed_most_first[quotas[robbed_most_first] + 1 < sizes[robbed_most_first]]
+    quotas[can_spare[: max(missing, 0)]] += 1
+    return quotas

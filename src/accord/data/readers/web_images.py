@@ -1,0 +1,191 @@
+"""ANIMAL-10N, as it is published."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from accord.data._dataset import Dataset, Split
+from accord.data._images import ImageFiles
+from accord.data.readers._locate import check_counts, find, in_any, names_of, read_lines
+from accord.data.readers.image_folder import list_images
+from accord.errors import ChoiceError, SourceError
+
+_SOURCES: Final = ("google", "flickr")
+_VAL: Final = ("val_images_256", "val_images", "val_images_resized")
+_VAL_LIST: Final = "val_filelist.txt"
+
+
+def _train_list(source: str) -> str:
+    return f"train_filelist_{source}.txt"
+
+
+WEBVISION_NEEDS: Final = (
+    *((f"info/{_train_list(source)}",) for source in _SOURCES),
+    (f"info/{_VAL_LIST}",),
+    tuple(f"{folder}/" for folder in _VAL),
+)
+
+
+def read_webvision50(
+    path: Path, *, sources: Sequence[str] = _SOURCES, classes: int = 50
+) -> Dataset:
+    """Read the classes below `classes` from the file lists; `val` is the test split.
+
+    The paper takes Google and Flickr, about 100,000 images; "mini-WebVision" elsewhere
+    is Google alone, 65,944 images.
+
+    Args:
+        path: the folder that holds `info`, the sources and `val_images_256`.
+        sources: "google", "flickr", or both.
+        classes: how many of the 1,000 classes to read.
+    """
+    info = find(path, ("info",), what="WebVision's file lists")
+    train = [line for source in sources for line in _read_list(info, source, classes)]
+    val_folder = find(path, _VAL, what="test images").name
+    test = [
+        (f"{val_folder}/{name}", label)
+        for name, label in _read_entries(find(info, (_VAL_LIST,), what="a list"), classes)
+    ]
+    splits = [_as_split(path, entries) for entries in (train, test)]
+    return Dataset(
+        "webvision50", "image", _class_names(info, classes), train=splits[0], test=splits[1]
+    )
+
+
+def _read_list(info: Path, source: str, classes: int) -> list[tuple[str, int]]:
+    if source not in _SOURCES:
+        raise ChoiceError(f"the sources are 'google' and 'flickr'; got {source!r}.")
+    file = find(info, (_train_list(source),), what=f"the list of images from {source}")
+    return _read_entries(file, classes)
+
+
+def _read_entries(file: Path, classes: int) -> list[tuple[str, int]]:
+    entries = []
+    for line in read_lines(file):
+        name, _, label = line.rpartition(" ")
+        if not label.isdecimal():
+            raise SourceError(f"{file}: each line must be 'path label'; got {line!r}.")
+        if int(label) < classes:
+            entries.append((name, int(label)))
+    return entries
+
+
+def _as_split(root: Path, entries: list[tuple[str, int]]) -> Split:
+    names = [name for name, _ in entries]
+    labels = np.array([label for _, label in entries], np.int64)
+    return Split(ImageFiles(root, tuple(names)), labels, ids=np.array(names))
+
+
+def _class_names(info: Path, classes: int) -> tuple[str, ...]:
+    file = info / "synsets.txt"  # one "wnid name" per line, in the order of the labels
+    if not file.is_file():
+        return tuple(str(number) for number in range(classes))
+    pairs = [line.partition(" ")[::2] for line in read_lines(file)[:classes]]
+    return names_of([wnid for wnid, _ in pairs], dict(pairs))
+
+
+CLOTHING1M_CLASSES: Final = (
+    *("T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker"),
+    *("Jacket", "Downcoat", "Suit", "Shawl", "Dress", "Vest", "Underwear"),
+)
+_KEYS, _LABELS, _CLEAN = "noisy_train_key_list.txt", "noisy_label_kv.txt", "clean_label_kv.txt"
+CLOTHING1M_NEEDS: Final = in_any(
+    ("", "annotations/"), (_KEYS, _LABELS, "clean_test_key_list.txt", _CLEAN)
+)
+_TESTS: Final = {"clean_test": 10_526, "clean_val": 14_313}
+_TRAIN = 1_000_000
+
+
+def read_clothing1m(path: Path, *, test: str = "clean_test", complete: bool = True) -> Dataset:
+    """Read a million images with noisy labels to train on, and clean ones to test on.
+
+    Args:
+        path: the folder that holds the key lists, or has them in `annotations`.
+        test: "clean_test" or "clean_val".
+        complete: refuse other than the published numbers of images.
+    """
+    if test not in _TESTS:
+        raise ChoiceError(f"test on 'clean_test' or 'clean_val'; got {test!r}.")
+    lists = find(path, CLOTHING1M_NEEDS[0], what="Clothing1M's key lists").parent
+    train_split = _read_clothing1m_split(path, lists, _KEYS, _LABELS)
+    test_split = _read_clothing1m_split(path, lists, f"{test}_key_list.txt", _CLEAN)
+    if complete:
+        check_counts(path, (len(train_split), len(test_split)), (_TRAIN, _TESTS[test]))
+    return Dataset("clothing1m", "image", CLOTHING1M_CLASSES, train=train_split, test=test_split)
+
+
+def _read_clothing1m_split(root: Path, lists: Path, keys_name: str, labels_name: str) -> Split:
+    keys_file = find(lists, (keys_name,), what="a list of images")
+    labels_file = find(lists, (labels_name,), what="a list of labels")
+    keys = read_lines(keys_file)
+    labels = _read_labels(labels_file)
+    absent = [key for key in keys if key not in labels]
+    if absent:
+        raise SourceError(
+            f"{labels_file}: no label for {len(absent):,} of the images in {keys_name}: "
+            f"{', '.join(absent[:3])}."
+        )
+    files = ImageFiles(root, tuple(_below(root, keys)))
+    return Split(files, np.array([labels[key] for key in keys], np.int64), ids=np.array(keys))
+
+
+def _read_labels(file: Path) -> dict[str, int]:
+    labels = {}
+    for line in read_lines(file):
+        key, _, label = line.rpartition(" ")
+        if not label.isdecimal():
+            raise SourceError(f"{file}: each line must be 'path label'; got {line!r}.")
+        labels[key] = int(label)
+    return labels
+
+
+def _below(root: Path, keys: list[str]) -> list[str]:
+    # The keys begin with images/, but the archives unpack to 0, 1, …: both are in use.
+    if not keys or (root / keys[0]).exists():
+        return keys
+    bare = [key.removeprefix("images/") for key in keys]
+    if (root / bare[0]).exists():
+        return bare
+    raise SourceError(
+        f"{root}: the first image is not there. Looked for {keys[0]} and {bare[0]}. "
+        "Are the image archives unpacked?"
+    )
+
+
+ANIMAL10N_CLASSES: Final = (
+    *("cat", "lynx", "wolf", "coyote", "cheetah"),
+    *("jaguar", "chimpanzee", "orangutan", "hamster", "guinea pig"),
+)
+_SIZE = 64
+ANIMAL10N_NEEDS: Final = (("training/",), ("testing/",))
+
+
+def read_animal10n(path: Path, *, complete: bool = True) -> Dataset:
+    """Read `training` (labels by people, some wrong) and `testing` (clean).
+
+    A file's label is the first character of its name; files come in sorted order.
+
+    Args:
+        path: the folder that holds `training` and `testing`.
+        complete: refuse other than 50,000 training and 5,000 test images.
+    """
+    folders = [find(path, names, what="ANIMAL-10N") for names in ANIMAL10N_NEEDS]
+    train, test = (_read_animal10n_split(path, folder) for folder in folders)
+    if complete:
+        check_counts(path, (len(train), len(test)), (50_000, 5_000))
+    return Dataset("animal10n", "image", ANIMAL10N_CLASSES, train=train, test=test)
+
+
+def _read_animal10n_split(root: Path, folder: Path) -> Split:
+    found = list_images(folder)
+    labels = [Path(name).name[0] for name in found]
+    wrong = [name for name, label in zip(found, labels, strict=True) if not label.isdecimal()]
+    if wrong:
+        raise SourceError(
+            f"{folder / wrong[0]}: a file's label is the first character of its name, 0 to 9."
+        )
+    names = tuple(f"{folder.name}/{name}" for name in found)
+    files = ImageFiles(root, names, size=_SIZE, resize=_SIZE)
+    return Split(files, np.array([int(label) for label in labels], np.int64), ids=np.array(names))

@@ -1,0 +1,335 @@
+"""The numbers behind the paper's figures, measured on records; plain enough for JSON."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord import analysis
+from accord._record import Record
+from accord.analysis._dynamics import rescued, story
+from accord.errors import ChoiceError, RecordError, RecordMismatch
+from accord.report._cached_results import FIRST, MARGIN_BINS, SECOND
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of an experiment, which becomes one panel.
+
+    In figure 8, settings of one name become one panel: a record for each number of samples.
+    """
+
+    name: str  # such as "CIFAR-10, 40 % symmetric noise"
+    record: Record
+    clean: Record | None = None  # trained on the correctly labelled part of the same data
+    samples_per_class: int | None = None  # of the training data
+    pictures: NDArray[Any] | None = None  # (sample, height, width[, colour]), 0..255, or 0..1
+
+
+class Needs(NamedTuple):
+    """What a figure asks of each setting."""
+
+    title: str
+    networks: int
+    epochs: int
+    clean: bool = False
+    samples_per_class: bool = False
+    alone: bool = False  # one setting, not several
+
+
+NEEDS: Final = {
+    1: Needs("One sample that max agreement rescues", 3, 2, alone=True),
+    2: Needs("Error consensus", 2, 1),
+    3: Needs("Accuracy over training, on noisy labels and on the clean subset", 2, 2, clean=True),
+    4: Needs("Final margin of right and wrong votes", 1, 2),
+    5: Needs("Max agreement over training", 2, 2),
+    6: Needs("Accuracy by number of networks", 2, 2),
+    7: Needs("Accuracy by number of epochs", 1, 2),
+    8: Needs("What max agreement changes on clean data", 2, 2, samples_per_class=True),
+    10: Needs("Max agreement over training, in other settings", 2, 2),
+}
+
+
+def needs_of(number: int) -> Needs:
+    """Return what a figure asks of its settings; refuse one that shows no record."""
+    if number not in NEEDS:
+        known = ", ".join(map(str, NEEDS))
+        raise ChoiceError(f"no figure {number} is drawn from records. There are: {known}")
+    return NEEDS[number]
+
+
+def check_settings(number: int, settings: Sequence[Setting]) -> None:
+    """Refuse settings from which a figure cannot be drawn, and say what is missing.
+
+    Raises:
+        ChoiceError: no figure has that number, or a setting lacks a part that it needs.
+        RecordError: a record has too few networks or epochs.
+        RecordMismatch: the clean run was recorded on other samples.
+        TruthMissing: a record has no true labels.
+    """
+    needs = needs_of(number)
+    if not settings:
+        raise ChoiceError(f"figure {number} needs at least one setting; got none")
+    if needs.alone and len(settings) > 1:
+        raise ChoiceError(f"figure {number} shows one setting; got {len(settings)}")
+    for setting in settings:
+        setting.record.rows.truth()
+        _check_record(number, setting.record, needs)
+        _check_clean(number, setting, needs)
+    if needs.samples_per_class:
+        _check_samples_per_class(number, settings)
+
+
+def _check_record(number: int, record: Record, needs: Needs) -> None:
+    for what, least in (("networks", needs.networks), ("epochs", needs.epochs)):
+        there = getattr(record, what)
+        if there < least:
+            raise RecordError(
+                f"{record.path}: figure {number} needs at least {least} {what}; "
+                f"the record holds {there}"
+            )
+
+
+def _check_clean(number: int, setting: Setting, needs: Needs) -> None:
+    clean = setting.clean
+    if clean is None:
+        if needs.clean:
+            raise ChoiceError(
+                f"{setting.name}: figure {number} compares with networks trained on the clean "
+                "subset. Give their record: Setting(…, clean=record)"
+            )
+        return
+    if needs.clean:
+        _check_record(number, clean, needs)
+    if not np.array_equal(clean.rows.truth(), setting.record.rows.truth()):
+        raise RecordMismatch(
+            f"{clean.path}: the true labels of its {clean.samples} samples are not those of "
+            f"{setting.record.path}. Both runs must be recorded on the same test samples"
+        )
+
+
+def _check_samples_per_class(number: int, settings: Sequence[Setting]) -> None:
+    seen = set()
+    for setting in settings:
+        size = setting.samples_per_class
+        if size is None or size < 1:
+            raise ChoiceError(
+                f"{setting.name}: figure {number} needs the number of training samples per "
+                f"class; got {size}. Give it: Setting(…, samples_per_class=500)"
+            )
+        if (setting.name, size) in seen:
+            raise ChoiceError(
+                f"{setting.name}: figure {number} takes one record for each number of samples; "
+                f"got two for {size}"
+            )
+        seen.add((setting.name, size))
+
+
+MOST_PIXELS: Final = 64  # on a side; larger pictures are thinned
+
+
+def picture_of(
+    pictures: NDArray[Any] | None, sample: int, *, samples: int
+) -> list[list[list[int]]] | None:
+    """Return one picture as rows of [red, green, blue], 0..255; None if there are no pictures.
+
+    Args:
+        pictures: (sample, height, width) in grey or (sample, height, width, 3) in colour;
+            integers count from 0 to 255, fractions from 0 to 1.
+        sample: which one.
+        samples: how many there must be.
+
+    Raises:
+        ChoiceError: the pictures have another shape, or values out of range.
+
+    >>> picture_of(np.ones((4, 1, 2)), 3, samples=4)
+    [[[255, 255, 255], [255, 255, 255]]]
+    """
+    if pictures is None:
+        return None
+    _check_shape(pictures.shape, samples)
+    values = _in_bytes(np.asarray(pictures[sample]))
+    step = math.ceil(max(values.shape[:2]) / MOST_PIXELS)
+    thinned = values[::step, ::step].reshape(*values[::step, ::step].shape[:2], -1)
+    colours: list[list[list[int]]] = np.broadcast_to(thinned, (*thinned.shape[:2], 3)).tolist()
+    return colours
+
+
+def _check_shape(shape: tuple[int, ...], samples: int) -> None:
+    coloured = len(shape) == 4 and shape[3] in {1, 3}
+    if shape[:1] != (samples,) or not (len(shape) == 3 or coloured) or 0 in shape:
+        raise ChoiceError(
+            f"pictures must have the shape ({samples}, height, width) or "
+            f"({samples}, height, width, 3); got {shape}. Does the colour axis come last?"
+        )
+
+
+def _in_bytes(picture: NDArray[Any]) -> NDArray[np.uint8]:
+    highest = 255 if np.issubdtype(picture.dtype, np.integer) else 1
+    if not (picture.min() >= 0 and picture.max() <= highest):
+        raise ChoiceError(
+            f"pictures of {picture.dtype} must lie in 0..{highest}; "
+            f"got {picture.min()}..{picture.max()}. Were they standardised for training?"
+        )
+    return np.asarray(np.rint(picture * (255 / highest)), np.uint8)
+
+
+Numbers = dict[str, Any]
+
+SHOWN: Final = 3  # networks of figure 1
+
+
+def figure_numbers(number: int, material: Setting | Sequence[Setting]) -> Numbers:
+    """Measure all that a figure of the paper shows.
+
+    Accuracies are shares from 0 to 1. `draw_numbers` turns the result into a picture, and so it
+    does after a way through a JSON file.
+
+    Args:
+        number: the figure's number in the paper; 9 is a sketch and shows no record.
+        material: a setting for each panel, or one alone.
+
+    Returns:
+        The figure's `figure` number and `title`, and one entry in `panels` for each panel.
+
+    Raises:
+        ChoiceError: no figure has that number, or a setting lacks a part that it needs.
+        RecordError: a record has too few networks or epochs, or nothing to show.
+        TruthMissing: a record has no true labels.
+
+    >>> import accord
+    >>> setting = Setting("CIFAR-10, 40 % symmetric noise", accord.open("example://cifar10-sym40"))
+    >>> (panel,) = figure_numbers(2, setting)["panels"]
+    >>> panel["name"], len(panel["wrong_predictions"])
+    ('CIFAR-10, 40 % symmetric noise', 5)
+    """
+    settings = [material] if isinstance(material, Setting) else list(material)
+    check_settings(number, settings)
+    panels = (
+        _by_samples_per_class(settings)
+        if needs_of(number).samples_per_class
+        else [{"name": one.name} | _facts(one.record) | MEASURES[number](one) for one in settings]
+    )
+    return {"figure": number, "title": needs_of(number).title, "panels": panels}
+
+
+def _facts(record: Record) -> Numbers:
+    return {"networks": record.networks, "epochs": record.epochs, "samples": record.samples}
+
+
+def _illustration(setting: Setting) -> Numbers:
+    record = setting.record
+    rows = record.rows.select(networks=range(SHOWN))
+    found = rescued(rows)
+    sample = found.typical()
+    told = story(rows, sample)
+    truth = int(rows.truth()[sample])
+    names = record.class_names or tuple(f"class {label}" for label in range(record.classes))
+    seen = sorted({truth, *told.labels.ravel().tolist()})
+    return {
+        "sample": sample,
+        "rescued": len(found.samples),
+        "last_wrong": found.last_wrong,
+        "truth": truth,
+        "class_names": {str(label): names[label] for label in seen},
+        "progress": list(record.progress),
+        "numbers": list(rows.numbers),
+        "predicted": told.labels.tolist(),
+        "majority": told.majority.tolist(),
+        "max_agreement": told.max_agreement.tolist(),
+        "picture": picture_of(setting.pictures, sample, samples=record.samples),
+    }
+
+
+def _error_consensus(setting: Setting) -> Numbers:
+    counts = analysis.error_consensus_histogram(setting.record.rows)
+    return {"wrong_predictions": counts.tolist()}
+
+
+def _final_margins(setting: Setting) -> Numbers:
+    found = analysis.final_margin_histogram(setting.record.rows, bins=MARGIN_BINS)
+    return {
+        "edges": found.edges.tolist(),
+        "right": found.right.tolist(),
+        "wrong": found.wrong.tolist(),
+    }
+
+
+def _noisy_and_clean(setting: Setting) -> Numbers:
+    rules = ("single", FIRST)
+    return {"curves": _curves(setting.record, rules) | _clean_curves(setting, rules)}
+
+
+def _against_oracle(setting: Setting) -> Numbers:
+    curves = _curves(setting.record, ("single", FIRST, SECOND))
+    return {"curves": curves | _clean_curves(setting, ("single",))}
+
+
+def _clean_curves(setting: Setting, rules: Sequence[str]) -> Numbers:
+    if setting.clean is None:
+        return {}
+    return {f"clean-{rule}": curve for rule, curve in _curves(setting.clean, rules).items()}
+
+
+def _curves(record: Record, rules: Sequence[str]) -> Numbers:
+    found = {rule: record.curve(rule) for rule in rules}
+    return {
+        rule: {"progress": list(curve.progress), "accuracy": curve.accuracy.tolist()}
+        for rule, curve in found.items()
+    }
+
+
+def _by_networks(setting: Setting) -> Numbers:
+    sweeps = {rule: setting.record.by_networks(rule) for rule in (FIRST, SECOND)}
+    return {
+        "sizes": list(sweeps[FIRST].sizes),
+        "subsets": [len(values) for values in sweeps[FIRST].accuracies],
+        "rules": {
+            rule: {"mean": sweep.mean.tolist(), "deviation": sweep.spread.tolist()}
+            for rule, sweep in sweeps.items()
+        },
+    }
+
+
+def _by_epochs(setting: Setting) -> Numbers:
+    sweep = setting.record.by_epochs(SECOND)
+    (voted,) = setting.record.score([FIRST])
+    return {
+        "sizes": list(sweep.sizes),
+        SECOND: sweep.mean.tolist(),
+        FIRST: voted.accuracy,
+    }
+
+
+def _by_samples_per_class(settings: Sequence[Setting]) -> list[Numbers]:
+    names = dict.fromkeys(setting.name for setting in settings)
+    return [
+        {"name": name} | _turned([one for one in settings if one.name == name]) for name in names
+    ]
+
+
+def _turned(settings: Sequence[Setting]) -> Numbers:
+    ordered = sorted(settings, key=lambda one: one.samples_per_class or 0)
+    found = [setting.record.changes(FIRST, SECOND) for setting in ordered]
+    return {
+        "samples_per_class": [setting.samples_per_class for setting in ordered],
+        "samples": [one.samples for one in found],
+        "turned_right": [one.turned_right / one.samples for one in found],
+        "turned_wrong": [one.turned_wrong / one.samples for one in found],
+        "p_value": [one.p_value for one in found],
+    }
+
+
+MEASURES: Final[dict[int, Callable[[Setting], Numbers]]] = {
+    1: _illustration,
+    2: _error_consensus,
+    3: _noisy_and_clean,
+    4: _final_margins,
+    5: _against_oracle,
+    6: _by_networks,
+    7: _by_epochs,
+    10: _against_oracle,
+}

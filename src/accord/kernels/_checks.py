@@ -1,0 +1,101 @@
+"""Labels as whole numbers that stand for classes."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import PredictionError
+from accord.kernels._blocks import Labels
+
+LARGEST_TABLE = 4 * 2**30  # bytes
+
+
+def check_labels(labels: Labels, *, classes: int) -> None:
+    """Refuse labels that are not integers in 0..classes-1, from at least one voter.
+
+    Every axis before the last is a voter axis: (network, sample), (network, epoch, sample).
+
+    Raises:
+        PredictionError: the labels' type, shape or range is wrong.
+
+    >>> check_labels(np.array([[0, 2], [1, 1]]), classes=3)
+    >>> check_labels(np.array([[1, 2], [3, 4]]), classes=4)
+    Traceback (most recent call last):
+    accord.errors.PredictionError: labels must lie in 0..3 for 4 classes; got 1..4. Are the \
+labels counted from 1, or is `classes` too small?
+    """
+    _check_classes(classes)
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise PredictionError(
+            f"labels must be integers; got {labels.dtype}. "
+            "Are they probabilities or logits? Take the largest class of each first."
+        )
+    if labels.ndim < 2 or math.prod(labels.shape[:-1]) == 0:
+        raise PredictionError(
+            "labels must hold at least one voter, as (network, sample) or "
+            f"(network, epoch, sample); got shape {labels.shape}. "
+            "For one network at one epoch, give labels[None]."
+        )
+    if not _in_range(labels, classes):
+        raise PredictionError(
+            f"labels must lie in 0..{classes - 1} for {classes} classes; "
+            f"got {labels.min()}..{labels.max()}. "
+            "Are the labels counted from 1, or is `classes` too small?"
+        )
+
+
+def _check_classes(classes: Any) -> None:
+    if not isinstance(classes, int | np.integer) or classes < 1:
+        raise PredictionError(f"classes must be a whole number, at least 1; got {classes!r}.")
+
+
+def _in_range(labels: Labels, classes: int) -> bool:
+    lowest, highest = np.iinfo(labels.dtype).min, np.iinfo(labels.dtype).max
+    if labels.size == 0:
+        return True
+    # Each look is a pass over memory, so take none that the type already answers.
+    return (lowest >= 0 or labels.min() >= 0) and (highest < classes or labels.max() < classes)
+
+
+def check_epochs(labels: Labels) -> None:
+    """Refuse labels that do not come as (network, epoch, sample)."""
+    if labels.ndim != 3:
+        raise PredictionError(
+            f"labels must come as (network, epoch, sample); got shape {labels.shape}. "
+            "For a single network, give labels[None]."
+        )
+
+
+def check_table(samples: int, classes: int) -> None:
+    """Refuse a (sample, class) table of 8-byte cells that is larger than 4 GiB."""
+    size = 8 * samples * classes
+    if size > LARGEST_TABLE:
+        raise PredictionError(
+            f"a table of {samples} samples by {classes} classes would take "
+            f"{size / 2**30:.1f} GiB; the largest is {LARGEST_TABLE // 2**30} GiB. "
+            "`winners` and `margins` need no table; or count some of the samples at a time."
+        )
+
+
+def checked_classes(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
+    """Return labels as whole numbers in 0..classes-1, or say what is wrong with them.
+
+    Raises:
+        PredictionError: they are no whole numbers, or out of range.
+
+    >>> checked_classes(np.array([0, 2], np.uint8), classes=3)
+    array([0, 2])
+    """
+    found = np.asarray(labels)
+    if found.dtype.kind not in "iu":
+        raise PredictionError(
+            f"labels must be whole numbers; got {found.dtype}. Convert them: labels.astype(int)"
+        )
+    if found.size and (found.min() < 0 or found.max() >= classes):
+        raise PredictionError(
+            f"labels must lie in 0..{classes - 1} for {classes} classes; got "
+            f"{found.min()}..{found.max()}. Leave out samples on which a rule abstains"
+        )
+    return found.astype(np.intp)

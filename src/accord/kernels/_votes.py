@@ -1,0 +1,299 @@
+"""How many networks make the same mistake."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import PredictionError
+from accord.kernels import _numpy_loops as dense
+from accord.kernels._backend import TABLES_PAY_FROM, kernels_for
+from accord.kernels._blocks import (
+    Block,
+    CompactLabels,
+    Labels,
+    Positions,
+    Shares,
+    Votes,
+    block_at,
+    columns_for,
+    for_each_span,
+    narrow,
+    smallest_type,
+    spans,
+    voters_of,
+    width_for,
+)
+from accord.kernels._checks import check_epochs, check_labels, check_table
+from accord.kernels._numpy_loops import count_matching
+
+POSTERIOR_BITS = 28  # sums stay exact for 2**25 samples
+LOGARITHM_BITS = 16  # times a weight of 20 bits: exact up to 2**17
+WEIGHT_BITS = 20
+
+
+def on_grid(values: NDArray[Any], bits: int) -> NDArray[np.float64]:
+    """Round to multiples of 2**-bits.
+
+    Double precision adds such numbers without rounding while the sum stays below
+    2**(53 - bits): neither the order of the voters nor a cut into blocks can change it.
+
+    >>> on_grid(np.array([0.1, 0.5]), 3)
+    array([0.125, 0.5  ])
+    """
+    return np.asarray(np.ldexp(np.rint(np.ldexp(values, bits)), -bits), np.float64)
+
+
+def count_votes(labels: Labels, *, classes: int) -> Votes:
+    """Count, for each sample, the voters that predicted each class.
+
+    Args:
+        labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
+        classes: how many classes there are; labels run from 0.
+
+    Returns:
+        A (sample, class) table, of 8 bytes a cell.
+
+    Raises:
+        PredictionError: the labels are out of shape or range, or the table exceeds 4 GiB.
+
+    >>> count_votes(np.array([[0, 2], [0, 1], [1, 1]]), classes=3)
+    array([[2, 1, 0],
+           [0, 2, 1]])
+    """
+    check_labels(labels, classes=classes)
+    check_table(labels.shape[-1], classes)
+    table = np.empty((labels.shape[-1], classes), np.intp)
+    _fill(table, labels)
+    return table
+
+
+def agreement(labels: Labels, *, classes: int) -> Shares:
+    """Compute the share of votes that each class has for each sample.
+
+    Args:
+        labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
+        classes: how many classes there are; labels run from 0.
+
+    Returns:
+        A (sample, class) table, of 8 bytes a cell; each row adds up to 1.
+
+    Raises:
+        PredictionError: the labels are out of shape or range, or the table exceeds 4 GiB.
+
+    >>> agreement(np.array([[0, 2], [0, 1], [1, 1], [0, 1]]), classes=3)
+    array([[0.75, 0.25, 0.  ],
+           [0.  , 0.75, 0.25]])
+    """
+    check_labels(labels, classes=classes)
+    check_table(labels.shape[-1], classes)
+    table = np.empty((labels.shape[-1], classes), np.float64)
+    _fill(table, labels)
+    table /= voters_of(labels)
+    return table
+
+
+def _fill(
+    table: Votes | Shares,  # (sample, class), written
+    labels: Labels,  # (voter..., sample)
+) -> None:
+    samples, classes = table.shape
+    kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
+
+    def fill(span: slice) -> None:
+        table[span] = kernels.tabulate(block_at(labels, span, classes))
+
+    width = width_for(voters_of(labels), classes)
+    for_each_span(fill, samples, width, threads=kernels.threads())
+
+
+COMPARED_AT_ONCE = 2**20  # votes: what their comparison gives fills an L2 cache of 1 MiB
+
+Weighted = NDArray[np.unsignedinteger]  # sums of weights, in the smallest type that holds all
+
+
+def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weighted:
+    """Add up, for each sample, the weights of the epochs that voted for each class.
+
+    Args:
+        labels: (network, epoch, sample).
+        weights: (epoch,): whole numbers; epochs that weigh nothing are not looked at.
+        classes: how many classes there are; labels run from 0.
+
+    Returns:
+        A (sample, class) table, in the smallest unsigned type that holds all votes of a sample.
+
+    Raises:
+        PredictionError: the labels are out of shape or range, or the table exceeds 4 GiB.
+
+    >>> count_weighted(np.array([[[0], [1]], [[0], [0]]]), np.array([1, 3]), classes=2)
+    array([[5, 3]], dtype=uint8)
+    """
+    check_epochs(labels)
+    check_labels(labels, classes=classes)
+    check_table(labels.shape[2], classes)
+    count = _compare if classes <= dense.COMPARED_CLASSES else _count
+    kind = np.min_scalar_type(len(labels) * int(weights.sum()))
+    return count(labels, weights, np.zeros((labels.shape[2], classes), kind))
+
+
+def _compare(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
+    """Compare the votes of one weight with each class but the last, which has what is left."""
+    samples, classes = table.shape
+    kind, vote = table.dtype, smallest_type(classes)
+    by_class = np.zeros((classes, samples), kind)
+    for weight in np.unique(weights[weights > 0]):
+        votes = labels[:, weights == weight].reshape(-1, samples).astype(vote, copy=False)
+        for voters in spans(len(votes), 255):  # as many ones as fit a byte
+            _add_matching(by_class[:-1], votes[voters], kind.type(weight))
+    by_class[-1] = kind.type(len(labels) * int(weights.sum())) - by_class[:-1].sum(axis=0)
+    table[:] = by_class.T
+    return table
+
+
+def _add_matching(
+    by_class: Weighted,  # (class, sample), added to
+    votes: CompactLabels,  # (voter, sample), 255 voters at most
+    weight: np.unsignedinteger,
+) -> None:
+    samples = votes.shape[1]
+    width = max(1, min(samples, COMPARED_AT_ONCE // len(votes)))
+    same = np.empty((len(votes), width), np.bool_)  # fresh ones would double the time
+    for span in spans(samples, width):
+        some = votes[:, span]
+        found = same[:, : some.shape[1]]
+        for label, row in enumerate(by_class[:, span]):
+            np.equal(some, votes.dtype.type(label), out=found)
+            row += weight * found.view(np.uint8).sum(axis=0, dtype=np.uint8)
+
+
+def _count(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
+    """Add each vote's weight to its cell; as floats, sums of whole numbers are exact."""
+    samples, classes = table.shape
+    some, each = labels[:, weights > 0], weights[weights > 0, np.newaxis]
+    for span in spans(samples, width_for(max(1, voters_of(some)), classes)):
+        cells = some[:, :, span] + np.arange(span.stop - span.start) * classes
+        votes = np.broadcast_to(each, cells.shape)
+        sums = np.bincount(cells.ravel(), weights=votes.ravel(), minlength=table[span].size)
+        table[span] = sums.reshape(-1, classes)
+    return table
+
+
+def margins(labels: Labels, *, classes: int) -> Shares:
+    """Compute, for each sample, the best class's agreement minus the second best's.
+
+    A sample whose votes all went to one class has margin 1, a tie has margin 0.
+
+    Args:
+        labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
+        classes: how many classes there are; labels run from 0.
+
+    Returns:
+        One margin in 0..1 per sample.
+
+    Raises:
+        PredictionError: the labels are out of shape or range.
+
+    >>> margins(np.array([[0, 2, 1], [0, 1, 1], [0, 1, 2], [1, 2, 1]]), classes=3)
+    array([0.5, 0. , 0.5])
+    """
+    check_labels(labels, classes=classes)
+    return _margins(labels, classes, of_last_epoch=False)
+
+
+def final_margins(labels: Labels, *, classes: int) -> Shares:
+    """Compute the agreement with the last epoch's majority minus the best other class's.
+
+    Negative where the networks ended on another class than the one they agreed on most.
+
+    Args:
+        labels: (network, epoch, sample).
+        classes: how many classes there are; labels run from 0.
+
+    Returns:
+        One margin in -1..1 per sample.
+
+    Raises:
+        PredictionError: the labels are out of shape or range.
+
+    Two networks say class 0 for three epochs, then both drift to class 1:
+
+    >>> final_margins(np.array([[[0], [0], [0], [1]], [[0], [0], [0], [1]]]), classes=2)
+    array([-0.5])
+    """
+    check_labels(labels, classes=classes)
+    check_epochs(labels)
+    return _margins(labels, classes, of_last_epoch=True)
+
+
+def _margins(labels: Labels, classes: int, *, of_last_epoch: bool) -> Shares:  # (sample,)
+    voters, samples = voters_of(labels), labels.shape[-1]
+    kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
+    leads = np.empty(samples, np.intp)
+
+    def fill(span: slice) -> None:
+        block = narrow(block_at(labels, span, classes))
+        votes = kernels.tabulate(block)
+        heard = kernels.tabulate(_last_epoch(block)) if of_last_epoch else votes
+        leads[span] = _lead_of(heard.argmax(axis=1), votes)
+
+    width = width_for(voters, columns_for(voters, classes))
+    for_each_span(fill, samples, width, threads=kernels.threads())
+    return leads / voters
+
+
+def _last_epoch(block: Block) -> Block:
+    last = np.ascontiguousarray(block.labels[:, -1, block.start : block.stop])
+    return Block(last, 0, block.width, block.classes)
+
+
+def _lead_of(
+    chosen: Positions,  # (sample,)
+    votes: Votes,  # (sample, class)
+) -> Votes:  # (sample,)
+    rows = np.arange(len(chosen))
+    others = votes.copy()
+    others[rows, chosen] = 0
+    lead: Votes = votes[rows, chosen] - others.max(axis=1)
+    return lead
+
+
+def error_consensus(labels: Labels, truth: Labels) -> Votes:
+    """Count the wrong (sample, network) pairs by how many networks gave that wrong class.
+
+    Args:
+        labels: (network, sample), of the last epoch.
+        truth: (sample,), the true classes.
+
+    Returns:
+        (network,): entry k-1 counts the wrong pairs whose class exactly k networks gave.
+
+    Raises:
+        PredictionError: the labels are not (network, sample) integers, or `truth` does not fit.
+
+    For one sample of class 0, two networks say 1 and one says 2:
+
+    >>> error_consensus(np.array([[1], [1], [2]]), np.array([0]))
+    array([1, 2, 0])
+    """
+    _check(labels, truth)
+    networks = len(labels)
+    pairs = np.zeros(networks + 1, np.intp)
+    for given in labels:
+        companions = count_matching(labels, given)
+        pairs += np.bincount(companions[given != truth], minlength=networks + 1)
+    return pairs[1:]
+
+
+def _check(labels: Labels, truth: Labels) -> None:
+    if labels.ndim != 2 or not len(labels) or not np.issubdtype(labels.dtype, np.integer):
+        raise PredictionError(
+            "labels must come as (network, sample) integers of one epoch, from at least one "
+            f"network; got {labels.dtype} of shape {labels.shape}. For the last epoch of "
+            "(network, epoch, sample), give labels[:, -1]."
+        )
+    if truth.shape != labels.shape[1:] or not np.issubdtype(truth.dtype, np.integer):
+        raise PredictionError(
+            f"truth must hold {labels.shape[1]} integers, one per sample; "
+            f"got {truth.dtype} of shape {truth.shape}. Is it of another split?"
+        )

@@ -1,0 +1,133 @@
+"""An audit as text and as JSON."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from accord.analysis._audit import UNDECIDED, Audit, RankingScore
+from accord.analysis._audit_notes import audit_notes, class_name
+from accord.analysis._review import Gain
+from accord.errors import counted
+from accord.report._record_text import one_line
+from accord.store import Facts, Rows
+
+MOST_RANKED: Final = 1000  # samples in the JSON
+MOST_LISTED: Final = 10  # samples, and pairs of classes, in the text
+MOST_CLASSES: Final = 100  # whose confusion is printed as JSON
+
+
+def audit_json(rows: Rows, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
+    """Return an audit in the form that `accord audit --json` prints."""
+    document: dict[str, Any] = {
+        "record": rows.name,
+        "networks": rows.networks,
+        "epochs": rows.epochs,
+        "samples": rows.samples,
+        "classes": rows.classes,
+        "noise_rate": audit.noise_rate,
+        "flagged": int(audit.flagged.sum()),
+        "noise_rates": [None if math.isnan(rate) else rate for rate in audit.noise_rates.tolist()],
+        "weights": audit.weights.tolist(),
+        "unpredicted": list(audit.unpredicted),
+        "never_predicted": list(audit.never_predicted),
+        "notes": audit_notes(audit, rows.facts),
+        "ranking": audit.ranking[:MOST_RANKED].tolist(),
+    }
+    if rows.classes <= MOST_CLASSES:
+        document["confusion"] = audit.confusion.tolist()
+    if audit.score is not None:
+        document |= {key: _number(value) for key, value in vars(audit.score).items()}
+    if gain is not None:
+        document["review"] = vars(gain) | {"actual": gain.actual}
+    return document
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def audit_text(rows: Rows, audit: Audit) -> str:
+    """Describe an audit: the noise, the likeliest corrections, the most suspicious samples."""
+    flagged = int(audit.flagged.sum())
+    sizes = (
+        counted(rows.networks, "network"),
+        counted(rows.epochs, "epoch"),
+        counted(rows.samples, "sample"),
+        f"{rows.classes} classes",  # one class has nothing to audit
+    )
+    lines = [f"{rows.name}: {', '.join(sizes)}", "", _wrong(flagged, 100 * flagged / rows.samples)]
+    if audit.undecided > UNDECIDED:
+        lines.append(f"noise rate, by all suspicions: {100 * audit.noise_rate:.1f} %")
+    if audit.score is not None:
+        lines.append(f"against the true labels: {_score_text(audit.score)}")
+    if flagged:
+        lines += ["", *_corrections(audit, rows.facts), "", *_most_suspicious(audit, rows.facts)]
+    return "\n".join(lines)
+
+
+def _wrong(flagged: int, percent: float) -> str:
+    are = "is" if flagged == 1 else "are"
+    return f"{counted(flagged, 'label')} {are} probably wrong: {percent:.1f} %"
+
+
+def _score_text(score: RankingScore) -> str:
+    text = f"AUROC {score.auroc:.4f}"
+    if math.isnan(score.precision):
+        return f"{text}; no label is flagged"
+    return f"{text}, precision {score.precision:.3f}, recall {score.recall:.3f}"
+
+
+def gain_text(gain: Gain) -> str:
+    """Say what a review should find, or what it found."""
+    labels = counted(gain.reviewed, "label")
+    expected = f"{100 * gain.expected:.1f} in 100 should be wrong"
+    chance = f"in random order {100 * gain.by_chance:.1f}"
+    if gain.changed is None or gain.actual is None:
+        return f"{labels} to review; {expected}, {chance}"
+    found = (
+        f"{labels} reviewed, {gain.changed} changed ({gain.as_proposed} as "
+        f"proposed): {100 * gain.actual:.1f} in 100 were wrong; {expected}, {chance}"
+    )
+    if gain.right is None:
+        return found
+    return f"{found}; {counted(gain.right, 'decision')} {'is' if gain.right == 1 else 'are'} true"
+
+
+def _corrections(audit: Audit, facts: Facts) -> list[str]:
+    moves = np.stack([audit.given, audit.proposed], axis=1)[audit.flagged]
+    pairs, samples = np.unique(moves, axis=0, return_counts=True)
+    order = np.argsort(-samples, kind="stable")[:MOST_LISTED]
+    rows = [
+        (class_name(int(one), facts), class_name(int(other), facts), str(samples[pair]))
+        for pair, (one, other) in zip(order, pairs[order], strict=True)
+    ]
+    return _table(("given", "proposed", "samples"), rows)
+
+
+def _most_suspicious(audit: Audit, facts: Facts) -> list[str]:
+    rows = [
+        (
+            str(sample if facts.ids is None else facts.ids[sample]),
+            class_name(int(audit.given[sample]), facts),
+            class_name(int(audit.proposed[sample]), facts),
+            f"{audit.suspicion[sample]:.3f}",
+        )
+        for sample in audit.ranking[:MOST_LISTED]
+        if audit.flagged[sample]
+    ]
+    return _table(("sample" if facts.ids is None else "id", "given", "proposed", "suspicion"), rows)
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Set columns of text, the last one, of numbers, to the right."""
+    rows = [tuple(map(one_line, row)) for row in rows]
+    widths = [max(len(text) for text in column) for column in zip(heads, *rows, strict=True)]
+    return [
+        "  ".join(
+            [*(text.ljust(width) for text, width in zip(row[:-1], widths[:-1], strict=True)),
+             row[-1].rjust(widths[-1])]
+        )
+        for row in (heads, *rows)
+    ]  # fmt: skip

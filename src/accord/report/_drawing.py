@@ -1,0 +1,342 @@
+"""Panels that the report and the paper's figures share, each drawn from plain numbers."""
+
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError
+from accord.report._cached_results import FIRST, SECOND
+from accord.report._mpl import Axes, Figure, FuncFormatter, MaxNLocator, style
+from accord.report._theme import INKS, LINES, STYLE, ink
+from accord.store._storage import Folder
+
+
+def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
+    """Move positions apart until none are closer than `gap`, each as little as possible.
+
+    >>> spread([5.0, 5.0, 40.0], gap=10, low=0, high=50)
+    [0.0, 10.0, 40.0]
+    """
+    order = np.argsort(np.array(wanted), kind="stable")
+    groups: list[list[float]] = []  # of positions less their rank, which must not decrease
+    for rank, index in enumerate(order):
+        groups.append([wanted[index] - rank * gap])
+        while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    moved = [float(np.mean(group)) for group in groups for _ in group]
+    ceiling = high - gap * (len(wanted) - 1)
+    placed = [0.0] * len(wanted)
+    for rank, index in enumerate(order):
+        placed[index] = float(max(low, min(moved[rank], ceiling)) + rank * gap)
+    return placed
+
+
+FACES: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif"
+
+
+def tidy(text: str, *, title: str) -> str:
+    """Return the SVG element alone, read out as `title`.
+
+    A group that was named `rule:majority` bears `data-rule="majority"` instead: many may.
+    """
+    text = text[text.index("<svg") :]
+    text = re.sub(r' id="rule:([a-z-]+)"', r' data-rule="\1"', text)
+    text = re.sub(r' id="[a-z0-9.]+_\d+"', "", text)  # nothing refers to these
+    text = re.sub(r"'DejaVu Sans'[^;\"]*", FACES, text)
+    text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
+    # A style sheet in one drawing would hold for the whole page.
+    text = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</defs>", "", text, flags=re.DOTALL)
+    spoken = f'role="img" aria-label="{title}"'
+    text = text.replace("<svg ", f'<svg {spoken} stroke-linejoin="round" ', 1)
+    return re.sub(r"\s*\n\s*", "\n", text).strip()
+
+
+def with_variables(svg: str) -> str:
+    """Return a drawing whose colours follow the page's: CSS variables `--ink-…`."""
+    for name, colour in INKS.items():
+        svg = svg.replace(colour.light, f"var(--ink-{name}, {colour.light})")
+    return svg
+
+
+Size = tuple[int, int]  # width and height, in points
+
+WIDE: Final = (410, 270)
+NARROW: Final = (374, 236)
+POINTS: Final = 72  # in an inch; the unit of an SVG that matplotlib writes
+DOTS: Final = 200  # of a PNG, in an inch
+MARGINS: Final = {"left": 42.0, "right": 12.0, "bottom": 40.0, "top": 22.0}  # around axes
+LABEL_GAP: Final = 13.0  # between the middles of two labels
+
+
+class End(NamedTuple):
+    """The end of a line, and what is written beside it."""
+
+    rule: str  # which the label bears as `data-rule`
+    value: float
+    name: str = ""  # the rule's own if empty
+    ink: str = ""  # the rule's own if empty
+
+
+@contextmanager
+def styled(salt: str) -> Iterator[None]:
+    """Set the user's own settings, which may ask for TeX, aside while we draw.
+
+    The salt makes identifiers the same every time, and different from those of other figures.
+    """
+    with style.context(["default", STYLE | {"svg.hashsalt": salt}]):
+        yield
+
+
+def svg_of(figure: Figure, *, title: str) -> str:
+    """Return a figure as the text of an SVG element that is read out as `title`."""
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", metadata=nothing)
+    return tidy(buffer.getvalue(), title=title)
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a file that is neither an .svg nor a .png."""
+    if path.suffix not in {".svg", ".png"}:
+        raise ChoiceError(f"{path}: figures are written as .svg or .png; got {path.suffix!r}")
+
+
+def write_figure(figure: Figure, path: Path, *, title: str) -> None:
+    """Write a figure to an .svg or .png file, whole or not at all."""
+    check_ending(path)
+    if path.suffix == ".svg":
+        text = svg_of(figure, title=title)
+        data = f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
+    else:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": None})
+        data = buffer.getvalue()
+    Folder(path.absolute().parent).put(path.name, data)
+
+
+def new_figure(size: Size) -> Figure:
+    """Return an empty figure on white."""
+    inches = size[0] / POINTS, size[1] / POINTS
+    return Figure(inches, dpi=POINTS, facecolor=ink("paper"))
+
+
+def new_axes(size: Size, *, right: float = MARGINS["right"]) -> tuple[Figure, Axes]:
+    """Return a figure with one pair of axes; `right` leaves room for labels."""
+    figure = new_figure(size)
+    left = MARGINS["left"]
+    return figure, add_panel(figure, size, left, size[0] - left - right)
+
+
+def add_panel(figure: Figure, size: Size, left: float, width: float) -> Axes:
+    """Add axes as high as the figure, its margins apart."""
+    bottom, top = MARGINS["bottom"], MARGINS["top"]
+    return add_box(figure, size, (left, bottom, width, size[1] - bottom - top))
+
+
+def add_box(figure: Figure, size: Size, box: tuple[float, float, float, float]) -> Axes:
+    """Add axes at (left, bottom, width, height), in points."""
+    left, bottom, width, height = box
+    axes = figure.add_axes((left / size[0], bottom / size[1], width / size[0], height / size[1]))
+    axes.patch.set_visible(False)
+    return axes
+
+
+def draw_line(
+    axes: Axes, name: str, x: Sequence[float] | NDArray[Any], y: Any, **looks: Any
+) -> None:
+    """Draw a rule's line, or a dot where it has one point."""
+    if len(x) == 1:
+        looks = {"marker": "o", "markersize": 6} | looks
+    (line,) = axes.plot(x, y, color=ink(name), label=name, **(LINES[name] | looks))
+    line.set_gid(f"rule:{name}")
+
+
+def draw_stairs(axes: Axes, name: str, shares: NDArray[Any], edges: NDArray[Any]) -> None:
+    """Draw a histogram as one filled shape."""
+    axes.stairs(shares, edges, fill=True, color=ink(name), linewidth=0)
+
+
+def shares_of(counts: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return each count's share of all; zeros where nothing was counted."""
+    return np.asarray(counts / max(1, counts.sum()), np.float64)
+
+
+def settled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what an axis must show of a curve.
+
+    The first quarter climbs so steeply that it would flatten all that follows.
+    """
+    return np.append(values[len(values) // 4 :], [values.max()])
+
+
+def percent_axis(axes: Axes, *shown: NDArray[np.float64]) -> None:
+    """Fit the upright axis to some shares, and write them as percentages."""
+    values = np.concatenate(shown)
+    low, high = float(values.min()), float(values.max())
+    pad = max(0.06 * (high - low), 0.02)
+    axes.set_ylim(max(0.0, low - pad), min(1.004, high + pad))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    share_axis(axes)
+
+
+def share_axis(axes: Axes) -> None:
+    """Write the shares on the upright axis as percentages, without a sign."""
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(100 * share):.4g} %"))
+
+
+def progress_axis(axes: Axes, progress: Sequence[float]) -> None:
+    """Make the level axis one of training: from the first recorded epoch to the last."""
+    first, last = min(progress), max(progress)
+    axes.set_xlim(*((first, last) if first < last else room_around(progress)))
+    whole = all(float(one).is_integer() for one in progress)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=whole, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda epoch, _: f"{epoch:g}"))
+    axes.set_xlabel("epochs of training")
+
+
+def doubling_axis(axes: Axes, sizes: Sequence[int], *, most: int = 9) -> None:
+    """Put a tick at each size, or at `most` of them, on a logarithmic axis."""
+    # The last but one may lie close to the last: two labels would run into each other.
+    crowded = len(sizes) > 2 and sizes[-1] < 1.5 * sizes[-2]
+    clear = [*sizes[:-2], sizes[-1]] if crowded else list(sizes)
+    axes.set_xticks(clear[:: -math.ceil(len(clear) / most)])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:g}"))
+    axes.minorticks_off()
+    axes.set_xlim(*room_around(sizes, log=True))
+
+
+def room_around(
+    sizes: Sequence[float] | NDArray[Any],
+    *,
+    before: float = 0.05,
+    after: float = 0.05,
+    log: bool = False,
+) -> tuple[float, float]:
+    """Return limits a little wider than the sizes; `before` and `after` are shares of them."""
+    low, high = float(min(sizes)), float(max(sizes))
+    if log:
+        room = high / low if high > low else 2.0
+        return low / room**before, high * room**after
+    room = high - low or 1.0
+    return low - before * room, high + after * room
+
+
+def label_ends(axes: Axes, ends: Sequence[End]) -> None:
+    """Write each line's name and value beside its end, and move apart what would overlap."""
+    (bottom, top), box = axes.get_ylim(), axes.get_window_extent()
+    wanted = [(end.value - bottom) / (top - bottom) for end in ends]
+    placed = spread(wanted, gap=LABEL_GAP / box.height, low=0, high=1)
+    for end, start, stop in zip(ends, wanted, placed, strict=True):
+        looks: dict[str, Any] = {"color": ink(end.ink or end.rule), "transform": axes.transAxes}
+        weight = "bold" if end.rule == SECOND and len(ends) > 2 else "normal"
+        leader = [1 + 3 / box.width, 1 + 11 / box.width], [start, stop]
+        (line,) = axes.plot(*leader, linewidth=0.8, clip_on=False, **looks)
+        at = 1 + 14 / box.width, stop
+        text = f"{end.name or end.rule} {100 * end.value:.1f}"
+        label = axes.text(*at, text, va="center", fontweight=weight, **looks)
+        for artist in (line, label):
+            artist.set_gid(f"rule:{end.rule}")
+
+
+MOST_BARS: Final = 12  # that bear their value
+NOTE: Final = 0.1  # of the axes' height, that a note at their bottom takes
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation at each size."""
+
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+
+def draw_by_networks(axes: Axes, sizes: Sequence[int], spreads: Mapping[str, Spread]) -> None:
+    """Draw accuracy by ensemble size: for each rule a mean, and a band around it."""
+    sides = {
+        rule: (mean - deviation, mean + deviation) for rule, (mean, deviation) in spreads.items()
+    }
+    for rule, (low, high) in sides.items():
+        band = axes.fill_between(sizes, low, high, color=ink(rule), alpha=0.16, linewidth=0)
+        band.set_gid(f"rule:{rule}")
+        draw_line(axes, rule, sizes, spreads[rule].mean, marker="o", markersize=4.5)
+    percent_axis(axes, *(side for both in sides.values() for side in both))
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.set_xlim(max(0.5, room_around(sizes)[0]), room_around(sizes, after=0.015)[1])
+    axes.set_xlabel("networks")
+    axes.set_title("accuracy")
+    label_ends(axes, [End(rule, float(one.mean[-1])) for rule, one in spreads.items()])
+
+
+def draw_by_epochs(
+    axes: Axes, sizes: Sequence[int], accuracy: NDArray[np.float64], voted: float
+) -> None:
+    """Draw max agreement by number of equally spaced epochs, against the last majority vote."""
+    axes.set_xscale("log", base=2)
+    draw_line(axes, SECOND, sizes, accuracy, marker="o", markersize=4.5)
+    axes.axhline(voted, color=ink(FIRST), gid=f"rule:{FIRST}", **LINES[FIRST])
+    percent_axis(axes, accuracy[len(sizes) > 1 :], np.array([voted]))
+    doubling_axis(axes, sizes)
+    axes.set_xlim(*room_around(sizes, before=0.1, after=0.015, log=True))
+    _name_hidden(axes, sizes, accuracy, clear_of=voted)
+    axes.set_xlabel("equally spaced epochs")
+    axes.set_title("accuracy")
+    label_ends(axes, [End(SECOND, float(accuracy[-1])), End(FIRST, voted)])
+
+
+def _name_hidden(
+    axes: Axes, x: Sequence[float], y: NDArray[np.float64], *, clear_of: float
+) -> None:
+    """Tell of points below the axes: at the bottom, or above a line that lies there."""
+    bottom, top = axes.get_ylim()
+    line = (clear_of - bottom) / (top - bottom)
+    height = line + 0.02 if 0 <= line < NOTE else 0.02
+    for place, value in zip(x, y, strict=True):
+        if value < bottom:
+            axes.text(
+                *(place, height, f"↓ {100 * value:.1f}"),
+                color=ink(SECOND),
+                transform=axes.get_xaxis_transform(),
+                ha="center",
+            )
+
+
+def draw_final_margins(
+    axes: Axes, edges: NDArray[np.float64], right: NDArray[Any], wrong: NDArray[Any]
+) -> None:
+    """Draw final margins, samples with a right last vote upwards, with a wrong one downwards."""
+    sides = (("right", right, 1), ("wrong", wrong, -1))
+    for side, counts, sign in sides:
+        draw_stairs(axes, side, sign * shares_of(counts), edges)
+    axes.axhline(0, color=ink("quiet"), linewidth=0.8)
+    axes.axvline(0, color=ink("quiet"), linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_xlim(-1, 1)
+    axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["-1", "-0.5", "0", "0.5", "1"])
+    axes.use_sticky_edges = False
+    axes.margins(y=0.16)  # room for a note above and below, clear of the bars
+    share_axis(axes)
+    axes.set_xlabel("final margin")
+    axes.set_title("share of the samples whose last vote is right, or wrong")
+    for side, counts, sign in sides:
+        samples = "sample" if counts.sum() == 1 else "samples"
+        text, height = f"{side}: {counts.sum():,} {samples}", 0.5 + 0.45 * sign
+        axes.text(0.02, height, text, color=ink(side), transform=axes.transAxes, va="center")
+
+
+def draw_error_consensus(axes: Axes, counts: NDArray[Any]) -> None:
+    """Draw the share of wrong predictions that so many networks make together."""
+    sizes, shares = np.arange(1, len(counts) + 1), shares_of(counts)
+    bars = axes.bar(sizes, shares, width=0.68, color=ink("wrong"), linewidth=0)
+    if len(sizes) <= MOST_BARS:
+        axes.bar_label(bars, [f"{100 * share:.0f} %" for share in shares], padding=3)
+    axes.xaxis.set_major_locator(MaxNLocator(MOST_BARS, integer=True))
+    axes.set_xlim(0.4, len(counts) + 0.6)
+    axes.set_ylim(0, 1.12 * shares.max() or 1)
+    share_axis(axes)
+    axes.set_xlabel("networks that give the same wrong class")
+    axes.set_title("share of the wrong predictions")

@@ -1,0 +1,384 @@
+"""The report's figures, drawn with matplotlib as SVG or PNG."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord._record import Record
+from accord.analysis import Calibration, RiskCoverage
+from accord.errors import ChoiceError
+from accord.report._cached_results import AVERAGE, FIRST, SECOND, Measured
+from accord.report._drawing import (
+    LABEL_GAP,
+    NARROW,
+    WIDE,
+    End,
+    Spread,
+    add_panel,
+    check_ending,
+    doubling_axis,
+    draw_by_epochs,
+    draw_by_networks,
+    draw_error_consensus,
+    draw_final_margins,
+    draw_line,
+    draw_stairs,
+    label_ends,
+    new_axes,
+    new_figure,
+    percent_axis,
+    progress_axis,
+    room_around,
+    settled,
+    share_axis,
+    shares_of,
+    spread,
+    styled,
+    svg_of,
+    write_figure,
+)
+from accord.report._mpl import Axes, Figure, FuncFormatter
+from accord.report._sentences import TITLES
+from accord.report._theme import LINES, ink
+
+RISKS: Final = (0.05, 0.01)  # whose coverage is marked
+MOST_POINTS: Final = 150  # of a curve; more would not be seen
+FEW: Final = 0.05  # of the samples, among which a risk says little
+ROOM: Final = 0.75  # of the samples, up to which a label fits to the right of a diamond
+DOTS: Final = (2.0, 8.0)  # the sizes of a bin with few samples, and of the fullest one
+SAID: Final = {SECOND: "share of votes", AVERAGE: "mean probability"}  # what scores are
+
+
+def reliability_figure(measured: Measured) -> Figure:
+    """Draw how often labels are right by their score; on the diagonal, it is the chance of it."""
+    figure, axes = new_axes(NARROW, right=131)
+    axes.plot([0, 1], [0, 1], color=ink("quiet"), linewidth=0.9, linestyle=(0, (1, 2)))
+    for rule, found in measured.reliability.items():
+        _draw_bins(axes, rule, found)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1.004)
+    share_axis(axes)
+    _percent_below(axes)
+    axes.set_xlabel("score of the label")
+    axes.set_title("share of the labels that are right")
+    _label_errors(axes, measured.reliability)
+    return figure
+
+
+def risk_coverage_figure(measured: Measured) -> Figure:
+    """Draw the share of wrong labels among the samples that are answered, the surest first."""
+    figure, axes = new_axes(NARROW, right=131)
+    for rule, curve in measured.risks.items():
+        draw_line(axes, rule, *_thinned(curve))
+    shown = [curve.risk[curve.coverage >= FEW] for curve in measured.risks.values()]
+    percent_axis(axes, np.zeros(1), *shown)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, 1)
+    _percent_below(axes)
+    for risk in RISKS:
+        _mark_risk(axes, risk, coverage_at(measured.risks[SECOND], risk))
+    axes.set_xlabel("share of the samples that are answered")
+    axes.set_title("share of the answers that are wrong")
+    label_ends(axes, [End(rule, float(one.risk[-1])) for rule, one in measured.risks.items()])
+    return figure
+
+
+def forgotten_figure(measured: Measured) -> Figure:
+    """Draw how much of what the last vote forgot each epoch knew, and what max agreement knows."""
+    figure, axes = new_axes(WIDE, right=148)
+    found, progress = measured.forgetting, measured.progress
+    gone = max(1, len(found.forgotten))
+    knew, kept = found.knew / gone, measured.remembered / gone
+    draw_line(axes, FIRST, progress, knew)
+    axes.axhline(kept, color=ink(SECOND), gid=f"rule:{SECOND}", **LINES[SECOND])
+    percent_axis(axes, knew, np.array([0.0, kept]))
+    progress_axis(axes, progress)
+    label_ends(axes, [End(FIRST, float(knew[-1])), End(SECOND, kept)])
+    axes.set_title("share of the forgotten samples that are right")
+    return figure
+
+
+def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
+    """Return the largest coverage at which no more than a share `risk` is wrong; None: nowhere.
+
+    Coverages of very few samples are left out: there, luck alone may keep any risk.
+
+    >>> curve = RiskCoverage(np.array([0.9, 0.5]), np.array([0.6, 1.0]), np.array([0.01, 0.1]))
+    >>> coverage_at(curve, 0.05), coverage_at(curve, 0.001)
+    (0.6, None)
+    """
+    kept = np.flatnonzero((curve.risk <= risk) & (curve.coverage >= FEW))
+    return float(curve.coverage[kept[-1]]) if kept.size else None
+
+
+def _draw_bins(axes: Axes, rule: str, found: Calibration) -> None:
+    full = found.counts > 0
+    x, y = found.confidence[full], found.accuracy[full]
+    draw_line(axes, rule, x, y, marker="")
+    small, large = DOTS
+    sizes = small + (large - small) * np.sqrt(found.counts[full] / found.counts.max())
+    dots = axes.scatter(x, y, sizes**2, color=ink(rule), linewidths=0, zorder=6, clip_on=False)
+    dots.set_gid(f"rule:{rule}")
+
+
+def _label_errors(axes: Axes, found: dict[str, Calibration]) -> None:
+    """Write each score's name and its calibration error beside the last bin."""
+    box = axes.get_window_extent()
+    ends = [float(one.accuracy[one.counts > 0][-1]) for one in found.values()]
+    room = LABEL_GAP / box.height
+    places = spread(ends, gap=2.4 * room, low=room, high=1 - room)
+    for (rule, one), place in zip(found.items(), places, strict=True):
+        text = axes.text(
+            *(1 + 14 / box.width, place, f"{SAID[rule]}\nECE {100 * one.error:.1f} points"),
+            color=ink(rule),
+            transform=axes.transAxes,
+            va="center",
+            linespacing=1.35,
+        )
+        text.set_gid(f"rule:{rule}")
+
+
+def _thinned(curve: RiskCoverage) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return some points of the curve, the last one among them, and none of very few samples."""
+    first, last = int(np.searchsorted(curve.coverage, FEW)), len(curve.coverage) - 1
+    size = min(MOST_POINTS, last - first + 1)
+    places = np.linspace(first, last, size).round().astype(int)
+    return curve.coverage[places], curve.risk[places]
+
+
+def _mark_risk(axes: Axes, risk: float, coverage: float | None) -> None:
+    if coverage is None or coverage == 1:
+        return
+    colour = ink(SECOND)
+    axes.plot([0, coverage], [risk, risk], color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.plot(
+        *([coverage], [risk], "D"),
+        color=colour,
+        markerfacecolor=ink("paper"),
+        markersize=6,
+        zorder=6,
+    )
+    # Below the curve, where nothing is; close to the right end, above its left side.
+    right = coverage <= ROOM
+    axes.annotate(
+        f"{100 * risk:g} % wrong",
+        (coverage, risk),
+        xytext=(8, -6) if right else (-8, 8),
+        textcoords="offset points",
+        ha="left" if right else "right",
+        va="center",
+        color=colour,
+        bbox={"facecolor": ink("paper"), "edgecolor": "none", "pad": 1.0},
+        zorder=7,
+    )
+
+
+def _percent_below(axes: Axes, ticks: Sequence[float] = (0, 0.25, 0.5, 0.75, 1)) -> None:
+    axes.set_xticks(ticks)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
+
+
+BANNER: Final = (560, 270)  # width and height, in points
+
+
+def draw_figure(name: str, measured: Measured) -> str:
+    """Return a figure as the text of an SVG element, on no ground of its own.
+
+    The same record gives the same text. Several figures fit into one page; what belongs to a
+    rule bears its name as `data-rule`.
+
+    Raises:
+        ChoiceError: no figure has that name; `FIGURES` lists them.
+    """
+    with _drawn(name, measured) as figure:
+        figure.patch.set_visible(False)
+        return svg_of(figure, title=TITLES[name])
+
+
+def save_figure(name: str, record: Record, path: Path) -> None:
+    """Write a figure on white to an .svg or .png file, whole or not at all."""
+    check_ending(path)
+    with _drawn(name, Measured(record)) as figure:
+        write_figure(figure, path, title=TITLES[name])
+
+
+@contextmanager
+def _drawn(name: str, measured: Measured) -> Iterator[Figure]:
+    if name not in FIGURES:
+        raise ChoiceError(f"no figure is called {name!r}. There are: {', '.join(FIGURES)}")
+    with styled(name):
+        yield FIGURES[name](measured)
+
+
+def accuracy_figure(measured: Measured) -> Figure:
+    """Draw every rule's accuracy over the epochs, and where the majority vote is best."""
+    return _accuracy_figure(measured, tuple(measured.curves), WIDE)
+
+
+def overfit_figure(measured: Measured) -> Figure:
+    """Draw the same for the three rules that make the case, as a banner: the README's picture."""
+    return _accuracy_figure(measured, ("single", FIRST, SECOND), BANNER)
+
+
+def _accuracy_figure(measured: Measured, rules: Sequence[str], size: tuple[int, int]) -> Figure:
+    figure, axes = new_axes(size, right=148)
+    curves = {rule: measured.curves[rule] for rule in rules}
+    progress = measured.progress
+    for rule, curve in curves.items():
+        draw_line(axes, rule, progress, curve.accuracy)
+    best = measured.best_epoch
+    height = float(curves[FIRST].accuracy[best])
+    _mark_best(axes, progress[best], height, progress[-1])
+    ends = [End(rule, float(curve.accuracy[-1])) for rule, curve in curves.items()]
+    percent_axis(axes, *(settled(curve.accuracy) for curve in curves.values()))
+    progress_axis(axes, progress)
+    label_ends(axes, [*ends, End("oracle-best-epoch", height, "best epoch (oracle)")])
+    axes.set_title("accuracy")
+    return figure
+
+
+def _mark_best(axes: Axes, x: float, y: float, end: float) -> None:
+    rule = "oracle-best-epoch"
+    colour = ink(rule)
+    axes.plot([x, end], [y, y], color=colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=3)
+    axes.plot([x], [y], "D", color=colour, markerfacecolor=ink("paper"), markersize=6, zorder=6)
+    for line in axes.lines[-2:]:
+        line.set_gid(f"rule:{rule}")
+        line.set_clip_on(False)
+
+
+def networks_figure(measured: Measured) -> Figure:
+    """Draw accuracy by ensemble size: mean and spread over the subsets of the networks."""
+    figure, axes = new_axes(NARROW, right=131)
+    sweeps = measured.by_networks
+    spreads = {rule: Spread(sweep.mean, sweep.spread) for rule, sweep in sweeps.items()}
+    draw_by_networks(axes, sweeps[FIRST].sizes, spreads)
+    return figure
+
+
+def epochs_figure(measured: Measured) -> Figure:
+    """Draw accuracy by number of equally spaced epochs, against the last majority vote."""
+    figure, axes = new_axes(NARROW, right=131)
+    sweep = measured.by_epochs
+    voted = float(measured.curves[FIRST].accuracy[-1])
+    draw_by_epochs(axes, sweep.sizes, sweep.mean, voted)
+    return figure
+
+
+def final_margin_figure(measured: Measured) -> Figure:
+    """Draw final margins, samples with a right last vote upwards, with a wrong one downwards."""
+    figure, axes = new_axes(NARROW)
+    histogram = measured.final_margins
+    draw_final_margins(axes, histogram.edges, histogram.right, histogram.wrong)
+    return figure
+
+
+def margin_figure(measured: Measured) -> Figure:
+    """Draw margins: best minus second-best agreement."""
+    figure, axes = new_axes(NARROW)
+    counts = measured.margins
+    draw_stairs(axes, SECOND, shares_of(counts), np.linspace(0, 1, len(counts) + 1))
+    axes.set_xlim(0, 1)
+    share_axis(axes)
+    axes.set_xlabel("margin")
+    axes.set_title("share of the samples")
+    return figure
+
+
+def error_consensus_figure(measured: Measured) -> Figure:
+    """Draw the share of wrong predictions that so many networks make together."""
+    figure, axes = new_axes(NARROW)
+    draw_error_consensus(axes, measured.error_consensus)
+    return figure
+
+
+def persistence_figure(measured: Measured) -> Figure:
+    """Draw when right and wrong runs begin, and how long they last."""
+    figure = new_figure(NARROW)
+    begun, lasting = (add_panel(figure, NARROW, left, 140) for left in (36, 222))
+    found, progress = measured.persistence, measured.progress
+    lengths = np.arange(1, len(progress) + 1)
+    predictions = measured.record.networks * measured.record.samples
+    later = slice(1, None)  # at the first epoch, all begin a run
+    for side, onsets, runs in (
+        ("right", found.right_onsets, found.right_lengths),
+        ("wrong", found.wrong_onsets, found.wrong_lengths),
+    ):
+        draw_line(begun, side, progress[later], onsets[later] / predictions)
+        draw_line(lasting, side, lengths, np.cumsum(shares_of(runs)[::-1])[::-1])
+    for axes, title in ((begun, "new runs"), (lasting, "runs that last")):
+        axes.set_ylim(bottom=0)
+        share_axis(axes)
+        axes.set_title(title)
+    progress_axis(begun, progress)
+    begun.legend(
+        frameon=False,
+        labelcolor="linecolor",
+        ncols=2,
+        loc="lower right",
+        bbox_to_anchor=(1.16, 0.98),
+        handlelength=1.9,
+        handletextpad=0.4,
+        columnspacing=0.9,
+    )
+    lasting.set_xscale("log", base=2)
+    doubling_axis(lasting, [2**power for power in range(len(progress).bit_length())], most=6)
+    lasting.set_xlim(*room_around(lengths, log=True))
+    lasting.set_xlabel("epochs or more")
+    return figure
+
+
+def agreement_figure(measured: Measured) -> Figure:
+    """Draw how often two networks agree at each epoch, and the epoch that the alarm names."""
+    figure, axes = new_axes(WIDE)
+    progress, found = measured.progress, measured.watch
+    values = found.agreement
+    draw_line(axes, "agreement", progress, values)
+    percent_axis(axes, settled(values), values[found.best_epoch :])
+    progress_axis(axes, progress)
+    _mark_epoch(axes, progress[found.best_epoch], values[found.best_epoch], alarm=found.alarm)
+    axes.set_title("share of the predictions that two networks share")
+    return figure
+
+
+def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
+    """Mark an epoch on a curve; after an alarm, all that follows is tinted."""
+    colour = ink("wrong" if alarm else "quiet")
+    low, high = axes.get_xlim()
+    if alarm:
+        axes.axvspan(x, high, color=colour, alpha=0.08, linewidth=0)
+    axes.axvline(x, color=colour, linewidth=1, linestyle=(0, (3, 2)))
+    (point,) = axes.plot(
+        [x], [y], "D", color=colour, markerfacecolor=ink("paper"), markersize=6, zorder=6
+    )
+    point.set_clip_on(False)
+    left = x < (low + high) / 2
+    axes.annotate(
+        f"{'before overfit' if alarm else 'looks best'}: {x:g}",
+        (x, 0),
+        xycoords=axes.get_xaxis_transform(),
+        xytext=(6 if left else -6, 10),
+        textcoords="offset points",
+        ha="left" if left else "right",
+        color=colour,
+    )
+
+
+FIGURES: Final[dict[str, Callable[[Measured], Figure]]] = {
+    "accuracy": accuracy_figure,
+    "overfit": overfit_figure,
+    "networks": networks_figure,
+    "epochs": epochs_figure,
+    "final-margin": final_margin_figure,
+    "margin": margin_figure,
+    "error-consensus": error_consensus_figure,
+    "persistence": persistence_figure,
+    "agreement": agreement_figure,
+    "reliability": reliability_figure,
+    "risk-coverage": risk_coverage_figure,
+    "forgotten": forgotten_figure,
+}

@@ -1,0 +1,185 @@
+"""The figures of the paper's theory and of its toy, drawn with matplotlib as SVG or PNG."""
+
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.experiments.theory import Outcome, Story, TheoryResult
+from accord.experiments.theory.toy import Toy, true_boundary
+from accord.report._drawing import add_panel, new_figure, styled, svg_of, write_figure
+from accord.report._mpl import Axes, Figure
+from accord.report._theme import LINES, ink
+
+THEORY_SIZE: Final = (640, 262)  # width and height, in points
+TOY_SIZE: Final = (640, 262)
+TITLES: Final = {
+    "theory": "Disagreement and overfit in linear regression",
+    "toy": "Three networks that fit a false label, their majority and their max agreement",
+}
+STORIES: Final = {"shared": "one training set", "own-noise": "own label noise"}
+
+
+class Look(NamedTuple):
+    """How a network's boundary is drawn."""
+
+    colour: str
+    line: Any
+
+
+LOOKS: Final = (
+    Look(ink("agreement"), "-"),
+    Look(ink("soft-agreement"), (0, (5, 1.4))),
+    Look(ink("probability-average"), (0, (1, 1.2))),
+)
+CLASSES: Final = (("o", ink("right")), ("s", ink("wrong")))  # marker and colour of each
+
+
+def draw_theory(result: TheoryResult) -> str:
+    """Return the theory's figure as the text of an SVG element, on no ground of its own.
+
+    Two draws step by step, with disagreement as the gap between two losses; then, by setting, the
+    share of overfit steps in which it rises. The same result gives the same text.
+    """
+    with styled("theory"):
+        figure = theory_figure(result)
+        figure.patch.set_visible(False)
+        return svg_of(figure, title=TITLES["theory"])
+
+
+def save_theory(result: TheoryResult, path: Path) -> None:
+    """Write the theory's figure on white to an .svg or .png file, whole or not at all."""
+    with styled("theory"):
+        write_figure(theory_figure(result), path, title=TITLES["theory"])
+
+
+def draw_toy(toy: Toy) -> str:
+    """Return the toy's figure as the text of an SVG element, on no ground of its own.
+
+    The networks' boundaries, that of their majority and that of max agreement, each with the true
+    one. The same toy gives the same text.
+    """
+    with styled("toy"):
+        figure = toy_figure(toy)
+        figure.patch.set_visible(False)
+        return svg_of(figure, title=TITLES["toy"])
+
+
+def save_toy(toy: Toy, path: Path) -> None:
+    """Write the toy's figure on white to an .svg or .png file, whole or not at all."""
+    with styled("toy"):
+        write_figure(toy_figure(toy), path, title=TITLES["toy"])
+
+
+def theory_figure(result: TheoryResult) -> Figure:
+    """Draw two stories, and the shares of all settings."""
+    figure = new_figure(THEORY_SIZE)
+    for left, story in zip((30, 208), result.stories.values(), strict=False):
+        _tell(add_panel(figure, THEORY_SIZE, left, 146), story)
+    for axes in figure.axes[1:]:
+        _name_losses(axes)
+    _show_shares(add_panel(figure, THEORY_SIZE, 448, 170), list(result.outcomes.values()))
+    return figure
+
+
+def _tell(axes: Axes, story: Story) -> None:
+    steps, each = np.array(story.steps), np.array(story.mean_loss)
+    together = np.array(story.mean_network_loss)
+    axes.fill_between(steps, together, each, color=ink("agreement"), alpha=0.25, linewidth=0)
+    for name, loss in (("wrong", each), ("right", together)):
+        axes.plot(steps, loss, color=ink(name), **LINES[name])
+    first = steps[np.array(story.overfit)][0]
+    axes.axvline(first, color=ink("quiet"), linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_xscale("log")
+    axes.minorticks_off()
+    axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+    axes.set_xlim(steps[0], steps[-1])
+    # A third higher than where the story ends; the starts may lie far above.
+    top = 4 / 3 * float(each[-1])
+    axes.set_ylim(0, top)
+    axes.grid(visible=False)
+    axes.set_xlabel("steps")
+    axes.set_title(f"test loss: {STORIES[story.setting]}")
+    axes.text(first, top, " all overfit", color=ink("quiet"), va="top")
+
+
+def _name_losses(axes: Axes) -> None:
+    looks: dict[str, Any] = {"transform": axes.transAxes, "va": "bottom"}
+    axes.text(0.98, 0.79, "mean of networks", color=ink("wrong"), ha="right", **looks)
+    axes.text(0.98, 0.17, "disagreement", color=ink("agreement"), ha="right", **looks)
+    axes.text(0.98, 0.05, "mean network", color=ink("right"), ha="right", **looks)
+
+
+def _show_shares(axes: Axes, outcomes: list[Outcome]) -> None:
+    places = np.arange(len(outcomes))[::-1]
+    for place, outcome in zip(places, outcomes, strict=True):
+        share = outcome.share or 0.0
+        axes.barh(place, share, height=0.66, color=ink("agreement"), linewidth=0)
+        most = share > 0.5
+        axes.text(
+            share + (-0.02 if most else 0.02),
+            place,
+            f"{outcome.rose:,} of {outcome.overfit:,}",
+            color=ink("paper" if most else "text"),
+            ha="right" if most else "left",
+            va="center_baseline",
+        )
+    axes.set_yticks(places, [outcome.setting for outcome in outcomes])
+    axes.set_xlim(0, 1)
+    axes.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    axes.grid(visible=False)
+    axes.set_xlabel("of the steps in which all overfit")
+    axes.set_title("disagreement rises")
+
+
+def toy_figure(toy: Toy) -> Figure:
+    """Draw the networks' boundaries, their majority's and max agreement's."""
+    figure = new_figure(TOY_SIZE)
+    wide = (TOY_SIZE[0] - 24 - 2 * 14) / 3
+    panels = [add_panel(figure, TOY_SIZE, 12 + place * (wide + 14), wide) for place in range(3)]
+    wrong = 100 * toy.wrong(toy.networks_last)
+    _set_plane(panels[0], toy, f"networks: {', '.join(f'{one:.1f}' for one in wrong)} % wrong")
+    panels[0].set_xlabel("ring: the sample with a false label")
+    panels[1].set_xlabel("dotted: the true boundary")
+    panels[2].set_xlabel("shaded: what is wrong")
+    for labels, look in zip(toy.networks_last, LOOKS, strict=True):
+        _bound(panels[0], toy, labels, look)
+    for axes, name, labels in (
+        (panels[1], "majority", toy.majority),
+        (panels[2], "max-agreement", toy.max_agreement),
+    ):
+        _set_plane(axes, toy, f"{name}: {100 * toy.wrong(labels):.1f} % wrong")
+        _bound(axes, toy, labels, Look(ink(name), "-"))
+        _shade(axes, toy, labels != toy.grid_truth, ink(name))
+    return figure
+
+
+def _set_plane(axes: Axes, toy: Toy, title: str) -> None:
+    for label, (marker, colour) in enumerate(CLASSES):
+        x, y = toy.samples[toy.given == label].T
+        axes.scatter(x, y, s=16, marker=marker, color=colour)
+    x, y = toy.samples[toy.false]
+    axes.scatter(x, y, s=110, facecolors="none", edgecolors=ink("text"))
+    height = true_boundary(toy.side)
+    axes.plot(toy.side, height, color=ink("text"), linewidth=0.9, linestyle=(0, (1, 2)))
+    axes.set_xlim(-1.04, 1.04)
+    axes.set_ylim(-1.04, 1.04)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines["bottom"].set_visible(False)
+    axes.set_title(title)
+
+
+def _bound(axes: Axes, toy: Toy, labels: NDArray[np.integer], look: Look) -> None:
+    axes.contour(
+        *(toy.side, toy.side, labels),
+        levels=[0.5],
+        colors=[look.colour],
+        linestyles=[look.line],
+        linewidths=1.6,
+    )
+
+
+def _shade(axes: Axes, toy: Toy, wrong: NDArray[np.bool_], colour: str) -> None:
+    axes.contourf(*(toy.side, toy.side, wrong), levels=[0.5, 1.5], colors=[colour], alpha=0.3)

@@ -1,1 +1,0 @@
-"""How the agreement between networks is judged: whether it has fallen for good, and where."""

@@ -1,0 +1,255 @@
+"""Train one network of the classifier and keep what it takes to ask every epoch again."""
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from accord.errors import ChoiceError
+from accord.kernels import equally_spaced
+
+Estimator = Any  # scikit-learn has no types
+
+
+def grow_by_partial_fit(
+    estimator: Estimator,
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    epochs: int,
+    classes: Any = None,
+    seed: int | None = None,
+    sample_weight: Any = None,
+) -> Iterator[int]:
+    """Call `partial_fit` with all data once per epoch; yield after each, counting from 1.
+
+    With a seed, the samples are shuffled anew for each epoch, by the seed and the epoch alone.
+    """
+    _check_growable(estimator, epochs, "partial_fit")
+    known = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
+    weighted = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
+    for epoch in range(1, epochs + 1):
+        order = (X, y, *weighted.values())
+        if seed is not None:
+            order = _shuffled(order, seed, epoch)
+        weights = dict(zip(weighted, order[2:], strict=True))
+        estimator.partial_fit(order[0], order[1], classes=known, **weights)
+        yield epoch
+
+
+def grow_by_warm_start(
+    estimator: Estimator,
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    epochs: int,
+    step: int = 1,
+    sample_weight: Any = None,
+) -> Iterator[int]:
+    """Fit again and again with `warm_start`; yield after each fit, counting from 1.
+
+    Each epoch adds `step` trees, boosting rounds or passes over the data. Afterwards the
+    estimator's `warm_start`, and `max_iter` where it means passes, are as they were.
+    """
+    _check_growable(estimator, epochs, "warm_start")
+    parameter, total = growing_parameter(estimator)
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    before = estimator.get_params(deep=False)
+    kept = ["warm_start"] if total else ["warm_start", parameter]
+    try:
+        estimator.set_params(warm_start=True)
+        for epoch in range(1, epochs + 1):
+            estimator.set_params(**{parameter: epoch * step if total else step})
+            with _unconverged():
+                estimator.fit(X, y, **weights)
+            yield epoch
+    finally:
+        estimator.set_params(**{name: before[name] for name in kept})
+
+
+def growing_parameter(estimator: Estimator) -> tuple[str, bool]:
+    """Return what to raise for more training, and whether it counts from the very beginning.
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn.neural_network import MLPClassifier
+    >>> growing_parameter(RandomForestClassifier()), growing_parameter(MLPClassifier())
+    (('n_estimators', True), ('max_iter', False))
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    have = estimator.get_params(deep=False)
+    if "n_estimators" in have:
+        return "n_estimators", True
+    if "max_iter" in have:
+        return "max_iter", isinstance(estimator, HistGradientBoostingClassifier)
+    raise ChoiceError(
+        f"{type(estimator).__name__} has neither n_estimators nor max_iter to grow by"
+    )
+
+
+def _shuffled(arrays: tuple[Any, ...], seed: int, epoch: int) -> tuple[Any, ...]:
+    from sklearn.utils import shuffle
+
+    draw = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+    return tuple(shuffle(*arrays, random_state=draw))
+
+
+@contextlib.contextmanager
+def _unconverged() -> Iterator[None]:
+    """Silence the complaint that one epoch of training has not converged."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def _check_growable(estimator: Estimator, epochs: int, way: str) -> None:
+    name = type(estimator).__name__
+    has = hasattr(estimator, way) or (
+        hasattr(estimator, "get_params") and way in estimator.get_params(deep=False)
+    )
+    if not has:
+        raise ChoiceError(
+            f"{name} has no {way}. Estimators grow by partial_fit, by warm_start, or have "
+            "staged_predict after an ordinary fit."
+        )
+    if hasattr(estimator, "classes_"):
+        raise ChoiceError(
+            f"this {name} is fitted already, so its first epochs are lost. Give a new one: "
+            "sklearn.base.clone(estimator); to record it as it is: record_epoch"
+        )
+    if epochs < 1:
+        raise ChoiceError(f"epochs must be a number from 1; got {epochs}")
+
+
+PASSES: Final = 30  # over the data, where neither the caller nor the estimator says how many
+
+
+@dataclass(frozen=True)
+class KeptEpochs:
+    """A network as it was at each kept epoch."""
+
+    states: list[Estimator]
+
+    def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
+        """Yield the labels of every kept epoch."""
+        return (state.predict(X) for state in self.states)
+
+
+@dataclass(frozen=True)
+class KeptStages:
+    """A fitted network that can tell what it said after each of its rounds."""
+
+    estimator: Estimator
+    rounds: frozenset[int]
+
+    def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
+        """Yield the labels after every kept round."""
+        stages = enumerate(self.estimator.staged_predict(X))
+        return (said for stage, said in stages if stage in self.rounds)
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """What is left to say when the data know one class alone."""
+
+    label: Any
+
+    def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
+        """Yield that class for every sample."""
+        return iter([np.full(X.shape[0], self.label)])
+
+
+Network = KeptEpochs | KeptStages | OneClass
+
+
+def train_network(
+    template: Estimator,
+    X: Any,  # noqa: N803
+    y: NDArray[Any],
+    *,
+    seed: int,
+    epochs: int | None,
+    keep: int | None,
+    sample_weight: Any = None,
+) -> Network:
+    """Train a copy of `template` that differs from others by its seed alone.
+
+    Estimators with `staged_predict` are fitted once, those with `partial_fit` see all samples
+    in a new order at every epoch, and those with `warm_start` alone are fitted again and again.
+    """
+    estimator = with_seed(clone(template), seed)
+    weights = {"sample_weight": sample_weight}
+    if hasattr(estimator, "staged_predict"):
+        return _train_staged(estimator, X, y, epochs=epochs, keep=keep, **weights)
+    if hasattr(estimator, "partial_fit"):
+        epochs = epochs or PASSES
+        moments = grow_by_partial_fit(estimator, X, y, epochs=epochs, seed=seed, **weights)
+    else:
+        epochs = epochs or _own_epochs(estimator)
+        moments = grow_by_warm_start(estimator, X, y, epochs=epochs, **weights)
+    kept = kept_epochs(epochs, keep)
+    return KeptEpochs([_copied(estimator) for epoch in moments if epoch - 1 in kept])
+
+
+def kept_epochs(epochs: int, keep: int | None) -> frozenset[int]:
+    """Return at most `keep` equally spaced epochs, the first and the last among them.
+
+    >>> sorted(kept_epochs(10, 4))
+    [0, 3, 6, 9]
+    """
+    count = epochs if keep is None else min(keep, epochs)
+    return frozenset(equally_spaced(epochs, count).tolist())
+
+
+def with_seed(estimator: Estimator, seed: int) -> Estimator:
+    """Set every `random_state` there is, also of estimators inside the estimator."""
+    names = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
+    return estimator.set_params(**dict.fromkeys(names, seed))
+
+
+def check_trainable(template: Estimator) -> None:
+    """Refuse an estimator that has no epochs."""
+    ways = hasattr(template, "partial_fit") or hasattr(template, "staged_predict")
+    if not ways and "warm_start" not in template.get_params(deep=False):
+        raise ChoiceError(
+            f"{type(template).__name__} has no epochs to agree over: it needs partial_fit, "
+            "staged_predict or warm_start"
+        )
+
+
+def _train_staged(
+    estimator: Estimator,
+    X: Any,  # noqa: N803
+    y: NDArray[Any],
+    *,
+    epochs: int | None,
+    keep: int | None,
+    sample_weight: Any,
+) -> KeptStages:
+    if epochs is not None:
+        estimator.set_params(**{growing_parameter(estimator)[0]: epochs})
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    estimator.fit(X, y, **weights)
+    rounds = sum(1 for _ in estimator.staged_predict(X[:1]))  # boosting may stop early
+    return KeptStages(estimator, kept_epochs(rounds, keep))
+
+
+def _own_epochs(estimator: Estimator) -> int:
+    parameter, total = growing_parameter(estimator)
+    return int(estimator.get_params(deep=False)[parameter]) if total else PASSES
+
+
+def _copied(estimator: Estimator) -> Estimator:
+    # Trees do not change once grown: all copies share them. An optimizer's state, twice as
+    # large as the weights, is of no use for predicting: copies go without.
+    shared = {id(tree): tree for tree in np.ravel(getattr(estimator, "estimators_", []))}
+    unused = {id(getattr(estimator, name, None)): None for name in ("_optimizer", "optimizer_")}
+    return copy.deepcopy(estimator, {**shared, **unused})

@@ -1,0 +1,257 @@
+"""Read training dynamics as Dataset Cartography logs them: logits by guid, a file per epoch."""
+
+import json
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import SourceError
+from accord.store._import_rows import Source
+from accord.store._validation import ids_to_numpy
+
+# As the code of the max agreement paper writes them: step1/resnet40/test_resnet_40_0.npy
+_NPY_NAME = re.compile(
+    r"(?P<kind>[A-Za-z][A-Za-z-]*)(?P<number>\d+)/"
+    r"(?P<test>test_)?(?P=kind)_(?P=number)_(?P<epoch>\d+)\.npy"
+)
+Files = dict[int, dict[int, Path]]  # network -> epoch -> file
+
+
+def has_npy_files(folder: Path, *, test: bool) -> bool:
+    """Tell whether a folder holds predictions of the test samples, or of the training ones."""
+    return any(_find(step, test=test) for step in _steps(folder))
+
+
+def read_npy_files(folder: Path, *, test: bool) -> Source:
+    """Read the files of all networks; `truth.npy` and `given.npy` beside them if there."""
+    files = _find(_one_step(folder, test=test), test=test)
+    _check_complete(folder, files)
+    numbers = sorted(files)
+    networks = [
+        [(str(file), load_npy(file)) for _, file in sorted(files[number].items())]
+        for number in numbers
+    ]
+    facts = {
+        name: load_npy(folder / f"{name}.npy")
+        for name in ("truth", "given")
+        if (folder / f"{name}.npy").exists()
+    }
+    return Source(networks, tuple(numbers), facts)
+
+
+def load_npy(file: Path) -> NDArray[Any]:
+    """Read one npy file. Pickled objects are refused, and a damaged file is named."""
+    try:
+        with file.open("rb") as opened:
+            return np.lib.format.read_array(opened, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        pickled = "allow_pickle" in str(error)
+        cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
+        raise SourceError(f"{file}: cannot be read as npy: {cause}") from error
+
+
+def _steps(folder: Path) -> list[Path]:
+    """Return the folder itself and the `step<k>` folders in it."""
+    return [folder, *sorted(step for step in folder.glob("step*") if step.is_dir())]
+
+
+def _one_step(folder: Path, *, test: bool) -> Path:
+    steps = [step for step in _steps(folder) if _find(step, test=test)]
+    if not steps:
+        example = "test_resnet_0_0.npy" if test else "resnet_0_0.npy"
+        raise SourceError(f"{folder}: no files such as resnet0/{example} in it")
+    if len(steps) > 1:
+        names = ", ".join(step.name for step in steps)
+        raise SourceError(f"{folder}: holds several steps, {names}; import one: {steps[-1]}")
+    return steps[0]
+
+
+def _find(folder: Path, *, test: bool) -> Files:
+    files: Files = defaultdict(dict)
+    for file in sorted(folder.glob("*/*.npy")):
+        found = _NPY_NAME.fullmatch(file.relative_to(folder).as_posix())
+        if found and bool(found["test"]) == test:
+            number, epoch = int(found["number"]), int(found["epoch"])
+            other = files[number].setdefault(epoch, file)
+            if other != file:
+                raise SourceError(
+                    f"{file}: holds network {number}, epoch {epoch}, as {other} does. Rename "
+                    "or remove one; networks of several kinds are imported one kind at a time."
+                )
+    return files
+
+
+def _check_complete(folder: Path, files: Files) -> None:
+    """Refuse missing epochs: counted from 0 or 1, all there, for all networks alike."""
+    every = set().union(*files.values())
+    start = min(every)
+    if start > 1:
+        raise SourceError(f"{folder}: the first epoch there is {start}; epochs count from 0 or 1")
+    for number, epochs in sorted(files.items()):
+        missing = sorted(set(range(start, max(every) + 1)) - epochs.keys())
+        if missing:
+            example = next(iter(epochs.values()))
+            lacking = re.sub(r"\d+\.npy$", f"{missing[0]}.npy", str(example))
+            more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise SourceError(
+                f"{folder}: network {number} lacks epoch {missing[0]} ({lacking}{more}), which "
+                f"lies within {start}..{max(every)}. Was the run cut off?"
+            )
+
+
+FOLDER = "training_dynamics"
+_CARTOGRAPHY_NAME = re.compile(r"dynamics_epoch_(?P<epoch>\d+)\.jsonl")
+Lines = dict[Any, tuple[list[float], int]]  # guid -> logits and gold
+
+
+def has_dynamics(folder: Path) -> bool:
+    """Tell whether a folder holds training dynamics, of one network or of several."""
+    return bool(_folders(folder))
+
+
+def read_dynamics(folder: Path) -> Source:
+    """Read the networks' logits; guids become ids and golds the given labels.
+
+    The folder is a `training_dynamics`, or holds one, or holds one folder per network that
+    does; these are taken in the order of their names. Samples come in the order of the first
+    epoch's lines, whatever the order of the others.
+    """
+    folders = _folders(folder)
+    if not folders:
+        raise SourceError(f"{folder}: no files such as {FOLDER}/dynamics_epoch_0.jsonl in it")
+    files = {one: _files(one) for one in folders}
+    _check_epochs(files)
+    networks, first = [], None
+    for one in folders:
+        epochs = []
+        for epoch, file in files[one].items():
+            lines = _read_file(file, epoch)
+            first = first or (file, lines)
+            epochs.append((str(file), _in_order(file, lines, *first)))
+        networks.append(epochs)
+    assert first is not None
+    facts = {
+        "ids": _as_ids(list(first[1])),
+        "given": np.array([gold for _, gold in first[1].values()]),
+    }
+    return Source(networks, tuple(range(len(networks))), facts, kind="logits")
+
+
+def _folders(folder: Path) -> list[Path]:
+    for candidates in ([folder], [folder / FOLDER], sorted(folder.glob(f"*/{FOLDER}"))):
+        found = [one for one in candidates if any(_named(one))]
+        if found:
+            return found
+    return []
+
+
+def _named(folder: Path) -> Iterator[tuple[int, Path]]:
+    for file in sorted(folder.glob("dynamics_epoch_*.jsonl")):
+        if found := _CARTOGRAPHY_NAME.fullmatch(file.name):
+            yield int(found["epoch"]), file
+
+
+def _files(folder: Path) -> dict[int, Path]:
+    """Return the folder's files by epoch, counted from 0 or 1, none missing."""
+    files: dict[int, Path] = {}
+    for epoch, file in _named(folder):
+        other = files.setdefault(epoch, file)
+        if other != file:
+            raise SourceError(f"{file}: holds epoch {epoch}, as {other.name} does; remove one")
+    for epoch in range(1, max(files, default=0) + 1):
+        if epoch not in files:
+            raise SourceError(
+                f"{folder}: dynamics_epoch_{epoch}.jsonl is missing; epochs count from 0 or 1"
+            )
+    return dict(sorted(files.items()))
+
+
+def _check_epochs(files: dict[Path, dict[int, Path]]) -> None:
+    every = set().union(*files.values())
+    for folder, epochs in files.items():
+        missing = sorted(every - epochs.keys())
+        if missing:
+            raise SourceError(
+                f"{folder}: dynamics_epoch_{missing[0]}.jsonl is missing, which another network "
+                "has. Was the run cut off, or do some networks' epochs count from 0 and some "
+                "from 1?"
+            )
+
+
+def _read_file(file: Path, epoch: int) -> Lines:
+    lines: Lines = {}
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{file}: cannot be read: {error}") from error
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            guid, logits, gold = _read_line(f"{file}, line {number}", line, epoch)
+            if guid in lines:
+                raise SourceError(f"{file}, line {number}: guid {guid!r} is there twice")
+            lines[guid] = logits, gold
+    if not lines:
+        raise SourceError(f"{file}: no lines in it")
+    return lines
+
+
+def _read_line(where: str, line: str, epoch: int) -> tuple[Any, list[float], int]:
+    key = f"logits_epoch_{epoch}"
+    try:
+        said = json.loads(line)
+        guid, logits, gold = said["guid"], said[key], said["gold"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceError(
+            f'{where}: {{"guid": …, "{key}": […], "gold": …}} is wanted; '
+            f"{type(error).__name__}: {error}. Was the file cut off?"
+        ) from error
+    if not isinstance(guid, str | int | float) or isinstance(guid, bool):
+        raise SourceError(f"{where}: guid must be text or a number; got {guid!r:.60}")
+    if not _is_table_row(logits) or isinstance(gold, bool) or not isinstance(gold, int):
+        raise SourceError(
+            f"{where}: {key} must be a list of numbers, one per class and none too large for a "
+            f"float, and gold a class, a whole number; got {logits!r:.60} and {gold!r:.60}"
+        )
+    return guid, logits, gold
+
+
+def _is_table_row(logits: object) -> bool:
+    return isinstance(logits, list) and bool(logits) and all(map(_is_logit, logits))
+
+
+def _is_logit(value: object) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, float)
+
+
+def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArray[np.float64]:
+    """Return the logits (sample, class) in the order of the first epoch's guids."""
+    unknown = [guid for guid in lines if guid not in first]
+    missing = [guid for guid in first if guid not in lines]
+    if unknown or missing:
+        guid, where, other = (
+            (unknown[0], file, first_file) if unknown else (missing[0], first_file, file)
+        )
+        raise SourceError(
+            f"{file}: guid {guid!r} is in {where.name} and not in {other.name}; every epoch "
+            f"must hold the same samples ({len(unknown)} unknown, {len(missing)} missing)"
+        )
+    changed = [guid for guid, (_, gold) in lines.items() if first[guid][1] != gold]
+    if changed:
+        raise SourceError(f"{file}: the gold of guid {changed[0]!r} differs from {first_file}'s")
+    rows = [lines[guid][0] for guid in first]
+    if len({len(row) for row in rows}) > 1:
+        raise SourceError(f"{file}: samples have different numbers of logits")
+    return np.array(rows, np.float64)
+
+
+def _as_ids(guids: list[Any]) -> NDArray[Any]:
+    whole = all(isinstance(guid, int) for guid in guids)
+    return ids_to_numpy(guids) if whole else np.array([str(guid) for guid in guids])

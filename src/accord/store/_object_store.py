@@ -1,0 +1,120 @@
+"""An object store as a place for records."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from accord.errors import ExtraMissing, StorageError
+from accord.store._storage import Place
+
+_memories: dict[str, Any] = {}  # memory://NAME, for as long as the process lives
+_processes: set[int] = set()  # that reached an object store: this one, and those it was forked from
+
+
+class Bucket(Place):
+    """A prefix in an object store, by URL.
+
+    Pickled, it is connected anew; in a forked process it is refused, where it would hang.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.name = url.rstrip("/")
+        try:
+            import obstore
+        except ImportError as error:
+            raise ExtraMissing(
+                f"{url}: object stores need obstore: pip install 'accord[cloud]'"
+            ) from error
+        self._obstore = obstore
+        _check_process(self.name)
+        self._connected = _connect(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Bucket, (self.name,)
+
+    @property
+    def _store(self) -> Any:
+        _check_process(self.name)
+        return self._connected
+
+    def get(self, key: str) -> bytes | None:
+        """Return the bytes under `key`, or None."""
+        try:
+            return bytes(self._obstore.get(self._store, key).bytes())
+        except FileNotFoundError:
+            return None
+        except self._obstore.exceptions.BaseError as error:
+            raise self._refusal(key, error, "read") from error
+
+    def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:  # noqa: ARG002
+        """Write whole, replacing what was there."""
+        try:
+            self._obstore.put(self._store, key, data, use_multipart=False)
+        except self._obstore.exceptions.BaseError as error:
+            raise self._refusal(key, error, "write") from error
+
+    def create(self, key: str, data: bytes, *, make: bool = True) -> bool:  # noqa: ARG002
+        """Write by the store's own conditional write, or look first where it has none."""
+        errors = self._obstore.exceptions
+        try:
+            self._obstore.put(self._store, key, data, mode="create", use_multipart=False)
+        except errors.AlreadyExistsError:
+            return False
+        except (errors.NotSupportedError, errors.NotImplementedError):
+            if self.get(key) is not None:
+                return False
+            self.put(key, data)
+        except errors.BaseError as error:
+            raise self._refusal(key, error, "write") from error
+        return True
+
+    def children(self, prefix: str = "") -> list[str]:
+        """Return the names directly below `prefix`."""
+        below = f"{prefix}/" if prefix else ""
+        try:
+            found = self._obstore.list_with_delimiter(self._store, below or None)
+        except self._obstore.exceptions.BaseError as error:
+            raise self._refusal(prefix, error, "list") from error
+        paths = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+
+    def zarr_store(self) -> Any:
+        """Return a read-only Zarr store over this prefix."""
+        from zarr.storage import ObjectStore
+
+        return ObjectStore(self._store, read_only=True)
+
+    def upload(self, folder: Path, *, last: str) -> None:
+        """Copy a folder's files, `last` after all others."""
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        for file in sorted(files, key=lambda file: file == folder / last):
+            self.put(file.relative_to(folder).as_posix(), file.read_bytes())
+
+    def _refusal(self, key: str, error: Exception, verb: str) -> StorageError:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        where = f"{self.name}/{key}".rstrip("/")
+        return StorageError(f"{where}: cannot {verb}: {reason}")
+
+
+def _check_process(url: str) -> None:
+    # The threads that obstore works with stay behind in the process that forked, and a new
+    # connection waits for them as an old one does: 0.12 hangs for ever in both.
+    _processes.add(os.getpid())
+    if len(_processes) > 1:
+        raise StorageError(
+            f"{url}: an object store was reached before this process was forked, and its "
+            "connections do not survive that. Start workers by spawn, not by fork: "
+            'multiprocessing.get_context("spawn"), '
+            'or DataLoader(…, multiprocessing_context="spawn")'
+        )
+
+
+def _connect(url: str) -> Any:
+    import obstore.store
+
+    if url.startswith("memory://"):
+        return _memories.setdefault(url, obstore.store.MemoryStore())
+    try:
+        return obstore.store.from_url(url)
+    except (ValueError, obstore.exceptions.BaseError) as error:
+        raise StorageError(f"{url}: not an object store that can be opened ({error})") from error

@@ -1,0 +1,366 @@
+"""What a rule reads: labels, and perhaps probabilities, by network, epoch and block of samples."""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing
+from accord.store._layout import label_dtype
+
+BLOCK_BYTES: Final = 256 << 20  # labels or probabilities held at once while streaming
+LEAST_BLOCK: Final = 1024  # samples, however many networks and epochs there are
+HELD_OUT: Final = frozenset({"test", "validation"})  # splits that networks are not trained on
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a record says of its samples and classes, apart from the predictions."""
+
+    samples: int
+    classes: int
+    split: str = "test"
+    truth: NDArray[Any] | None = None  # (sample,)
+    given: NDArray[Any] | None = None  # (sample,)
+    ids: NDArray[Any] | None = None  # (sample,) numbers or strings
+    class_names: tuple[str, ...] | None = None
+
+    @property
+    def trained_on(self) -> bool:
+        """Whether the networks learnt from these samples, as far as their split and labels tell."""
+        if self.split in HELD_OUT:  # whatever labels they were given
+            return False
+        return self.split == "train" or self.given is not None
+
+
+@dataclass(frozen=True)
+class Block:
+    """All chosen networks and epochs, for the samples from `start` to `stop`."""
+
+    start: int
+    stop: int
+    values: NDArray[Any]  # (network, epoch, sample) or (network, epoch, sample, class)
+
+    @property
+    def where(self) -> slice:
+        """The samples of the block, as a slice."""
+        return slice(self.start, self.stop)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the recorder was told of each epoch of one network."""
+
+    network: int
+    progress: tuple[float, ...]
+    told: tuple[dict[str, Any], ...]
+    times: tuple[str, ...] = ()
+    about: dict[str, Any] = field(default_factory=dict)
+    made_with: dict[str, str] = field(default_factory=dict)
+
+
+class Rows(ABC):
+    """Predictions by (network, epoch, sample), read in blocks of samples.
+
+    `numbers` are the networks' own numbers; every other method counts networks and
+    epochs by position, from 0.
+    """
+
+    name: str
+    facts: Facts
+    numbers: tuple[int, ...]
+    epochs: int
+    has_probabilities: bool
+
+    @abstractmethod
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+
+    @abstractmethod
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+
+    @abstractmethod
+    def told(self) -> tuple[Told, ...]:
+        """Return what was told of each network and its epochs."""
+
+    @property
+    def networks(self) -> int:
+        """How many networks there are."""
+        return len(self.numbers)
+
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the networks whose probabilities were recorded."""
+        return self.numbers if self.has_probabilities else ()
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return self.facts.samples
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.facts.classes
+
+    def truth(self) -> NDArray[Any]:
+        """Return the true labels; an error if the record has none."""
+        if self.facts.truth is None:
+            raise TruthMissing(
+                f"{self.name}: no true labels were recorded, so nothing can be scored. "
+                "Give them when recording: Recorder(…, truth=labels)"
+            )
+        return self.facts.truth
+
+    def blocks(self) -> Iterator[Block]:
+        """Read the labels of all networks and epochs, one block of samples after another."""
+        everything = range(self.networks), range(self.epochs)
+        for where in self._cuts(label_dtype(self.classes).itemsize):
+            yield Block(where.start, where.stop, self.read_labels(*everything, where))
+
+    def probability_blocks(self) -> Iterator[Block]:
+        """Read the probabilities of all networks and epochs, one block of samples at a time."""
+        self.check_probabilities()
+        everything = range(self.networks), range(self.epochs)
+        for where in self._cuts(self.classes * np.dtype(np.float16).itemsize):
+            yield Block(where.start, where.stop, self.read_probabilities(*everything, where))
+
+    def check_probabilities(self) -> None:
+        """Raise unless the probabilities of all networks were recorded."""
+        if self.has_probabilities:
+            return
+        kept = ", ".join(map(str, self.with_probabilities))
+        what = "labels were recorded. Record them with Recorder(…, probabilities=True)"
+        if kept:
+            what = f"some networks have them. Choose those: {kept}"
+        raise ProbabilitiesMissing(f"{self.name}: this rule needs probabilities, and only {what}")
+
+    def select(
+        self,
+        networks: Sequence[int] | None = None,
+        epochs: slice | Sequence[int] | None = None,
+        samples: slice | None = None,
+    ) -> "Rows":
+        """Return a view of some networks, some epochs and a range of samples, by position.
+
+        Epochs and samples may be counted from the end.
+        """
+        chosen = range(self.networks) if networks is None else networks
+        if isinstance(epochs, slice) or epochs is None:
+            epochs = range(self.epochs)[epochs or slice(None)]
+        positions = whole_numbers(self.name, "epochs", epochs)
+        counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in positions)
+        rows = ChosenRows(self, tuple(chosen), tuple(counted))
+        return rows if samples is None else RangedRows(rows, samples)
+
+    def numbered(self, numbers: Sequence[int]) -> list[int]:
+        """Return the positions of networks given by their own numbers."""
+        numbers = whole_numbers(self.name, "networks", numbers)
+        check_numbers(self.name, numbers, self.numbers)
+        return [self.numbers.index(number) for number in numbers]
+
+    def last(self) -> "Rows":
+        """Return a view of the last epoch alone."""
+        return self.select(epochs=[self.epochs - 1])
+
+    def _cuts(self, cell_bytes: int) -> Iterator[slice]:
+        column = max(1, self.networks * self.epochs * cell_bytes)
+        step = min(self.samples, max(LEAST_BLOCK, BLOCK_BYTES // column))
+        for start in range(0, self.samples, step):
+            yield slice(start, min(start + step, self.samples))
+
+
+class ArrayRows(Rows):
+    """Rows that lie in memory."""
+
+    def __init__(
+        self,
+        labels: NDArray[Any],
+        facts: Facts,
+        *,
+        probabilities: NDArray[Any] | None = None,
+        name: str = "labels",
+    ) -> None:
+        self.name = name
+        self.facts = facts
+        self.numbers = tuple(range(labels.shape[0]))
+        self.epochs = labels.shape[1]
+        self.has_probabilities = probabilities is not None
+        self._labels = labels
+        self._probabilities = probabilities
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._labels[:, :, samples][np.ix_(list(networks), list(epochs))]
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        self.check_probabilities()
+        assert self._probabilities is not None
+        return self._probabilities[:, :, samples][np.ix_(list(networks), list(epochs))]
+
+    def told(self) -> tuple[Told, ...]:
+        """Return one plain progress per epoch."""
+        progress = tuple(float(epoch + 1) for epoch in range(self.epochs))
+        nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
+        return tuple(Told(number, progress, nothing) for number in self.numbers)
+
+
+class ChosenRows(Rows):
+    """Some networks and epochs of other rows."""
+
+    def __init__(self, rows: Rows, networks: tuple[int, ...], epochs: tuple[int, ...]) -> None:
+        _check_choice(rows.name, "network", networks, rows.networks)
+        _check_choice(rows.name, "epoch", epochs, rows.epochs)
+        self.name = rows.name
+        self.facts = rows.facts
+        self.numbers = tuple(rows.numbers[network] for network in networks)
+        self.epochs = len(epochs)
+        self.has_probabilities = set(self.numbers) <= set(rows.with_probabilities)
+        self._rows = rows
+        self._networks = networks
+        self._chosen_epochs = epochs
+
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the chosen networks whose probabilities were recorded."""
+        return tuple(number for number in self.numbers if number in self._rows.with_probabilities)
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._rows.read_labels(*self._positions(networks, epochs), samples)
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        return self._rows.read_probabilities(*self._positions(networks, epochs), samples)
+
+    def told(self) -> tuple[Told, ...]:
+        """Return what was told of the chosen networks and epochs."""
+        everything = self._rows.told()
+        return tuple(self._cut(everything[network]) for network in self._networks)
+
+    def _cut(self, told: Told) -> Told:
+        return Told(
+            told.network,
+            tuple(told.progress[epoch] for epoch in self._chosen_epochs),
+            tuple(told.told[epoch] for epoch in self._chosen_epochs),
+            tuple(told.times[epoch] for epoch in self._chosen_epochs) if told.times else (),
+            told.about,
+            told.made_with,
+        )
+
+    def _positions(
+        self, networks: Sequence[int], epochs: Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        return (
+            [self._networks[network] for network in networks],
+            [self._chosen_epochs[epoch] for epoch in epochs],
+        )
+
+
+class RangedRows(Rows):
+    """A range of the samples of other rows, counted anew from 0."""
+
+    def __init__(self, rows: Rows, samples: slice) -> None:
+        self._range = range(rows.samples)[samples]
+        _check_range(rows.name, self._range, rows.samples)
+        self.name = rows.name
+        self.facts = _cut_facts(rows.facts, samples)
+        self.numbers = rows.numbers
+        self.epochs = rows.epochs
+        self.has_probabilities = rows.has_probabilities
+        self._rows = rows
+
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the networks whose probabilities were recorded."""
+        return self._rows.with_probabilities
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._rows.read_labels(networks, epochs, self._inside(samples))
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        return self._rows.read_probabilities(networks, epochs, self._inside(samples))
+
+    def told(self) -> tuple[Told, ...]:
+        """Return what was told of each network and its epochs."""
+        return self._rows.told()
+
+    def _inside(self, samples: slice) -> slice:
+        inside = self._range[samples]
+        return slice(inside.start, inside.stop, inside.step)
+
+
+def _cut_facts(facts: Facts, samples: slice) -> Facts:
+    def cut(values: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if values is None else values[samples]
+
+    return replace(
+        facts,
+        samples=len(range(facts.samples)[samples]),
+        truth=cut(facts.truth),
+        given=cut(facts.given),
+        ids=cut(facts.ids),
+    )
+
+
+def _check_range(name: str, chosen: range, samples: int) -> None:
+    if chosen.step != 1:
+        raise ChoiceError(f"{name}: samples are chosen by a range without steps; got {chosen}")
+    if not chosen:
+        raise ChoiceError(f"{name}: that choice leaves no sample; there are {samples}")
+
+
+def whole_numbers(name: str, what: str, chosen: Iterable[Any]) -> list[int]:
+    """Return networks or epochs as chosen, or say that it must be a list of whole numbers."""
+    try:
+        return [operator.index(one) for one in chosen]
+    except TypeError as error:
+        raise ChoiceError(
+            f"{name}: {what} are chosen by a list of whole numbers; got {chosen!r}. "
+            "For one alone: [3]"
+        ) from error
+
+
+def check_numbers(name: str, asked: Sequence[int], there: Collection[int]) -> None:
+    """Refuse numbers of networks that are not there, or asked for twice."""
+    strange = [number for number in asked if number not in there]
+    if strange:
+        have = ", ".join(map(str, there))
+        raise ChoiceError(f"{name}: no network {strange[0]}; there are {have}")
+    if len(set(asked)) < len(asked):
+        raise ChoiceError(f"{name}: a network is chosen twice in {list(asked)}")
+
+
+def _check_choice(name: str, what: str, chosen: tuple[int, ...], available: int) -> None:
+    if not chosen:
+        raise ChoiceError(f"{name}: that choice leaves no {what}; there are {available}")
+    if len(set(chosen)) < len(chosen):
+        raise ChoiceError(f"{name}: the same {what} is chosen twice in {list(chosen)}")
+    if not all(0 <= one < available for one in chosen):
+        raise ChoiceError(
+            f"{name}: {what}s must lie in 0..{available - 1}; got {min(chosen)}..{max(chosen)}"
+        )

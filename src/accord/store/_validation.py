@@ -1,0 +1,244 @@
+"""Check what a caller predicted or told and bring it into the form that is stored."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError, PredictionError, counted
+from accord.store._layout import label_dtype
+
+SUM_TOLERANCE: Final = 1e-2  # half-precision softmax over 1,000 classes strays by up to 0.4 %
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One network's predictions at one epoch, ready to be stored."""
+
+    labels: NDArray[Any]  # (sample,)
+    probabilities: NDArray[np.float16] | None = None  # (sample, class)
+
+
+def row_from_predictions(
+    predicted: object, *, samples: int, classes: int, probabilities: bool
+) -> Row:
+    """Make a row from labels (sample,) or from probabilities (sample, class)."""
+    values = to_numpy(predicted)
+    if values.ndim == 2 and (values.dtype.kind == "f" or values.shape[1] == classes):
+        return row_from_probabilities(values, samples=samples, classes=classes, keep=probabilities)
+    if probabilities:
+        raise PredictionError(
+            f"this recorder keeps probabilities, of shape ({samples}, {classes}); "
+            f"got an array of shape {values.shape}. "
+            "Give probabilities or logits, or open the recorder with probabilities=False."
+        )
+    return Row(as_labels(values, samples=samples, classes=classes))
+
+
+def row_from_probabilities(
+    probabilities: NDArray[Any], *, samples: int, classes: int, keep: bool
+) -> Row:
+    """Make a row from probabilities; labels are taken before rounding to float16."""
+    check_probabilities(probabilities, samples=samples, classes=classes)
+    labels = probabilities.argmax(axis=1).astype(label_dtype(classes))
+    return Row(labels, probabilities.astype(np.float16) if keep else None)
+
+
+def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -> Row:
+    """Make a row from unnormalised scores; probabilities are their softmax."""
+    values = to_numpy(logits)
+    _check_table(values, "logits", samples=samples, classes=classes)
+    labels = values.argmax(axis=1).astype(label_dtype(classes))
+    if not keep:
+        return Row(labels)
+    shifted = values.astype(np.float64) - values.max(axis=1, keepdims=True)
+    powers = np.exp(shifted)
+    return Row(labels, (powers / powers.sum(axis=1, keepdims=True)).astype(np.float16))
+
+
+def as_labels(
+    values: NDArray[Any], *, samples: int, classes: int, what: str = "labels"
+) -> NDArray[Any]:
+    """Return one class per sample in the record's own type, or say what is wrong.
+
+    >>> as_labels(np.array([0, 2, 1]), samples=3, classes=3)
+    array([0, 2, 1], dtype=uint8)
+    """
+    if values.shape != (samples,):
+        cure = "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
+        if values.shape == (samples, classes):
+            cure = "Is it one-hot? Take the class of each: argmax(axis=1)."
+        elif values.size == samples:
+            cure = "Make it flat: reshape(-1)."
+        elif values.ndim > 2:
+            cure = "Are they batches? Join them: np.concatenate(batches)"
+        raise PredictionError(
+            f"{what} must have shape ({samples},), one class per sample; got {values.shape}. {cure}"
+        )
+    return as_classes(values, classes=classes, what=what)
+
+
+def as_classes(values: NDArray[Any], *, classes: int, what: str = "labels") -> NDArray[Any]:
+    """Return classes of any shape in the smallest unsigned type, or say what is wrong."""
+    check_whole(values, what)
+    if values.size and (values.min() < 0 or values.max() >= classes):
+        they = "the labels" if what == "labels" else "they"
+        cure = f"Are {they} counted from 1, or is `classes` too small?"
+        if values.min() < 0:
+            cure = "Do negative numbers mark samples without a class? Leave those samples out."
+        raise PredictionError(
+            f"{what} must lie in 0..{classes - 1} for {classes} classes; "
+            f"got {values.min():g}..{values.max():g}. {cure}"
+        )
+    return values.astype(label_dtype(classes))
+
+
+def check_probabilities(values: NDArray[Any], *, samples: int, classes: int) -> None:
+    """Refuse anything that is not one distribution over the classes for each sample."""
+    _check_table(values, "probabilities", samples=samples, classes=classes)
+    low, high = values.min(), values.max()
+    sums = values.sum(axis=1, dtype=np.float64)
+    worst = int(np.abs(sums - 1).argmax())
+    if low < 0 or high > 1 + SUM_TOLERANCE or abs(sums[worst] - 1) > SUM_TOLERANCE:
+        raise PredictionError(
+            f"probabilities must lie in 0..1 and add up to 1 for every sample; got "
+            f"{low:g}..{high:g}, and sample {worst} adds up to {sums[worst]:g}. "
+            "For scores before the softmax: record(logits=…)."
+        )
+
+
+def to_numpy(values: object) -> NDArray[Any]:
+    """Return any array-like as numpy, tensors on any device included.
+
+    Raises:
+        PredictionError: it is no array, a list of arrays of different lengths, a sparse tensor,
+            or an array of which elements are masked.
+    """
+    tensor: Any = values
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu()
+        if "strided" not in str(tensor.layout):
+            raise PredictionError(
+                f"a dense tensor was wanted; got one of layout {tensor.layout}. "
+                "Give tensor.to_dense()"
+            )
+        if "bfloat16" in str(tensor.dtype):  # numpy has no such type
+            tensor = tensor.float()
+        return np.asarray(tensor.numpy())
+    if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
+        tensor = [to_numpy(part) for part in values]
+    _check_unmasked(values)
+    try:
+        array = np.asarray(tensor)
+    except ValueError as error:
+        raise PredictionError(
+            "an array was wanted; got a list whose parts differ in shape. "
+            "Are they batches? Join them: np.concatenate(batches)"
+        ) from error
+    if array.dtype == object and not array.ndim:  # numpy wraps what it cannot look into
+        raise PredictionError(
+            f"an array, tensor or list was wanted; got a {type(values).__name__}. "
+            "If it can be walked through, give list(…) of it."
+        )
+    return array
+
+
+def ids_to_numpy(values: object) -> NDArray[Any]:
+    """Return ids as numpy, whole numbers exactly: as text where no integer type holds them all.
+
+    >>> ids_to_numpy([2**63 + 1, 5])
+    array([9223372036854775809,                   5], dtype=uint64)
+    >>> ids_to_numpy([2**63 + 1, -5])
+    array(['9223372036854775809', '-5'], dtype='<U19')
+    """
+    array = to_numpy(values)
+    if array.dtype.kind != "f" or not isinstance(values, Sequence):
+        return array
+    if not all(isinstance(value, Integral) for value in values):
+        return array
+    # Where int64 and uint64 hold some each but not all, numpy takes float64 and rounds.
+    below = any(value < 0 for value in values)
+    return np.array([str(value) for value in values]) if below else np.array(values, np.uint64)
+
+
+def _check_unmasked(values: object) -> None:
+    parts = values if isinstance(values, list | tuple) else [values]
+    masked = sum(int(np.sum(one.mask)) for one in parts if isinstance(one, np.ma.MaskedArray))
+    if masked:
+        raise PredictionError(
+            f"every element must have a value; got a masked array that hides {masked}. "
+            "Fill them: array.filled(…), or leave those samples out."
+        )
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn what a caller told into JSON: numbers of any library, strings, lists, tables.
+
+    JSON has no NaN or infinity: they become strings.
+
+    >>> plain({"loss": float("nan"), "lr": 0.1})
+    {'loss': 'nan', 'lr': 0.1}
+    """
+    return {str(name): _plain(name, value) for name, value in values.items()}
+
+
+def _plain(name: str, value: Any) -> Any:
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # numpy and torch alike
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(name, inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(name, inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ChoiceError(f"{name} cannot be kept with the record: {type(value).__name__} is not JSON")
+
+
+def check_whole(values: NDArray[Any], what: str) -> None:
+    """Refuse anything but whole numbers, of any type."""
+    if values.dtype.kind in "iu":
+        return
+    if values.dtype.kind != "f":
+        texts = values.dtype.kind in "UT" or (values.size and isinstance(values.flat[0], str))
+        cure = "Give each class its number." if texts else "Add .astype(int)."
+        raise PredictionError(f"{what} must be whole numbers; got {values.dtype} values. {cure}")
+    strange = values[~(np.isfinite(values) & (values == np.floor(values)))]
+    if strange.size:
+        raise PredictionError(
+            f"{what} must be whole numbers; got {strange.flat[0]:g}. "
+            "For probabilities, give an array of shape (samples, classes)."
+        )
+
+
+def _check_table(values: NDArray[Any], what: str, *, samples: int, classes: int) -> None:
+    if values.shape != (samples, classes):
+        cure = "Does the evaluation loader drop the last batch?"
+        if values.shape == (samples, 1) and classes == 2:
+            pair = "0 * z, z" if what == "logits" else "1 - p, p"
+            cure = f"Two classes need two columns: np.column_stack([{pair}])."
+        elif values.ndim == 2 and len(values) == samples:
+            cure = "Is `classes` wrong?"
+        elif values.ndim > 2:
+            cure = "Are they batches? Join them: np.concatenate(batches)"
+        raise PredictionError(
+            f"{what} must have shape ({samples}, {classes}), (sample, class); got {values.shape}. "
+            f"{cure}"
+        )
+    if values.dtype.kind not in "fiu":
+        raise PredictionError(
+            f"{what} must be numbers; got {values.dtype} values. Add .astype(float)."
+        )
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.all():
+        others = int((~finite).sum()) - 1
+        more = f", and {counted(others, 'other')} too" if others else ""
+        raise PredictionError(
+            f"{what} must be finite; sample {int(finite.argmin())} holds NaN or infinity{more}. "
+            "Has the network diverged?"
+        )

@@ -1,0 +1,263 @@
+"""Samples as a network sees them: on its device, scaled, and augmented for training."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from accord.training._randomness import Draws
+
+REACH: Final = {"crop": 4, "shift": 1}  # pixels an image may move, each way
+AUGMENTATIONS: Final = ("flip", *REACH, "resized-crop")
+
+
+def augment(
+    images: Tensor,  # (sample, channel, row, column), already scaled: what comes in is the mean
+    chosen: Tensor,  # (sample,)
+    draws: Draws,
+    *,
+    kinds: tuple[str, ...],
+) -> Tensor:
+    """Mirror, move and crop images as an epoch's draws say."""
+    if "flip" in kinds:
+        flips = draws.flips[chosen].to(images.device).view(-1, 1, 1, 1)
+        images = torch.where(flips, images.flip(3), images)
+    if "resized-crop" in kinds:
+        images = crop_images(images, draws.windows[chosen].to(images.device))
+    pixels = reach_of(kinds)
+    if pixels:
+        images = shift_images(images, draws.moves[chosen].to(images.device), pixels=pixels)
+    return images
+
+
+def reach_of(kinds: tuple[str, ...]) -> int:
+    """Return how many pixels these augmentations move an image at most."""
+    return max([0, *(REACH[kind] for kind in kinds if kind in REACH)])
+
+
+def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
+    """Move each image down and to the right by its own two numbers of pixels.
+
+    What leaves the image is lost; what comes in is zero.
+
+    Args:
+        images: (sample, channel, row, column).
+        moves: (sample, 2), whole numbers in -pixels..pixels.
+        pixels: the furthest move there may be.
+
+    >>> image = torch.tensor([[[[1, 2], [3, 4]]]])
+    >>> shift_images(image, torch.tensor([[0, 1]]), pixels=1)
+    tensor([[[[0, 1],
+              [0, 3]]]])
+    """
+    rows, columns = images.shape[2:]
+    padded = functional.pad(images, [pixels] * 4)
+    # Every window of the image's size, as a view: (sample, channel, top, left, row, column).
+    windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)
+    # Moving the content down means looking at it through a window further up.
+    top, left = (pixels - moves).unbind(dim=1)
+    return windows[torch.arange(len(images), device=images.device), :, top, left]
+
+
+def crop_images(images: Tensor, windows: Tensor) -> Tensor:
+    """Cut a window out of each image and stretch it to the image's size, bilinearly.
+
+    Args:
+        images: (sample, channel, row, column).
+        windows: (sample, 4), top, left, height and width as shares of the image's size.
+
+    >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> crop_images(image, torch.tensor([[0.0, 0.5, 1.0, 0.5]]))
+    tensor([[[[1.7500, 2.0000],
+              [3.7500, 4.0000]]]])
+    """
+    top, left, height, width = windows.unbind(dim=1)
+    zero = torch.zeros_like(top)
+    # Coordinates run from -1 to 1; each row says where an output's x, then its y, comes from.
+    maps = torch.stack(
+        [
+            torch.stack([width, zero, 2 * left + width - 1], dim=1),
+            torch.stack([zero, height, 2 * top + height - 1], dim=1),
+        ],
+        dim=1,
+    )
+    grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
+    return functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
+AT_ONCE: Final = 256  # images to measure
+
+
+class Batches(Protocol):
+    """Samples that can be taken by position."""
+
+    device: torch.device
+
+    def __len__(self) -> int:
+        """How many samples there are."""
+        ...
+
+    def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
+        """Return some samples; augmented as drawn, or plain."""
+        ...
+
+
+class Readable(Protocol):
+    """Images that are read when they are needed."""
+
+    def __len__(self) -> int:
+        """How many images there are."""
+        ...
+
+    def read(self, indices: NDArray[np.intp]) -> NDArray[np.uint8]:
+        """Return images (sample, channel, row, column)."""
+        ...
+
+    def stream(self, batches: Iterable[NDArray[np.intp]]) -> Iterator[NDArray[np.uint8]]:
+        """Yield the images of batch after batch, reading the next ones meanwhile."""
+        ...
+
+
+def stream_batches(
+    samples: Batches, parts: Sequence[Tensor], draws: Draws | None = None
+) -> Iterator[Tensor]:
+    """Yield part after part of the samples; files are decoded while the network computes."""
+    if isinstance(samples, ImageBatches) and not samples.in_memory:
+        yield from samples.stream(parts, draws)
+    else:
+        for part in parts:
+            yield samples.take(part, draws)
+
+
+class ImageBatches:
+    """Images of bytes, scaled to mean 0 and spread 1 in each channel."""
+
+    def __init__(
+        self,
+        images: NDArray[np.uint8] | Readable,
+        *,
+        device: torch.device,
+        mean: NDArray[np.float32],
+        spread: NDArray[np.float32],
+        augment: tuple[str, ...] = (),
+    ) -> None:
+        self.device = device
+        self._augment = augment
+        self._mean, self._spread = (
+            torch.tensor(values, device=device).view(-1, 1, 1) for values in (mean, spread)
+        )
+        self._images: Tensor | Readable
+        if isinstance(images, np.ndarray):
+            # Some readers look into a file's bytes, which torch takes only as a copy.
+            self._images = torch.from_numpy(np.require(images, requirements="W")).to(device)
+        else:
+            self._images = images
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all images lie on the device."""
+        return isinstance(self._images, Tensor)
+
+    def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
+        """Return some images (sample, channel, row, column)."""
+        if isinstance(self._images, Tensor):
+            images = self._images[chosen.to(self.device)]
+        else:
+            images = torch.from_numpy(self._images.read(chosen.numpy())).to(self.device)
+        return self._ready(images, chosen, draws)
+
+    def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
+        """Yield part after part of images that lie on disk, decoding ahead."""
+        if isinstance(self._images, Tensor):
+            raise TypeError("images in memory are taken, not streamed")
+        blocks = self._images.stream(part.numpy() for part in parts)
+        for part, images in zip(parts, blocks, strict=True):
+            yield self._ready(torch.from_numpy(images).to(self.device), part, draws)
+
+    def _ready(self, images: Tensor, chosen: Tensor, draws: Draws | None) -> Tensor:
+        scaled = (images.float() - self._mean) / self._spread
+        if draws is not None:
+            scaled = augment(scaled, chosen, draws, kinds=self._augment)
+        return scaled.contiguous(memory_format=torch.channels_last)
+
+
+class TableBatches:
+    """Rows of numbers, scaled to mean 0 and spread 1 in each column."""
+
+    def __init__(
+        self,
+        rows: NDArray[np.float32],
+        *,
+        device: torch.device,
+        mean: NDArray[np.float32],
+        spread: NDArray[np.float32],
+    ) -> None:
+        self.device = device
+        self._rows = torch.from_numpy((rows - mean) / spread).to(device)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
+        """Return some rows (sample, feature); tables are not augmented."""
+        return self._rows[chosen.to(self.device)]
+
+
+class TextBatches:
+    """Texts, or pairs of texts, as tokens: (sample, part, token).
+
+    The parts are the tokens, whether each counts, and, for pairs, which text it belongs to. A
+    batch is as long as its longest text; what fills up the shorter ones may stand on either side.
+    """
+
+    def __init__(self, tokens: NDArray[np.int32], *, device: torch.device) -> None:
+        self.device = device
+        self._tokens = torch.from_numpy(tokens).to(device)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
+        """Return some texts; they are not augmented."""
+        taken = self._tokens[chosen.to(self.device)]
+        used = taken[:, 1].any(dim=0).nonzero()
+        return taken[:, :, int(used[0]) : int(used[-1]) + 1].long()
+
+
+def channel_statistics(
+    images: NDArray[np.uint8] | Readable, *, most: int = 10_000
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return each channel's mean and spread, over at most so many images, evenly chosen."""
+    chosen = np.linspace(0, len(images) - 1, min(most, len(images))).astype(np.intp)
+    # Block by block: at 224 pixels, 10,000 images and their squares would take 13 GB.
+    blocks = np.array_split(chosen, math.ceil(len(chosen) / AT_ONCE))
+    counts = np.sum([_count_values(images, block) for block in blocks], axis=0)
+    shares, values = counts / counts.sum(axis=1, keepdims=True), np.arange(256)
+    mean = shares @ values
+    spread = np.sqrt((shares * (values - mean[:, np.newaxis]) ** 2).sum(axis=1))
+    return mean.astype(np.float32), np.maximum(spread, 1.0).astype(np.float32)
+
+
+def _count_values(
+    images: NDArray[np.uint8] | Readable, chosen: NDArray[np.intp]
+) -> NDArray[np.intp]:  # (channel, value)
+    some = images[chosen] if isinstance(images, np.ndarray) else images.read(chosen)
+    channels = some.swapaxes(0, 1).reshape(some.shape[1], -1)
+    return np.stack([np.bincount(channel, minlength=256) for channel in channels])
+
+
+def column_statistics(
+    rows: NDArray[np.float32],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return each column's mean and spread; a constant column has spread 1."""
+    spread = rows.std(axis=0, dtype=np.float64)
+    mean = rows.mean(axis=0, dtype=np.float64)
+    return mean.astype(np.float32), np.where(spread > 0, spread, 1.0).astype(np.float32)

@@ -1,0 +1,126 @@
+"""Weights and training states on disk: safetensors, written whole or not at all."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from accord.errors import SourceError
+from accord.store._layout import network_folder
+from accord.store._storage import Folder
+
+STATE: Final = "state.safetensors"
+
+
+@dataclass(frozen=True)
+class State:
+    """All that training needs to go on after so many epochs."""
+
+    epochs: int
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    loss: dict[str, Tensor]
+
+
+def state_of(
+    epochs: int, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
+) -> State:
+    """Take the state of a training between two epochs."""
+    return State(epochs, network.state_dict(), _flatten(optimizer), loss.state_dict())
+
+
+def restore(
+    state: State, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
+) -> None:
+    """Put a training back into a state."""
+    network.load_state_dict(state.weights)
+    loss.load_state_dict(state.loss)
+    _unflatten(optimizer, state.optimizer)
+
+
+def checkpoint_folder(run: Path, network: int) -> Path:
+    """Return where a run keeps the checkpoints and the state of one network.
+
+    >>> checkpoint_folder(Path("runs/mine"), 3).as_posix()
+    'runs/mine/checkpoints/network-003'
+    """
+    return run / "checkpoints" / network_folder(network)
+
+
+def save_state(folder: Path, state: State) -> None:
+    """Keep a state, in place of the one before."""
+    parts = {"weights": state.weights, "optimizer": state.optimizer, "loss": state.loss}
+    tensors = {
+        f"{part}.{name}": value.detach().cpu().contiguous()
+        for part, values in parts.items()
+        for name, value in values.items()
+    }
+    Folder(folder).put(STATE, save(tensors, {"epochs": str(state.epochs)}))
+
+
+def load_state(folder: Path) -> State | None:
+    """Return the state that was kept, or None."""
+    data = Folder(folder).get(STATE)
+    if data is None:
+        return None
+    cure = "Remove it, and the network is trained from its start."
+    tensors, epochs = _load(folder / STATE, data, cure=cure)
+    parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}, "loss": {}}
+    for key, value in tensors.items():
+        part, _, name = key.partition(".")
+        parts[part][name] = value
+    return State(epochs, **parts)
+
+
+def save_checkpoint(folder: Path, epoch: int, network: nn.Module) -> None:
+    """Keep a network's weights after an epoch."""
+    weights = {
+        name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
+    }
+    Folder(folder).put(f"epoch-{epoch:04d}.safetensors", save(weights, {"epochs": str(epoch + 1)}))
+
+
+def checkpoints_in(folder: Path) -> dict[int, Path]:
+    """Return the checkpoints of one network, by epoch."""
+    found = sorted(folder.glob("epoch-*.safetensors"))
+    return {int(re.sub(r"\D", "", path.stem)): path for path in found}
+
+
+def load_checkpoint(path: Path) -> dict[str, Tensor]:
+    """Return the weights of one checkpoint."""
+    cure = "Remove it, and that epoch is done without."
+    return _load(path, path.read_bytes(), cure=cure)[0]
+
+
+def _load(path: Path, data: bytes, *, cure: str) -> tuple[dict[str, Tensor], int]:
+    try:
+        size = int.from_bytes(data[:8], "little")
+        epochs = int(json.loads(data[8 : 8 + size])["__metadata__"]["epochs"])
+        return load(data), epochs
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise SourceError(f"{path}: not a checkpoint that can be read ({error}). {cure}") from error
+
+
+def _flatten(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{index}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
+        for index, values in state.items()
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _unflatten(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    state: dict[int, dict[str, Any]] = {}
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        state.setdefault(int(index), {})[name] = value
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

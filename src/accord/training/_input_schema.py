@@ -1,0 +1,139 @@
+"""What all samples of a run have in common: kept with it, so that new ones can be shown to it."""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from accord.data._dataset import Kind, NamedColumns
+from accord.data._images import ImageFiles
+from accord.errors import SourceError
+from accord.store._storage import Folder
+from accord.training._prepared_data import Material, Scale
+
+FILE: Final = "samples.json"
+FORM: Final = 1  # of that file; others are refused
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a network of a run takes for granted of every sample that it sees."""
+
+    kind: Kind
+    class_names: tuple[str, ...]
+    channels: int  # of an image; of a table, its columns
+    size: tuple[int, int]  # rows and columns of an image
+    samples: int  # how many the networks were trained on
+    mean: tuple[float, ...] | None = None  # of each channel or column of those; none for texts
+    spread: tuple[float, ...] | None = None
+    resize: int | None = None  # pixels of an image file's shorter side, before its middle is cut
+    columns: NamedColumns | None = None  # of a table, where they have names
+    pairs: bool = False  # of texts
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.class_names)
+
+    @property
+    def shape(self) -> tuple[int, tuple[int, int]]:
+        """An image's channels and size, as `Material.shape` tells."""
+        return self.channels, self.size
+
+    @property
+    def scale(self) -> Scale | None:
+        """Mean and spread of the training samples, in each channel or column."""
+        if self.mean is None or self.spread is None:
+            return None
+        return np.array(self.mean, np.float32), np.array(self.spread, np.float32)
+
+
+def find_traits(material: Material) -> Traits:
+    """Measure the samples that a run trains on."""
+    channels, size = material.shape
+    inputs, scale = material.splits["train"].inputs, material.scale
+    mean, spread = (None, None) if scale is None else (tuple(one.tolist()) for one in scale)
+    return Traits(
+        kind=material.dataset.kind,
+        class_names=material.dataset.class_names,
+        channels=channels,
+        size=size,
+        samples=len(inputs),
+        mean=mean,
+        spread=spread,
+        resize=inputs.resize if isinstance(inputs, ImageFiles) else None,
+        columns=material.dataset.columns,
+        pairs=isinstance(inputs, tuple) and isinstance(inputs[0], tuple),
+    )
+
+
+def keep_traits(out: Path, traits: Traits) -> None:
+    """Write what the samples have in common beside a run's spec.
+
+    Raises:
+        SourceError: the run began with other samples.
+    """
+    document = {"form": FORM, **asdict(traits)}
+    if not Folder(out).create(FILE, (json.dumps(document, indent=1) + "\n").encode()):
+        check_traits(out, traits)
+
+
+def check_traits(out: Path, traits: Traits) -> None:
+    """Refuse samples that are not those that a run began with, as far as it is known.
+
+    Raises:
+        SourceError: they differ, or what is kept of them is damaged.
+    """
+    there = load_traits(out)
+    if there is None or (changed := _first_change(there, traits)) is None:
+        return
+    before, now = (_short(getattr(one, changed)) for one in (there, traits))
+    raise SourceError(
+        f"{out}: the run began with other training data: {changed} was {before}, and is {now}. "
+        "Put the data back, or train anew: name another --out."
+    )
+
+
+def _first_change(there: Traits, traits: Traits) -> str | None:
+    for field in fields(Traits):
+        before, now = (getattr(one, field.name) for one in (there, traits))
+        if field.name in ("mean", "spread") and None not in (before, now):
+            # Two machines may round the last digits otherwise.
+            same = len(before) == len(now) and np.allclose(before, now, rtol=1e-3, atol=1e-6)
+        else:
+            same = before == now
+        if not same:
+            return field.name
+    return None
+
+
+def _short(value: Any) -> str:
+    told = str(value)
+    return told if len(told) <= 80 else f"{told[:79]}…"
+
+
+def load_traits(out: Path) -> Traits | None:
+    """Return what `keep_traits` wrote, or None.
+
+    Raises:
+        SourceError: the file is damaged, or of another version of Accord.
+    """
+    data = Folder(out).get(FILE)
+    if data is None:
+        return None
+    try:
+        found = json.loads(data)
+        if found.pop("form") != FORM:
+            raise ValueError("it was written by another version of Accord")
+        return Traits(**{name: _frozen(value) for name, value in found.items()})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SourceError(
+            f"{out / FILE}: does not say what the samples were like ({error}). "
+            "Remove it, and they are measured again, if the training data are there."
+        ) from error
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value

@@ -1,0 +1,321 @@
+"""The readable loop: one network, trained top to bottom, on any device."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from accord.errors import ChoiceError, TrainingError
+from accord.training._batches import Batches, reach_of, stream_batches
+from accord.training._checkpoints import State, restore, state_of
+from accord.training._randomness import Draws, OwnRandomness, derive_seed, draw_epoch
+from accord.training.networks import parameter_groups
+from accord.training.spec import OptimizerSpec, ScheduleSpec
+
+
+def rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) -> float:
+    """Return the learning rate after `progress` epochs of `epochs`.
+
+    A cosine falls from epoch to epoch, as the paper's code steps it, and with a `cycle` starts
+    anew after so many; a warm-up and a line change with every step.
+
+    >>> cosine = ScheduleSpec(kind="cosine")
+    >>> [round(rate_at(p, schedule=cosine, lr=0.1, epochs=4), 3) for p in (0, 2, 4)]
+    [0.1, 0.05, 0.0]
+    """
+    if progress < schedule.warmup:
+        return lr * progress / schedule.warmup
+    return lr * SCHEDULES[schedule.kind](progress, schedule, epochs)
+
+
+def _cosine(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
+    whole = math.floor(progress - schedule.warmup)
+    period = schedule.cycle or max(epochs - schedule.warmup, 1e-9)
+    share = whole % period / period if schedule.cycle else whole / period
+    return (1 + math.cos(math.pi * share)) / 2
+
+
+def _linear(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
+    return 1 - _share(progress, schedule, epochs)
+
+
+def _constant(progress: float, schedule: ScheduleSpec, epochs: int) -> float:  # noqa: ARG001
+    return 1.0
+
+
+def _step(progress: float, schedule: ScheduleSpec, epochs: int) -> float:  # noqa: ARG001
+    return schedule.factor ** sum(progress >= milestone for milestone in schedule.milestones)
+
+
+def _share(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
+    """Return how much of the time after the warm-up has passed."""
+    return (progress - schedule.warmup) / max(epochs - schedule.warmup, 1e-9)
+
+
+SCHEDULES: dict[str, Callable[[float, ScheduleSpec, int], float]] = {
+    "cosine": _cosine,
+    "constant": _constant,
+    "step": _step,
+    "linear": _linear,
+}
+
+
+OPTIMIZERS: Final = ("sgd", "adamw")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train."""
+
+    epochs: int
+    batch: int = 128
+    optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
+    schedule: ScheduleSpec = field(default_factory=ScheduleSpec)
+    augment: tuple[str, ...] = ()
+    every: float = 1.0  # epochs between two moments
+    bfloat16: bool = False
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 1 or self.every <= 0:
+            raise ChoiceError(
+                "a recipe needs at least 1 epoch, a batch of at least 1 and moments more than 0 "
+                f"apart; got epochs={self.epochs}, batch={self.batch}, every={self.every}."
+            )
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A point of training at which predictions are recorded."""
+
+    number: int  # counted from 0
+    progress: float  # epochs trained
+    loss: float  # mean over the samples since the last moment
+    lr: float
+    state: State | None  # between two epochs alone
+
+
+def train(
+    network: nn.Module,
+    loss: nn.Module,  # of logits, labels and the samples' positions
+    samples: Batches,
+    labels: Tensor,  # (sample,), the given ones
+    *,
+    recipe: Recipe,
+    seed: int,
+    state: State | None = None,
+) -> Iterator[Moment]:
+    """Train the network, stopping at each moment so that the caller can record it.
+
+    The network is changed in place; nothing happens until the first moment is asked for. Order
+    and augmentation follow from seed and epoch alone, and torch's global random state is neither
+    read nor changed: training that goes on from a state is, on a CPU, the same to the last bit.
+
+    Raises:
+        TrainingError: the loss is not a number any more, or the device is out of memory.
+    """
+    device = samples.device
+    network.to(device)
+    loss.to(device)
+    labels = labels.to(device)
+    optimizer = build_optimizer(network, recipe.optimizer)
+    begin = 0
+    if state is not None:
+        restore(state, network, optimizer, loss)
+        begin = state.epochs
+
+    steps = math.ceil(len(samples) / recipe.batch)
+    marks = marks_of(recipe, steps)
+    for epoch in range(begin, recipe.epochs):
+        draws = draw_for(recipe, len(samples), seed=seed, epoch=epoch)
+        parts = draws.order.split(recipe.batch)
+        randomness = OwnRandomness(derive_seed(seed, epoch, 1), device)
+        position = 0
+        for mark in marks.get(epoch, [steps]):
+            total = torch.zeros((), device=device)
+            network.train()
+            first = position * recipe.batch
+            with randomness.active():
+                todo = parts[position:mark]
+                batches = zip(todo, stream_batches(samples, todo, draws), strict=True)
+                for step, (chosen, batch) in enumerate(batches, start=position):
+                    lr = rate_at(
+                        epoch + step / steps,
+                        schedule=recipe.schedule,
+                        lr=recipe.optimizer.lr,
+                        epochs=recipe.epochs,
+                    )
+                    set_rate(optimizer, lr)
+                    with (
+                        out_of_memory_named(),
+                        lone_sample_named(len(chosen)),
+                        precision(device, recipe.bfloat16),
+                    ):
+                        logits = network(batch)
+                        value = loss(logits.float(), labels[chosen.to(device)], chosen.to(device))
+                        optimizer.zero_grad()
+                        value.backward()
+                        optimizer.step()
+                    after_step(network)
+                    total += value.detach() * len(chosen)
+            position = mark
+            mean = total.item() / (min(mark * recipe.batch, len(samples)) - first)
+            if not math.isfinite(mean):
+                raise diverged(mean, epoch, lr)
+            if epoch in marks:
+                done = mark == steps
+                yield Moment(
+                    number=number_of(epoch, mark, marks),
+                    progress=epoch + mark / steps if not done else float(epoch + 1),
+                    loss=mean,
+                    lr=lr,
+                    state=state_of(epoch + 1, network, optimizer, loss) if done else None,
+                )
+
+
+def after_step(network: nn.Module) -> None:
+    """Tell a network that wants to know, by a method `after_step`, that its weights changed."""
+    tell = getattr(network, "after_step", None)
+    if tell is not None:
+        tell()
+
+
+def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
+    """Draw what chance decides in one epoch of a recipe."""
+    kinds = recipe.augment
+    windows = "resized-crop" in kinds
+    return draw_epoch(samples, seed=seed, epoch=epoch, reach=reach_of(kinds), windows=windows)
+
+
+def predict_probabilities(
+    network: nn.Module, samples: Batches, *, bfloat16: bool = False, batch: int = 1024
+) -> NDArray[np.float32]:
+    """Predict the probability of each class for each sample, (sample, class).
+
+    A BatchEnsemble gives one such table for each member: (member, sample, class). The network
+    answers in evaluation mode and is left exactly as it was.
+    """
+    parts = torch.arange(len(samples)).split(batch)
+    with (
+        evaluating(network),
+        torch.inference_mode(),
+        out_of_memory_named(),
+        precision(samples.device, bfloat16),
+    ):
+        batches = stream_batches(samples, parts)
+        logits = torch.cat([network(batch).float() for batch in batches], dim=-2)
+        probabilities: NDArray[np.float32] = logits.softmax(dim=-1).cpu().numpy()
+    return probabilities
+
+
+def build_optimizer(
+    network: nn.Module, spec: OptimizerSpec, *, fused: bool | None = None
+) -> torch.optim.Optimizer:
+    """Build the optimizer that a spec names; what members own learns at half the rate.
+
+    A fused one may be captured in a CUDA graph.
+    """
+    groups = parameter_groups(network, lr=spec.lr, weight_decay=spec.weight_decay)
+    if spec.kind == "adamw":
+        return torch.optim.AdamW(
+            groups, lr=spec.lr, betas=spec.betas, fused=fused, capturable=bool(fused)
+        )
+    return torch.optim.SGD(
+        groups, lr=spec.lr, momentum=spec.momentum, nesterov=spec.nesterov, fused=fused
+    )
+
+
+def diverged(loss: float, epoch: int, lr: float) -> TrainingError:
+    """Say that a loss is not a number any more, and what may help."""
+    return TrainingError(
+        f"the loss became {loss} in epoch {epoch} at learning rate {lr:g}. "
+        "A smaller rate, a warm-up, or float32 instead of bfloat16 may help."
+    )
+
+
+def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+    """Set the learning rate of all parameters, each group by its own factor."""
+    for group in optimizer.param_groups:
+        group["lr"] = lr * group["lr_factor"]
+
+
+def marks_of(recipe: Recipe, steps: int) -> dict[int, list[int]]:
+    """Return, for each epoch with moments, after how many of its steps they come."""
+    if recipe.every >= 1:
+        every = round(recipe.every)
+        last = recipe.epochs - 1
+        return {e: [steps] for e in range(recipe.epochs) if (e + 1) % every == 0 or e == last}
+    parts = min(round(1 / recipe.every), steps)
+    inside = [math.ceil(steps * part / parts) for part in range(1, parts + 1)]
+    return dict.fromkeys(range(recipe.epochs), inside)
+
+
+def number_of(epoch: int, mark: int, marks: dict[int, list[int]]) -> int:
+    """Return the number of the moment that comes after so many steps of an epoch."""
+    before = sum(len(marks[other]) for other in marks if other < epoch)
+    return before + marks[epoch].index(mark)
+
+
+def moments_of(recipe: Recipe, samples: int | None) -> int:
+    """Return how many moments a training has in all.
+
+    An epoch has no more of them than steps. Where it is not known how many samples there are,
+    None counts as many as are asked for.
+
+    >>> moments_of(Recipe(epochs=5, every=2), None), moments_of(Recipe(epochs=1, every=0.1), 256)
+    (3, 2)
+    """
+    asked = max(1, round(1 / recipe.every))  # of one epoch
+    steps = asked if samples is None else math.ceil(samples / recipe.batch)
+    return sum(len(some) for some in marks_of(recipe, steps).values())
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Put a network into evaluation mode for as long as the context lives."""
+    # Module by module: a caller may have frozen one batch norm and not the others.
+    in_training = [module for module in network.modules() if module.training]
+    network.eval()
+    try:
+        yield
+    finally:
+        for module in in_training:
+            module.training = True
+
+
+@contextmanager
+def precision(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Iterator[None]:
+    """Compute in bfloat16 where that is safe, if asked; a captured step must not cache weights."""
+    with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache):
+        yield
+
+
+@contextmanager
+def lone_sample_named(samples: int) -> Iterator[None]:
+    """Turn what batch normalisation says of a batch of one into an error that says what to do."""
+    try:
+        yield
+    except ValueError as error:
+        if samples > 1:
+            raise
+        raise TrainingError(
+            f"a batch holds one sample, and the network needs more ({error}). "
+            "Choose another train.batch: the last batch of an epoch is what is left over."
+        ) from error
+
+
+@contextmanager
+def out_of_memory_named() -> Iterator[None]:
+    """Turn a device's lack of memory into an error that says what to do."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            "the device is out of memory. Halve train.batch, use a smaller network, or leave "
+            "the images on disk"
+        ) from error

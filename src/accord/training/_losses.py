@@ -1,0 +1,136 @@
+"""What training minimises: losses by name, all called alike."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from accord.errors import ChoiceError, PredictionError, suggest
+from accord.training.networks._registry import call_builder
+
+CLAMP: Final = 1e-4  # ELR keeps probabilities so far from 0 and from 1
+
+
+class Loss(nn.Module):
+    """A number to minimise for each batch; may remember things of each training sample.
+
+    What it remembers is in its `state_dict`. In evaluation mode it learns nothing.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
+        """Return the mean loss of a batch.
+
+        Args:
+            logits: what the network said, (sample, class).
+            labels: the given labels, (sample,).
+            samples: the positions of the samples among all those to train on, (sample,), no
+                two alike.
+        """
+
+
+class CrossEntropy(Loss):
+    """Minus the logarithm of the given label's probability.
+
+    The logits of a BatchEnsemble, (member, sample, class), give the mean over the members.
+    """
+
+    name = "cross-entropy"
+
+    def __init__(self) -> None:  # torch's own claims to take anything
+        super().__init__()
+
+    def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
+        """Return the mean loss of a batch; see `Loss`."""
+        _check_batch(logits, labels, samples, axes=(2, 3))
+        given = labels.expand(logits.shape[:-1])
+        return functional.cross_entropy(logits.flatten(0, -2), given.flatten())
+
+
+class EarlyLearningRegularization(Loss):
+    """ELR (Liu and others, 2020): cross-entropy that holds on to what was learnt early.
+
+    Keeps for each sample a running mean q of the network's probabilities p, from which the
+    network pays to depart::
+
+        q ← β q + (1 - β) p / Σ p                        p clamped; no gradient flows here
+        loss = cross-entropy + λ · mean log(1 - ⟨q, p⟩)    with the new q; a gradient through p
+
+    The defaults are the authors' for CIFAR-10 with symmetric noise; asymmetric noise: β 0.9,
+    λ 1; CIFAR-100: β 0.9, λ 7.
+
+    Args:
+        samples: how many samples there are to train on.
+        classes: how many classes to tell apart.
+        beta: β, how much of q each epoch keeps.
+        strength: λ.
+    """
+
+    name = "elr"
+    q: Tensor  # (sample, class)
+
+    def __init__(
+        self, *, samples: int, classes: int, beta: float = 0.7, strength: float = 3.0
+    ) -> None:
+        super().__init__()
+        if not 0 <= beta < 1 or strength < 0:
+            raise ChoiceError(
+                "elr needs beta in [0, 1) and a strength of at least 0; "
+                f"got beta={beta}, strength={strength}."
+            )
+        self.beta, self.strength = beta, strength
+        self.register_buffer("q", torch.zeros(samples, classes))
+
+    def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
+        """Return the mean loss of a batch, after what it says went into q; see `Loss`."""
+        _check_batch(logits, labels, samples, axes=(2,))
+        logits = logits.to(self.q.dtype)  # q would drift in half precision
+        p = logits.softmax(dim=1).clamp(CLAMP, 1 - CLAMP)
+        if self.training:
+            said = p.detach() / p.detach().sum(dim=1, keepdim=True)
+            self.q[samples] = self.beta * self.q[samples] + (1 - self.beta) * said
+        departure = (1 - (self.q[samples] * p).sum(dim=1)).log().mean()
+        return functional.cross_entropy(logits, labels) + self.strength * departure
+
+
+LOSSES: Final[Mapping[str, Callable[..., Loss]]] = MappingProxyType(
+    {one.name: one for one in (CrossEntropy, EarlyLearningRegularization)}
+)
+
+
+def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss:
+    """Build a loss by its name.
+
+    Args:
+        name: one of `LOSSES`.
+        samples: how many samples there are to train on.
+        classes: how many classes to tell apart.
+        options: the loss's own, such as `beta`.
+
+    Raises:
+        ChoiceError: no such loss or option.
+
+    >>> loss = build_loss("cross-entropy", samples=2, classes=2)
+    >>> loss(torch.zeros(2, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
+    tensor(0.6931)
+    """
+    if name not in LOSSES:
+        raise ChoiceError(f"no loss is called {name!r}. {suggest(name, LOSSES)}")
+    facts = {"samples": samples, "classes": classes}
+    return call_builder(LOSSES[name], name=name, facts=facts, options=options)
+
+
+def _check_batch(logits: Tensor, labels: Tensor, samples: Tensor, *, axes: tuple[int, ...]) -> None:
+    fits = logits.ndim in axes and labels.shape == samples.shape == logits.shape[-2:-1]
+    if not fits:
+        raise PredictionError(
+            "a loss needs logits (sample, class), one label and one position for each sample; "
+            f"got logits {tuple(logits.shape)}, labels {tuple(labels.shape)} and samples "
+            f"{tuple(samples.shape)}."
+        )

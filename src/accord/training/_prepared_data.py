@@ -1,0 +1,265 @@
+"""What a run trains and records on: the data a spec names, with the noise it asks for."""
+
+import functools
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from accord.data._dataset import Dataset, Inputs, Kind, Labels, Split, fewer_per_class, hold_out
+from accord.data.noise import add_noise
+from accord.data.readers import read_dataset
+from accord.errors import ChoiceError, ExtraMissing, SpecError, counted
+from accord.training._batches import (
+    Batches,
+    ImageBatches,
+    TableBatches,
+    TextBatches,
+    channel_statistics,
+    column_statistics,
+)
+from accord.training.networks import NETWORKS
+from accord.training.spec import Spec, members_of
+
+
+def tokenize(
+    texts: Sequence[str] | Sequence[tuple[str, str]], *, network: str, length: int
+) -> NDArray[np.int32]:
+    """Return each text as tokens, (sample, part, token), filled up to the longest.
+
+    The parts are the token, whether it counts and, for pairs, which text it belongs to.
+
+    Raises:
+        ChoiceError: the network's folder or name holds no tokenizer.
+        ExtraMissing: transformers is not installed.
+    """
+    tokenizer = _load_tokenizer(network.partition(":")[2])
+    pairs = isinstance(texts[0], tuple)
+    columns = [list(column) for column in zip(*texts, strict=True)] if pairs else [list(texts)]
+    found = tokenizer(
+        *columns,
+        truncation=True,
+        max_length=length,
+        padding="longest",
+        return_token_type_ids=pairs,
+        return_tensors="np",
+    )
+    parts = ("input_ids", "attention_mask", *(("token_type_ids",) if pairs else ()))
+    return np.stack([found[part] for part in parts], axis=1).astype(np.int32)
+
+
+def _load_tokenizer(path: str) -> Any:
+    try:
+        transformers = importlib.import_module("transformers")
+    except ImportError as error:
+        raise ExtraMissing(
+            f"texts need transformers, which cannot be imported here: {error}. "
+            "To install it: pip install 'accord[transformers]'"
+        ) from error
+    try:
+        return transformers.AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise ChoiceError(
+            f"transformers:{path} holds no tokenizer that can be loaded: {error}"
+        ) from error
+
+
+CLASSES_NAMED: Final = 5  # in a note
+FOR_TABLES: Final = ("mlp", "random")  # networks that take rows of numbers
+Scale: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]  # mean, spread
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """The splits of a run; `labels` are the given ones and `truth` the clean ones, if known."""
+
+    dataset: Dataset
+    splits: dict[str, Split]
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.dataset.classes
+
+    @property
+    def shape(self) -> tuple[int, tuple[int, int]]:
+        """An image's channels and size, a table's columns and (1, 1), or 1 and (1, 1)."""
+        inputs = self.splits["train"].inputs
+        if self.dataset.kind == "text":
+            return 1, (1, 1)
+        if self.dataset.kind == "table":
+            return int(np.asarray(inputs).shape[1]), (1, 1)
+        channels, rows, columns = _image_shape(inputs)
+        return channels, (rows, columns)
+
+    def batches(
+        self,
+        split: str,
+        *,
+        device: torch.device,
+        augment: tuple[str, ...] = (),
+        network: str = "",
+        length: int = 128,
+    ) -> Batches:
+        """Return a split's samples as a network sees them, scaled by the training samples.
+
+        Texts become at most `length` tokens, as the tokenizer of `network` cuts them.
+        """
+        return show(
+            self.splits[split].inputs,
+            self.dataset.kind,
+            self.scale,
+            device=device,
+            augment=augment,
+            network=network,
+            length=length,
+        )
+
+    def first(self, samples: int) -> "Material":
+        """Return so many training samples alone, scaled by themselves: to try a network on."""
+        train = self.splits["train"]
+        return replace(self, splits={"train": train.choose(np.arange(len(train))[:samples])})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before training: what was not read, and classes that nothing teaches."""
+        return (*self.dataset.notes, *self._untaught())
+
+    def _untaught(self) -> tuple[str, ...]:
+        test = _truth(self.splits["test"])
+        unknown = np.setdiff1d(test, self.splits["train"].labels)
+        if not unknown.size:
+            return ()
+        names = [self.dataset.class_names[one] for one in unknown]
+        more = len(names) - CLASSES_NAMED
+        named = ", ".join(names[:CLASSES_NAMED]) + (f" and {more} more" if more > 0 else "")
+        these = "class" if len(names) == 1 else "classes"
+        missed = int(np.isin(test, unknown).sum())
+        return (
+            f"no training sample is of the {these} {named}, and {missed:,} of {len(test):,} test "
+            "samples are: no network can get them right. Are both splits labelled alike?",
+        )
+
+    @functools.cached_property
+    def scale(self) -> Scale | None:
+        """Mean and spread of the training samples, in each channel or column; none of texts."""
+        inputs = self.splits["train"].inputs
+        if self.dataset.kind == "text":
+            return None
+        if self.dataset.kind == "table":
+            return column_statistics(np.asarray(inputs))
+        return channel_statistics(inputs)  # type: ignore[arg-type]
+
+
+def show(
+    inputs: Inputs,
+    kind: Kind,
+    scale: Scale | None,
+    *,
+    device: torch.device,
+    augment: tuple[str, ...] = (),
+    network: str = "",
+    length: int = 128,
+) -> Batches:
+    """Return samples as a network sees them; images and tables need a scale."""
+    if kind == "text" or scale is None:
+        tokens = tokenize(inputs, network=network, length=length)  # type: ignore[arg-type]
+        return TextBatches(tokens, device=device)
+    mean, spread = scale
+    if kind == "table":
+        return TableBatches(np.asarray(inputs), device=device, mean=mean, spread=spread)
+    return ImageBatches(
+        inputs,  # type: ignore[arg-type]
+        device=device,
+        mean=mean,
+        spread=spread,
+        augment=augment,
+    )
+
+
+def prepare_material(spec: Spec) -> Material:
+    """Read the data, make labels wrong, hold samples out: all that comes before training.
+
+    Raises:
+        SourceError: the data are missing or not what they should be.
+        ChoiceError: no such reader or noise, or a rate that cannot be.
+        SpecError: the networks cannot take such data, or no label is known to be wrong and the
+            spec leaves wrong ones out.
+    """
+    path = None if spec.data.path is None else spec.place(spec.data.path)
+    dataset = read_dataset(spec.data.kind, path, **spec.data.options)
+    _check_fit(spec, dataset.kind)
+    train = dataset.train
+    if spec.data.per_class is not None:
+        train = fewer_per_class(train, spec.data.per_class, spec.train.seed)
+    train = _with_noise(spec, train, dataset.classes)
+    _check_clean(spec, train)
+    splits = {"test": replace(dataset.test, truth=_truth(dataset.test))}
+    if spec.data.validation:
+        train, splits["validation"] = hold_out(train, spec.data.validation, spec.train.seed)
+    if spec.train.clean_only:
+        train = train.choose(np.asarray(train.labels == _truth(train)))
+        if len(np.unique(train.labels)) < 2:
+            raise SpecError(
+                f"{spec.name}: train.clean_only leaves {counted(len(train), 'sample')}, of fewer "
+                "than two classes: almost all labels are wrong"
+            )
+    return Material(dataset, {"train": train, **splits})
+
+
+def _check_fit(spec: Spec, kind: str) -> None:
+    for member in members_of(spec):
+        if kind == "text" and not member.network.startswith("transformers:"):
+            raise SpecError(
+                f"{spec.name}: texts need a network of transformers, "
+                f"'transformers:NAME_OR_FOLDER'; got {member.network!r}"
+            )
+        if kind == "table" and member.network in NETWORKS and member.network not in FOR_TABLES:
+            raise SpecError(
+                f"{spec.name}: {member.network} takes images, and {spec.data.kind} holds a table: "
+                'train.network = "mlp", or a network of your own'
+            )
+    if kind != "image" and spec.train.augment:
+        raise SpecError(f"{spec.name}: {kind}s cannot be augmented; leave train.augment out")
+
+
+def _check_clean(spec: Spec, train: Split) -> None:
+    if spec.train.clean_only and train.truth is None:
+        raise SpecError(
+            f"{spec.name}: train.clean_only leaves wrong labels out, but there is no noise, and "
+            f"{spec.data.kind} has no clean labels beside the given ones. Name a noise.kind, or "
+            "leave train.clean_only out."
+        )
+
+
+def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
+    asked = spec.noise
+    if asked.kind == "none":
+        return split
+    truth = _truth(split)
+    given = add_noise(
+        asked.kind,
+        truth,
+        classes=classes,
+        seed=spec.train.seed if asked.seed is None else asked.seed,
+        samples=split.inputs if asked.kind == "instance" else None,  # type: ignore[arg-type]
+        rate=asked.rate,
+        mapping=asked.mapping,
+        path=None if asked.path is None else str(spec.place(asked.path)),
+    )
+    return replace(split, labels=given, truth=truth)
+
+
+def _truth(split: Split) -> Labels:
+    return split.labels if split.truth is None else split.truth
+
+
+def _image_shape(inputs: object) -> tuple[int, int, int]:
+    if isinstance(inputs, np.ndarray):
+        return inputs.shape[1], inputs.shape[2], inputs.shape[3]
+    size = int(inputs.size)  # type: ignore[attr-defined]
+    return 3, size, size

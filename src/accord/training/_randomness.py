@@ -1,0 +1,116 @@
+"""How weights start: drawn from a seed, with torch's global random state left as it was."""
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+LEAST_AREA: Final = 0.08  # of an image, that a resized crop shows
+MOST_STRETCH: Final = 4 / 3  # of a resized crop's width against its height, or the other way
+
+
+class Draws(NamedTuple):
+    """What chance decides in one epoch."""
+
+    order: Tensor  # (sample,), a permutation
+    flips: Tensor  # (sample,), whether to mirror
+    moves: Tensor  # (sample, 2), pixels down and to the right, in -reach..reach
+    windows: Tensor  # (sample, 4), top, left, height and width to cut out; or (0, 4)
+
+
+def derive_seed(*parts: int) -> int:
+    """Mix whole numbers into a new seed.
+
+    >>> derive_seed(0, 1) == derive_seed(0, 1), derive_seed(0, 1) == derive_seed(1, 0)
+    (True, False)
+    """
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def draw_epoch(
+    samples: int, *, seed: int, epoch: int, reach: int = 0, windows: bool = False
+) -> Draws:
+    """Draw an epoch's order, flips and moves; on the CPU, so that every device sees the same."""
+    generator = torch.Generator().manual_seed(derive_seed(seed, epoch, 0))
+    return Draws(
+        torch.randperm(samples, generator=generator),
+        torch.randint(0, 2, (samples,), generator=generator) == 1,
+        torch.randint(-reach, reach + 1, (samples, 2), generator=generator),
+        _draw_windows(samples if windows else 0, generator),
+    )
+
+
+def _draw_windows(samples: int, generator: torch.Generator) -> Tensor:
+    """Draw windows with 8 to 100 % of an image's area, at most a third wider or higher than even.
+
+    A window that would reach beyond the image is cut to its size.
+    """
+    area, ratio, top, left = torch.rand(samples, 4, generator=generator).unbind(dim=1)
+    area = LEAST_AREA + (1 - LEAST_AREA) * area
+    stretch = ((2 * ratio - 1) * math.log(MOST_STRETCH)).exp()
+    height = (area / stretch).sqrt().clamp(max=1)
+    width = (area * stretch).sqrt().clamp(max=1)
+    return torch.stack([top * (1 - height), left * (1 - width), height, width], dim=1)
+
+
+class OwnRandomness:
+    """Random numbers for dropout and the like, apart from torch's global ones."""
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self._devices = [device] if device.type == "cuda" else []
+        with self._outside():
+            torch.default_generator.manual_seed(seed)
+            for one in self._devices:
+                with torch.cuda.device(one):
+                    torch.cuda.manual_seed(seed)
+            self._states = self._get()
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Put our numbers in place of the global ones for as long as the context lives."""
+        with self._outside():
+            self._set(self._states)
+            try:
+                yield
+            finally:
+                self._states = self._get()
+
+    def _outside(self) -> AbstractContextManager[None]:
+        return torch.random.fork_rng(devices=self._devices)
+
+    def _get(self) -> list[Tensor]:
+        return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in self._devices)]
+
+    def _set(self, states: list[Tensor]) -> None:
+        torch.set_rng_state(states[0])
+        for one, state in zip(self._devices, states[1:], strict=True):
+            torch.cuda.set_rng_state(state, one)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Let torch draw from the seed for as long as the context lives.
+
+    >>> with seeded(1):
+    ...     first = torch.rand(2)
+    >>> with seeded(1):
+    ...     bool(torch.equal(torch.rand(2), first))
+    True
+    """
+    with torch.random.fork_rng(devices=[]):
+        # Not torch.manual_seed: that would reseed the accelerators too, which are not forked.
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+def draw_he(network: nn.Module, *, mode: Literal["fan_in", "fan_out"] = "fan_out") -> None:
+    """Draw every convolution's weights from He's normal distribution."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode=mode, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
