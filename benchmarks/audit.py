@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import accord
 from accord.analysis._audit import audit, audit_probabilities, score_ranking
-from accord.store import ArrayRows, Facts, Rows
+from accord.store import ArrayReader, RecordReader, SampleInfo
 
 Scores = NDArray[np.float64]
 SMALLEST = 2.0**-24  # a probability that is not zero in half precision
@@ -45,8 +45,8 @@ class Found:
 
 def main() -> None:
     paths = sys.argv[1:]
-    for rows in [accord.open(path).rows for path in paths] or [simulate()]:
-        given, truth = rows.facts.given, rows.truth()
+    for rows in [accord.open(path).reader for path in paths] or [simulate()]:
+        given, truth = rows.sample_info.given, rows.truth()
         assert given is not None
         wrong = given != truth
         print(f"\n{rows.name}: {rows.networks} networks × {rows.epochs} epochs × {rows.samples}")
@@ -73,7 +73,7 @@ def score_cells(
     return f"{score.auroc:.4f} | {score.average_precision:.4f} | {rate} | {cut}"
 
 
-def methods(rows: Rows, given: NDArray[Any]) -> Iterator[Found]:
+def methods(rows: RecordReader, given: NDArray[Any]) -> Iterator[Found]:
     in_memory = to_memory(rows)
     result, seconds = timed(lambda: audit(in_memory))
     yield Found("accord audit, in memory", result.suspicion, result.flagged, seconds)
@@ -109,16 +109,16 @@ def timed(work: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
     return result, best
 
 
-def to_memory(rows: Rows) -> Rows:
+def to_memory(rows: RecordReader) -> RecordReader:
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
-    return ArrayRows(labels, rows.facts, name=rows.name)
+    return ArrayReader(labels, rows.sample_info, name=rows.name)
 
 
 def own(table: Scores, given: NDArray[Any]) -> Scores:
     return np.asarray(table[np.arange(len(given)), given])
 
 
-def mean_tables(rows: Rows) -> dict[str, Scores]:
+def mean_tables(rows: RecordReader) -> dict[str, Scores]:
     """Mean votes of all epochs, and mean probabilities (or votes) of the last and of all."""
     shape = rows.samples, rows.classes
     tables = {name: np.zeros(shape) for name in ("votes", "last", "all")}
@@ -135,7 +135,7 @@ def mean_tables(rows: Rows) -> dict[str, Scores]:
     return tables
 
 
-def area_under_margin(rows: Rows, given: NDArray[Any]) -> Scores:
+def area_under_margin(rows: RecordReader, given: NDArray[Any]) -> Scores:
     margins = np.empty(rows.samples)
     for block in rows.probability_blocks():
         logs = np.log(np.maximum(block.values.astype(float), SMALLEST))
@@ -146,7 +146,7 @@ def area_under_margin(rows: Rows, given: NDArray[Any]) -> Scores:
     return margins
 
 
-def simulate() -> Rows:
+def simulate() -> RecordReader:
     """Networks that learn the true classes first and the given labels by heart later."""
     generator = np.random.default_rng(0)
     networks, epochs, samples, classes = 5, 100, 50_000, 10
@@ -160,7 +160,9 @@ def simulate() -> Rows:
             generator.random(samples) < 0.75, truth, generator.integers(0, 10, samples)
         )
         labels[network, epoch] = np.where(by_heart < epoch, given, guess)
-    return ArrayRows(labels, Facts(samples, classes, "train", truth, given), name="simulated")
+    return ArrayReader(
+        labels, SampleInfo(samples, classes, "train", truth, given), name="simulated"
+    )
 
 
 if __name__ == "__main__":

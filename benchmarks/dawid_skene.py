@@ -63,7 +63,7 @@ def read_votes(arguments: argparse.Namespace) -> tuple[NDArray[np.uint8], NDArra
     labels = np.asarray(record.labels[:]).reshape(-1, record.samples)
     arguments.voters, arguments.samples = labels.shape
     arguments.classes = record.classes
-    return labels, record.rows.truth()
+    return labels, record.reader.truth()
 
 
 def draw_votes(

@@ -21,7 +21,7 @@ from accord.rules import find_rule
 from accord.rules._em import plain_dawid_skene
 from accord.rules._recommend import recommend
 from accord.rules.weighted_agreement import WeightedAgreement
-from accord.store import Rows
+from accord.store import RecordReader
 
 RULES = (
     "majority",
@@ -31,7 +31,7 @@ RULES = (
     "before-overfit",
     "oracle-best-epoch",
 )
-Predict = Callable[[Rows], NDArray[np.intp]]
+Predict = Callable[[RecordReader], NDArray[np.intp]]
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
 
 def print_row(path: str) -> float:
     record = accord.open(path)
-    rows, truth = record.rows, record.rows.truth()
+    rows, truth = record.reader, record.reader.truth()
     found = {name: find_rule(name)(rows) for name in RULES}
     right = {name: 100 * float(np.mean(one.labels == truth)) for name, one in found.items()}
     others = {name: score(predict, rows) for name, predict in OTHERS.items()}
@@ -64,21 +64,21 @@ def print_row(path: str) -> float:
     return gain
 
 
-def score(predict: Predict, rows: Rows) -> float:
+def score(predict: Predict, rows: RecordReader) -> float:
     try:
         return 100 * float(np.mean(predict(rows) == rows.truth()))
     except NotImplementedError:
         return float("nan")
 
 
-def agreement_to_the_eighth(rows: Rows) -> NDArray[np.intp]:
+def agreement_to_the_eighth(rows: RecordReader) -> NDArray[np.intp]:
     if rows.networks == 1:
         raise NotImplementedError
     weights = network_agreement(rows) ** 8
     return WeightedAgreement(weights / weights.sum())(rows).labels
 
 
-def plain(rows: Rows) -> NDArray[np.intp]:
+def plain(rows: RecordReader) -> NDArray[np.intp]:
     if rows.classes >= 50:
         raise NotImplementedError
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))

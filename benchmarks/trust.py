@@ -40,7 +40,7 @@ class Answers:
 def main() -> None:
     for path in sys.argv[1:]:
         record = accord.open(path)
-        truth = record.rows.truth()
+        truth = record.reader.truth()
         print(f"\n{path}: {record.networks} networks, {record.epochs} epochs\n")
         print("| score | accuracy | AUROC | risk and coverage | ECE | calibrated |")
         print("|---|---|---|---|---|---|")
@@ -71,7 +71,7 @@ def of_all_networks(record: accord.Record) -> Iterator[Answers]:
 
 
 def last_probabilities(record: accord.Record) -> Values:  # (network, sample, class)
-    rows = record.rows.last()
+    rows = record.reader.last()
     values = rows.read_probabilities(range(rows.networks), [0], slice(None))[:, 0].astype(float)
     return np.asarray(values / values.sum(axis=-1, keepdims=True))  # kept in half precision
 

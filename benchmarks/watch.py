@@ -32,7 +32,7 @@ from accord.rules._overfitting import (
     judge_rows,
 )
 from accord.rules.majority import Majority
-from accord.store import Rows
+from accord.store import RecordReader
 
 DRAWS = 20
 HEAD = (
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def row(path: str, noise: float) -> list[str]:
-    rows = accord.open(path, common=True).rows
+    rows = accord.open(path, common=True).reader
     right = majority_of(rows)
     pairs = count_equal_pairs(rows)
     verdict = judge_record(rows, pairs)
@@ -100,22 +100,22 @@ def row(path: str, noise: float) -> list[str]:
     ]  # fmt: skip
 
 
-def majority_of(rows: Rows) -> Right:
+def majority_of(rows: RecordReader) -> Right:
     blocks = [block.values for block in Majority().after_each_epoch(rows)]
     return Right(np.concatenate(blocks, axis=1), rows.truth(), rows.classes)
 
 
-def first_alarm(rows: Rows, pairs: EqualPairs) -> int | None:
+def first_alarm(rows: RecordReader, pairs: EqualPairs) -> int | None:
     alarmed = (end for end in range(1, pairs.epochs + 1) if judge_first(rows, pairs, end).alarm)
     end = next(alarmed, None)
     return None if end is None else end - 1
 
 
-def judge_first(rows: Rows, pairs: EqualPairs, epochs: int) -> Verdict:
+def judge_first(rows: RecordReader, pairs: EqualPairs, epochs: int) -> Verdict:
     return judge_rows(rows.select(epochs=range(epochs)), pairs.until(epochs))
 
 
-def told_at(rows: Rows, pairs: EqualPairs, epoch: int) -> int:
+def told_at(rows: RecordReader, pairs: EqualPairs, epoch: int) -> int:
     return best_epoch(rows, judge_first(rows, pairs, epoch + 1))
 
 

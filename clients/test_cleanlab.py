@@ -5,7 +5,7 @@ import pytest
 
 from accord.analysis._audit import audit, audit_probabilities
 from accord.analysis._review_files import write_probabilities
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 filters = pytest.importorskip("cleanlab.filter")
 rank = pytest.importorskip("cleanlab.rank")
@@ -24,7 +24,7 @@ def record():
     guess = np.where(generator.random(shape) < 0.7, truth, generator.integers(0, CLASSES, shape))
     by_heart = np.arange(12)[:, np.newaxis] >= generator.integers(6, 11, SAMPLES)
     labels = np.where(by_heart, given, guess).astype(np.uint8)
-    return ArrayRows(labels, Facts(SAMPLES, CLASSES, "train", truth, given))
+    return ArrayReader(labels, SampleInfo(SAMPLES, CLASSES, "train", truth, given))
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +35,16 @@ def table(record, tmp_path_factory):
 
 
 def test_find_label_issues_takes_the_table(record, table):
-    given, truth = record.facts.given, record.facts.truth
+    given, truth = record.sample_info.given, record.sample_info.truth
     issues = filters.find_label_issues(given, table, n_jobs=1)
     assert issues.shape == (SAMPLES,)
     assert (given != truth)[issues].mean() > 0.95
 
 
 def test_label_quality_goes_with_suspicion(record, table):
-    quality = rank.get_label_quality_scores(record.facts.given, table, method="normalized_margin")
+    quality = rank.get_label_quality_scores(
+        record.sample_info.given, table, method="normalized_margin"
+    )
     suspicion = audit(record).suspicion
     assert (
         np.corrcoef(np.argsort(np.argsort(-quality)), np.argsort(np.argsort(suspicion)))[0, 1] > 0.9

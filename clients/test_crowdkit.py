@@ -8,7 +8,7 @@ import accord
 from accord.kernels import count_votes
 from accord.rules import find_rule
 from accord.rules._em import plain_dawid_skene
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 aggregation = pytest.importorskip("crowdkit.aggregation")
 
@@ -58,7 +58,7 @@ def by_crowd_kit(method, labels):
 
 def majority_of(labels, classes):
     """Each voter is a network of one epoch."""
-    rows = ArrayRows(labels[:, np.newaxis], Facts(labels.shape[1], classes))
+    rows = ArrayReader(labels[:, np.newaxis], SampleInfo(labels.shape[1], classes))
     return find_rule("majority")(rows).labels
 
 

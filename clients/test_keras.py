@@ -88,7 +88,7 @@ def test_every_epoch_is_recorded_as_the_network_was(tmp_path, activation):
     np.testing.assert_array_equal(rows(tmp_path), outputs.argmax(2))
     expected = outputs if activation == "softmax" else outputs.softmax(2)
     np.testing.assert_allclose(np.asarray(record.probabilities)[0], expected, atol=1e-3)
-    assert set(record.told[0].told[0]) == {"loss"}
+    assert set(record.networks_info[0].metrics[0]) == {"loss"}
 
 
 @pytest.mark.parametrize("probabilities", [False, True])

@@ -107,7 +107,7 @@ def test_every_epoch_is_recorded_as_the_network_was(tmp_path):
     assert record.progress == (1.0, 2.0, 3.0)
     assert rows(tmp_path) == witness.labels
     assert record.truth.tolist() == truth.tolist()
-    assert [one["step"] for one in record.told[0].told] == [STEPS, 2 * STEPS, 3 * STEPS]
+    assert [one["step"] for one in record.networks_info[0].metrics] == [STEPS, 2 * STEPS, 3 * STEPS]
 
 
 def test_parts_and_multiples_of_an_epoch_are_recorded(tmp_path):

@@ -19,7 +19,7 @@ from accord._recorder import Recorder
 from accord.errors import ClusterError, NodeUnfit, SpecError
 from accord.experiments.cluster import predict_remotely, train_remotely
 from accord.experiments.cluster._cluster import Cluster, Share
-from accord.store import check_record, open_rows, pack_record
+from accord.store import check_record, open_reader, pack_record
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
 
@@ -52,7 +52,7 @@ def labels_in(out, split="test"):
 
 def writers_of(out, network):
     """Return who wrote each row of a network."""
-    rows = open_rows(out / "test", networks=[network])
+    rows = open_reader(out / "test", networks=[network])
     return [rows._commit(0, epoch)["writer"] for epoch in range(rows.epochs)]
 
 

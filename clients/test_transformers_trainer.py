@@ -144,7 +144,7 @@ def test_every_epoch_is_recorded_as_the_network_was(train, tokenizer, tmp_path, 
     assert record.progress == (1.0, 2.0, 3.0)
     steps = [STEPS, 2 * STEPS, 3 * STEPS]
     assert rows(tmp_path / "record") == [witness.labels[step] for step in steps]
-    assert [one["step"] for one in record.told[0].told] == steps
+    assert [one["step"] for one in record.networks_info[0].metrics] == steps
     assert record.truth.tolist() == held.labels
 
 

@@ -93,7 +93,7 @@ def main() -> None:
         classes=10,
         truth=truth,
         class_names=NAMES,
-        about=about,
+        metadata=about,
     ) as recorder:
         for epoch in range(asked.epochs):
             cosine = (1 + math.cos(math.pi * epoch / asked.epochs)) / 2

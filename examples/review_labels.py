@@ -46,11 +46,11 @@ def train_networks(path: str, labels: np.ndarray) -> float:
 
 
 before = train_networks("review-before", given)
-rows = accord.open("review-before").rows
+rows = accord.open("review-before").reader
 found = audit(rows)
 print(f"{found.flagged.sum()} of {len(found)} labels are probably wrong")
 
-write_queue(found, review_queue(found, 200), "queue.csv", facts=rows.facts)
+write_queue(found, review_queue(found, 200), "queue.csv", sample_info=rows.sample_info)
 with Path("queue.csv").open(newline="") as file:
     queue = list(csv.DictReader(file))
 for row in queue:  # someone looks at each digit and fills in the column `decided`
@@ -60,7 +60,7 @@ with Path("decided.csv").open("w", newline="") as file:
     writer.writeheader()
     writer.writerows(queue)
 
-decisions = read_decisions("decided.csv", facts=rows.facts)
+decisions = read_decisions("decided.csv", sample_info=rows.sample_info)
 gain = measure_gain(found, decisions)
 print(f"{gain.changed} of {gain.reviewed} were wrong; {gain.expected * gain.reviewed:.0f} expected")
 

@@ -14,7 +14,7 @@ from accord import kernels
 from accord._files import csv_text
 from accord.errors import ChoiceError, ExtraMissing, PredictionError
 from accord.rules import ABSTAINED, Prediction
-from accord.store import Facts
+from accord.store import SampleInfo
 from accord.store._storage import Folder, local_path
 from accord.store._validation import to_numpy
 
@@ -62,7 +62,7 @@ Columns = dict[str, Any]
 
 
 def save_prediction(
-    prediction: Prediction, path: str | os.PathLike[str], *, facts: Facts | None = None
+    prediction: Prediction, path: str | os.PathLike[str], *, sample_info: SampleInfo | None = None
 ) -> None:
     """Write one row per sample to a .npy, .csv or .parquet file, whole or not at all.
 
@@ -71,7 +71,7 @@ def save_prediction(
     """
     target = check_ending(path)
     buffer = io.BytesIO()
-    _ENCODERS[target.suffix](buffer, _columns(prediction, facts))
+    _ENCODERS[target.suffix](buffer, _columns(prediction, sample_info))
     Folder(target.absolute().parent).put(target.name, buffer.getvalue())
 
 
@@ -93,13 +93,13 @@ def check_ending(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _columns(prediction: Prediction, facts: Facts | None) -> Columns:
+def _columns(prediction: Prediction, sample_info: SampleInfo | None) -> Columns:
     columns: Columns = {"sample": np.arange(len(prediction))}
-    if facts is not None and facts.ids is not None:
-        columns["id"] = facts.ids
+    if sample_info is not None and sample_info.ids is not None:
+        columns["id"] = sample_info.ids
     columns["label"] = prediction.labels
-    if facts is not None and facts.class_names is not None:
-        names = np.array([*facts.class_names, ""])  # an abstention has no name
+    if sample_info is not None and sample_info.class_names is not None:
+        names = np.array([*sample_info.class_names, ""])  # an abstention has no name
         columns["class"] = names[np.where(prediction.labels == ABSTAINED, -1, prediction.labels)]
     columns["score"] = prediction.scores
     return columns

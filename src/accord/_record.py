@@ -20,7 +20,7 @@ from accord.rules._recommend import (
     recommend,
     resolve_rule,
 )
-from accord.store import Rows, Told, open_rows
+from accord.store import NetworkInfo, RecordReader, open_reader
 from accord.store._layout import label_dtype
 
 Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
@@ -113,88 +113,88 @@ class Record:
     What `accord.open` returns. Nothing is read until it is asked for.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, reader: RecordReader) -> None:
+        self.reader = reader
 
     @property
     def path(self) -> str:
         """Where the record lies."""
-        return self.rows.name
+        return self.reader.name
 
     @property
     def networks(self) -> int:
         """How many networks there are."""
-        return self.rows.networks
+        return self.reader.networks
 
     @property
     def epochs(self) -> int:
         """How many epochs each network holds."""
-        return self.rows.epochs
+        return self.reader.epochs
 
     @property
     def samples(self) -> int:
         """How many samples there are."""
-        return self.rows.samples
+        return self.reader.samples
 
     @property
     def classes(self) -> int:
         """How many classes there are."""
-        return self.rows.classes
+        return self.reader.classes
 
     @property
     def truth(self) -> NDArray[Any] | None:
         """The true class of each sample, if it was recorded."""
-        return self.rows.facts.truth
+        return self.reader.sample_info.truth
 
     @property
     def given(self) -> NDArray[Any] | None:
         """The class that the data assign to each sample, if it was recorded."""
-        return self.rows.facts.given
+        return self.reader.sample_info.given
 
     @property
     def ids(self) -> NDArray[Any] | None:
         """The samples' own numbers or names, if they were recorded."""
-        return self.rows.facts.ids
+        return self.reader.sample_info.ids
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """The classes' names, if they were recorded."""
-        return self.rows.facts.class_names
+        return self.reader.sample_info.class_names
 
     @property
     def split(self) -> str:
         """Which part of the data the samples are."""
-        return self.rows.facts.split
+        return self.reader.sample_info.split
 
     @property
     def progress(self) -> tuple[float, ...]:
         """The true epoch of each recorded one, as the first network was told."""
-        return self.rows.told()[0].progress
+        return self.reader.networks_info()[0].progress
 
     @property
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """What the recorder of each network was told: of the network, and at every epoch."""
-        return self.rows.told()
+        return self.reader.networks_info()
 
     @property
     def labels(self) -> StoredArray:
         """Predicted labels (network, epoch, sample), read when indexed."""
         shape = self.networks, self.epochs, self.samples
-        return StoredArray(self.rows.read_labels, shape, label_dtype(self.classes))
+        return StoredArray(self.reader.read_labels, shape, label_dtype(self.classes))
 
     @property
     def probabilities(self) -> StoredArray:
         """Probabilities (network, epoch, sample, class), read when indexed."""
-        self.rows.check_probabilities()
+        self.reader.check_probabilities()
         shape = self.networks, self.epochs, self.samples, self.classes
-        return StoredArray(self.rows.read_probabilities, shape, np.float16)
+        return StoredArray(self.reader.read_probabilities, shape, np.float16)
 
     def select(
         self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Record":
         """Return a view of some networks, by number, and epochs, by position or from the end."""
-        chosen = None if networks is None else self.rows.numbered(networks)
-        return Record(self.rows.select(chosen, epochs))
+        chosen = None if networks is None else self.reader.numbered(networks)
+        return Record(self.reader.select(chosen, epochs))
 
     def predict(self, rule: str | Rule = "max-agreement") -> Prediction:
         """Combine all networks and epochs into one label per sample.
@@ -209,8 +209,8 @@ class Record:
             RecordMismatch: the rule was fitted on other networks, epochs or classes.
         """
         if rule == RECOMMENDED:
-            return predict_recommended(self.rows)
-        return find_rule(rule)(self.rows)
+            return predict_recommended(self.reader)
+        return find_rule(rule)(self.reader)
 
     def fit(self, rule: str | Rule = "dawid-skene") -> FittedRule:
         """Return a rule that has learnt from this record's samples, to predict others with.
@@ -223,18 +223,18 @@ class Record:
             ChoiceError: no rule has that name, the rule learns nothing, or there is one network.
             PredictionError: the votes do not tell enough.
         """
-        found, _ = resolve_rule(rule, self.rows)
+        found, _ = resolve_rule(rule, self.reader)
         if not isinstance(found, FittedRule):
             learn = sorted(name for name, one in all_rules().items() if isinstance(one, FittedRule))
             raise ChoiceError(
                 f"{found.name} learns nothing, so there is nothing to fit: it predicts any record "
                 f"as it is. Rules that learn: {', '.join(learn)}"
             )
-        return found.fit(self.rows)
+        return found.fit(self.reader)
 
     def save(self, prediction: Prediction, path: str | os.PathLike[str]) -> None:
         """Write a prediction to a .npy, .csv or .parquet file, with ids and class names."""
-        save_prediction(prediction, path, facts=self.rows.facts)
+        save_prediction(prediction, path, sample_info=self.reader.sample_info)
 
     def agreement(self) -> NDArray[np.float64]:
         """Return the share of all votes that each class has (sample, class).
@@ -243,83 +243,83 @@ class Record:
         """
         check_table(self.samples, self.classes)
         table = np.empty((self.samples, self.classes))
-        for block in self.rows.blocks():
+        for block in self.reader.blocks():
             table[block.where] = kernels.agreement(block.values, classes=self.classes)
         return table
 
     def margin(self) -> NDArray[np.float64]:
         """Return best minus second-best agreement (sample,): how sure max agreement is."""
-        return analysis.margin_of(self.rows)
+        return analysis.margin_of(self.reader)
 
     def final_margin(self) -> NDArray[np.float64]:
         """Return how far the last majority's class leads over all epochs; negative if it trails."""
-        return analysis.final_margin_of(self.rows)
+        return analysis.final_margin_of(self.reader)
 
     def score(self, rules: Sequence[str | Rule] | None = None) -> list[analysis.Score]:
         """Score the named rules, or all that the record allows, against the truth."""
-        return analysis.score(self.rows, rules)
+        return analysis.score(self.reader, rules)
 
     def recommend(self) -> Recommendation:
         """Return the rule that suits this record, judged by its votes alone, and why."""
-        return recommend(self.rows)
+        return recommend(self.reader)
 
     def audit(self) -> analysis.Audit:
         """Rank the given labels of a training record by suspicion, and propose corrections."""
-        return analysis.audit(self.rows)
+        return analysis.audit(self.reader)
 
     def curve(self, rule: str | Rule = "max-agreement") -> analysis.Curve:
         """Score a rule after each epoch, counting all epochs up to it."""
-        return analysis.curve(self.rows, rule)
+        return analysis.curve(self.reader, rule)
 
     def by_networks(self, rule: str | Rule = "max-agreement") -> analysis.Sweep:
         """Score a rule for each ensemble size, over all subsets of the networks."""
-        return analysis.by_networks(self.rows, rule)
+        return analysis.by_networks(self.reader, rule)
 
     def by_epochs(
         self, rule: str | Rule = "max-agreement", counts: Sequence[int] | None = None
     ) -> analysis.Sweep:
         """Score a rule on 1, 2, 4 … equally spaced epochs, or as many as `counts` says."""
-        return analysis.by_epochs(self.rows, rule, counts)
+        return analysis.by_epochs(self.reader, rule, counts)
 
     def changes(
         self, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
     ) -> analysis.Changes:
         """Count what the second rule turns right and wrong against the first, with a test."""
-        return analysis.changes(self.rows, first, second, confidence=confidence)
+        return analysis.changes(self.reader, first, second, confidence=confidence)
 
     def persistence(self) -> analysis.Persistence:
         """Find when right and wrong predictions set in and how long they last."""
-        return analysis.persistence(self.rows)
+        return analysis.persistence(self.reader)
 
     def watch(self, *, sure: float = 0.99, least_fall: float = 0.01) -> analysis.Watch:
         """Tell from the networks' agreement whether overfit has set in, and the epoch before it."""
-        return analysis.watch(self.rows, sure=sure, least_fall=least_fall)
+        return analysis.watch(self.reader, sure=sure, least_fall=least_fall)
 
     def calibration(
         self, rule: str | Rule = "max-agreement", *, bins: int = 15
     ) -> analysis.Calibration:
         """Compare a rule's scores with how often its labels are right."""
-        return analysis.calibration_of(self.predict(rule), self.rows.truth(), bins=bins)
+        return analysis.calibration_of(self.predict(rule), self.reader.truth(), bins=bins)
 
     def risk_coverage(self) -> analysis.RiskCoverage:
         """Measure max agreement's share of wrong labels among samples of at least some margin."""
-        right = self.predict().labels == self.rows.truth()
+        right = self.predict().labels == self.reader.truth()
         return analysis.risk_coverage(self.margin(), right)
 
     def members(self) -> tuple[analysis.Member, ...]:
         """Say of each network whether it votes with the others, or how it is bad."""
-        return analysis.members(self.rows)
+        return analysis.members(self.reader)
 
     def good_networks(self) -> list[int]:
         """Return the numbers of the networks worth keeping, for `select`."""
-        return analysis.good_networks(self.rows)
+        return analysis.good_networks(self.reader)
 
     def forgetting(self, judge: str | Rule | None = None) -> analysis.Forgetting:
         """Find samples that were right at some epoch and are wrong at the last one.
 
         Without true labels, a rule such as "max-agreement" may judge.
         """
-        return analysis.forgetting(self.rows, judge=judge)
+        return analysis.forgetting(self.reader, judge=judge)
 
     def __repr__(self) -> str:
         return (
@@ -345,4 +345,4 @@ def open_record(
         RecordMissing, NotARecord, VersionError: there is nothing to open.
         UnequalNetworks: without `common`.
     """
-    return Record(open_rows(path, common=common, networks=networks))
+    return Record(open_reader(path, common=common, networks=networks))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from accord.errors import PredictionError
-from accord.store import Facts, Writer, make_facts
+from accord.store import SampleInfo, Writer, make_sample_info
 from accord.store._validation import row_from_logits, row_from_predictions
 
 
@@ -27,7 +27,7 @@ class Recorder:
         class_names: a name for each class, all different.
         split: which part of the data the samples are, such as "test" or "train".
         probabilities: keep probabilities (in half precision) beside the labels.
-        about: anything to keep with the network as JSON: its seed, its settings.
+        metadata: anything to keep with the network as JSON: its seed, its settings.
 
     >>> import tempfile
     >>> with Recorder(tempfile.mkdtemp(), network=0, samples=3, classes=2) as recorder:
@@ -50,9 +50,9 @@ class Recorder:
         class_names: Sequence[str] | None = None,
         split: str = "test",
         probabilities: bool = False,
-        about: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        facts = make_facts(
+        sample_info = make_sample_info(
             samples=samples,
             classes=classes,
             split=split,
@@ -63,7 +63,7 @@ class Recorder:
         )
         self._keep = probabilities
         self._writer = Writer(
-            path, facts, network=network, probabilities=probabilities, about=about
+            path, sample_info, network=network, probabilities=probabilities, metadata=metadata
         )
 
     @property
@@ -82,9 +82,9 @@ class Recorder:
         return self._writer.epochs
 
     @property
-    def facts(self) -> Facts:
+    def sample_info(self) -> SampleInfo:
         """What was said of the samples and classes when it was opened."""
-        return self._writer.facts
+        return self._writer.sample_info
 
     @property
     def keeps_probabilities(self) -> bool:
@@ -98,7 +98,7 @@ class Recorder:
         logits: object = None,
         epoch: int | None = None,
         progress: float | None = None,
-        **told: Any,
+        **metrics: Any,
     ) -> None:
         """Append one epoch and return once it is safe.
 
@@ -107,7 +107,7 @@ class Recorder:
             logits: scores before the softmax (sample, class), instead of `predicted`.
             epoch: the position you believe this row has; a row written twice is then refused.
             progress: the true epoch, such as 0.1; by default 1 after the first row, and so on.
-            **told: facts to keep with the row: loss, learning rate …
+            **metrics: facts to keep with the row: loss, learning rate …
 
         Raises:
             PredictionError: wrong shape, labels out of range, NaN, probabilities that do not
@@ -116,12 +116,15 @@ class Recorder:
             StorageError: the disk is full or not writable; earlier rows are safe.
         """
         self._check_one(predicted, logits)
-        size = {"samples": self._writer.facts.samples, "classes": self._writer.facts.classes}
+        size = {
+            "samples": self._writer.sample_info.samples,
+            "classes": self._writer.sample_info.classes,
+        }
         if logits is not None:
             row = row_from_logits(logits, **size, keep=self._keep)
         else:
             row = row_from_predictions(predicted, **size, probabilities=self._keep)
-        self._writer.write(row, epoch=epoch, progress=progress, told=told)
+        self._writer.write(row, epoch=epoch, progress=progress, metrics=metrics)
 
     def check_open(self) -> None:
         """Refuse to go on if it was closed, before a long evaluation and not after it.

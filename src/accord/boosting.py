@@ -284,7 +284,7 @@ def _check_kept(scores: Scores, recorder: Recorder) -> None:
 
 
 def _check_order(recorder: Recorder) -> None:
-    names = list(recorder.facts.class_names or ())
+    names = list(recorder.sample_info.class_names or ())
     if names != sorted(names):
         raise ChoiceError(
             f"the record's classes are {', '.join(names[:5])} …, not in sorted order, and "

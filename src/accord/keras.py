@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from accord._recorders.callback_recorder import (
     FrameworkCallback,
     Keeper,
-    RecorderFacts,
+    RecorderOptions,
     import_framework,
 )
 from accord._recorders.evaluate import keep_of
@@ -62,7 +62,7 @@ class RecordPredictions(FrameworkCallback):
         forward: Callable[[Any, Any], Any] | None = None,
         batch: int = 256,
         logits: bool | None = None,
-        **facts: Unpack[RecorderFacts],
+        **facts: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
         self._inputs = inputs

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderFacts
+from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderOptions
 from accord._recorders.distributed import Processes, record_together
 from accord._recorders.distributed_loader import deal_out
 from accord._recorders.evaluate import Forward, Reading, Seen, evaluate
@@ -68,7 +68,7 @@ class RecordPredictions(_Base):
         samples: int | None = None,
         every: float = 1.0,
         forward: Forward | None = None,
-        **facts: Unpack[RecorderFacts],
+        **facts: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
         self._loader = loader

@@ -86,7 +86,7 @@ def record_epoch(
 
     def write() -> None:
         there = _check_there(recorder)
-        order = Order(there.facts.samples, there.facts.ids)
+        order = Order(there.sample_info.samples, there.sample_info.ids)
         write_row(
             there,
             assemble_seen(everyone, order),
@@ -136,7 +136,7 @@ def _is_dealt_out(loader: object) -> bool:
 def _sizes_of(recorder: Recorder | None) -> tuple[int, bool]:
     there = _check_there(recorder)
     there.check_open()
-    return there.facts.classes, there.keeps_probabilities
+    return there.sample_info.classes, there.keeps_probabilities
 
 
 def _check_there(recorder: Recorder | None) -> Recorder:

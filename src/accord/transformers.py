@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
-from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderFacts
+from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderOptions
 from accord._recorders.distributed import Processes, record_together
 from accord._recorders.distributed_loader import share_of
 from accord._recorders.evaluate import Forward, Reading, Seen, evaluate
@@ -73,7 +73,7 @@ class RecordPredictions(_Base):
         forward: Forward | None = None,
         batch: int | None = None,
         collate: Collate | None = None,
-        **facts: Unpack[RecorderFacts],
+        **facts: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
         _check_length(dataset)

@@ -12,7 +12,7 @@ from accord import analysis
 from accord.analysis._scores import left_out, mcnemar
 from accord.errors import ChoiceError, PredictionError, ProbabilitiesMissing, TruthMissing
 from accord.rules import all_rules, find_rule
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.testing import small_records
 from accord.testing._contracts import rows_of
 
@@ -46,7 +46,7 @@ def test_an_abstention_counts_as_wrong_but_not_among_the_labelled():
 
 
 def test_a_rule_that_labels_nothing_has_no_accuracy_among_the_labelled():
-    rows = ArrayRows(np.array([[[0]], [[1]]], np.uint16), Facts(1, 2, truth=np.array([0])))
+    rows = ArrayReader(np.array([[[0]], [[1]]], np.uint16), SampleInfo(1, 2, truth=np.array([0])))
     found = {one.rule: one for one in analysis.score(rows, ["consensus", "majority"])}
     assert (found["consensus"].coverage, found["consensus"].selective_accuracy) == (0.0, None)
     assert (found["majority"].coverage, found["majority"].selective_accuracy) == (1.0, None)
@@ -86,7 +86,7 @@ def test_scores_are_an_independent_count(record):
 
 
 def test_only_rules_that_the_record_allows_are_scored_unless_named():
-    rows = ArrayRows(np.zeros((1, 1, 2), np.uint8), Facts(2, 2, truth=np.array([0, 1])))
+    rows = ArrayReader(np.zeros((1, 1, 2), np.uint8), SampleInfo(2, 2, truth=np.array([0, 1])))
     rules = [one.rule for one in analysis.score(rows)]
     over_all_epochs = ["before-overfit", "dawid-skene", "max-agreement", "weighted-agreement"]
     assert rules == ["single", "consensus", "majority", *over_all_epochs, "oracle-best-epoch"]
@@ -99,19 +99,19 @@ def test_only_rules_that_the_record_allows_are_scored_unless_named():
 @pytest.fixture
 def epochs_read(monkeypatch):
     """The epochs that were read from arrays, in the order of reading."""
-    told, read = [], ArrayRows.read_labels
+    told, read = [], ArrayReader.read_labels
 
     def remember(self, networks, epochs, samples):
         told.extend(epochs)
         return read(self, networks, epochs, samples)
 
-    monkeypatch.setattr(ArrayRows, "read_labels", remember)
+    monkeypatch.setattr(ArrayReader, "read_labels", remember)
     return told
 
 
 def some_rows():
     labels = np.random.default_rng(0).integers(0, 3, (4, 5, 60))
-    return ArrayRows(labels, Facts(60, 3, truth=labels[0, 0]))
+    return ArrayReader(labels, SampleInfo(60, 3, truth=labels[0, 0]))
 
 
 def test_scoring_reads_only_what_the_named_rules_read(epochs_read):
@@ -125,7 +125,7 @@ def test_max_agreement_by_epochs_reads_each_once(epochs_read):
 
 
 def test_without_truth_nothing_is_scored():
-    rows = ArrayRows(np.zeros((1, 1, 2), np.uint8), Facts(2, 2))
+    rows = ArrayReader(np.zeros((1, 1, 2), np.uint8), SampleInfo(2, 2))
     for ask in (analysis.score, analysis.persistence, analysis.error_consensus_histogram):
         with pytest.raises(TruthMissing, match="no true labels were recorded"):
             ask(rows)
@@ -145,7 +145,7 @@ def test_a_curve_is_the_score_of_every_prefix(record):
             if name != "single":
                 assert drawn.balanced_accuracy[epoch] == pytest.approx(expected.balanced_accuracy)
         assert drawn.recall.shape == (rows.epochs, rows.classes)
-        assert drawn.progress == rows.told()[0].progress
+        assert drawn.progress == rows.networks_info()[0].progress
 
 
 @quickly
@@ -172,7 +172,7 @@ def _subsets(networks, size):
 
 def test_of_too_many_subsets_some_are_drawn():
     labels = np.random.default_rng(0).integers(0, 3, (8, 2, 20)).astype(np.uint8)
-    rows = ArrayRows(labels, Facts(20, 3, truth=labels[0, 0]))
+    rows = ArrayReader(labels, SampleInfo(20, 3, truth=labels[0, 0]))
     sweep = analysis.by_networks(rows, "majority", most_subsets=5)
     assert [len(some) for some in sweep.accuracies] == [5, 5, 5, 5, 5, 5, 5, 1]
     assert sweep == analysis.by_networks(rows, "majority", most_subsets=5)
@@ -192,7 +192,7 @@ def test_by_epochs_scores_equally_spaced_epochs(record):
 
 
 def test_by_epochs_refuses_more_epochs_than_there_are():
-    rows = ArrayRows(np.zeros((1, 3, 2), np.uint8), Facts(2, 2, truth=np.array([0, 1])))
+    rows = ArrayReader(np.zeros((1, 3, 2), np.uint8), SampleInfo(2, 2, truth=np.array([0, 1])))
     with pytest.raises(ValueError, match=r"1\.\.3"):
         analysis.by_epochs(rows, "majority", [4])
 
@@ -319,7 +319,7 @@ def test_an_impossible_confidence_is_refused():
 
 def test_changes_compare_two_rules_on_one_record():
     labels = np.array([[[0, 0], [0, 1], [1, 1]]], np.uint8)
-    rows = ArrayRows(labels, Facts(2, 2, truth=np.array([0, 1])))
+    rows = ArrayReader(labels, SampleInfo(2, 2, truth=np.array([0, 1])))
     found = analysis.changes(rows, "majority", "max-agreement")
     assert (found.turned_right, found.turned_wrong, found.difference) == (1, 0, 0.5)
 
@@ -337,7 +337,7 @@ def test_lists_of_labels_are_paired():
 def too_many_classes():
     truth = np.arange(300) % 7
     labels = np.tile(truth, (5, 4, 1)).astype(np.uint16)
-    return ArrayRows(labels, Facts(300, 6000, truth=truth), name="wide")
+    return ArrayReader(labels, SampleInfo(300, 6000, truth=truth), name="wide")
 
 
 def test_a_rule_that_a_record_is_too_large_for_is_left_out_with_the_reason():
@@ -356,6 +356,6 @@ def test_a_rule_that_is_asked_for_is_not_left_out():
 
 def test_one_network_has_no_matrices_to_be_too_large():
     labels = np.zeros((1, 4, 30), np.uint16)
-    rows = ArrayRows(labels, Facts(30, 20_000, truth=labels[0, 0]))
+    rows = ArrayReader(labels, SampleInfo(30, 20_000, truth=labels[0, 0]))
     assert left_out(rows) == {}
     assert "dawid-skene" in {one.rule for one in analysis.score(rows)}

@@ -11,7 +11,7 @@ from accord.analysis._network_health import (
 )
 from accord.errors import ChoiceError
 from accord.rules import find_rule
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 
 EPOCHS = 24
@@ -19,25 +19,25 @@ EPOCHS = 24
 
 def labels_of_a_run(networks=4, **options):
     rows = draw_run(right_chances(EPOCHS), networks=networks, **options)
-    return rows.read_labels(range(networks), range(EPOCHS), slice(None)).copy(), rows.facts
+    return rows.read_labels(range(networks), range(EPOCHS), slice(None)).copy(), rows.sample_info
 
 
 def spoil(*bad, networks=4):
-    labels, facts = labels_of_a_run(networks + len(bad))
+    labels, sample_info = labels_of_a_run(networks + len(bad))
     generator = np.random.default_rng(9)
     for network, kind in enumerate(bad, start=networks):
         if kind == "random":
-            labels[network] = generator.integers(0, facts.classes, labels[network].shape)
+            labels[network] = generator.integers(0, sample_info.classes, labels[network].shape)
         elif kind == "constant":
             labels[network] = 2
         elif kind == "diverged":
             late = labels[network, EPOCHS // 2 :]
-            late[:] = generator.integers(0, facts.classes, late.shape)
+            late[:] = generator.integers(0, sample_info.classes, late.shape)
         else:
             blurred = generator.random(labels[network].shape) < 0.65
-            strange = generator.integers(0, facts.classes, labels[network].shape)
+            strange = generator.integers(0, sample_info.classes, labels[network].shape)
             labels[network] = np.where(blurred, strange, labels[network])
-    return ArrayRows(labels, facts)
+    return ArrayReader(labels, sample_info)
 
 
 @pytest.mark.parametrize("kind", ["random", "constant", "diverged", "weak"])
@@ -60,8 +60,8 @@ def test_networks_are_named_by_their_own_numbers():
 
 
 def test_agreement_is_kappa_with_the_best_fellow():
-    labels, facts = labels_of_a_run(3)
-    found = members(ArrayRows(labels, facts))
+    labels, sample_info = labels_of_a_run(3)
+    found = members(ArrayReader(labels, sample_info))
     last = labels[:, -EPOCHS // 4 :]
     for one in range(3):
         kappas = []
@@ -69,21 +69,21 @@ def test_agreement_is_kappa_with_the_best_fellow():
             by_epoch = []
             for epoch in range(last.shape[1]):
                 a, b = last[one, epoch], last[other, epoch]
-                chance = sum((a == c).mean() * (b == c).mean() for c in range(facts.classes))
+                chance = sum((a == c).mean() * (b == c).mean() for c in range(sample_info.classes))
                 by_epoch.append(((a == b).mean() - chance) / (1 - chance))
             kappas.append(np.mean(by_epoch))
         assert found[one].agreement == pytest.approx(max(kappas))
         assert found[one].at_best >= found[one].agreement
-        counts = np.bincount(last[one].ravel(), minlength=facts.classes)
+        counts = np.bincount(last[one].ravel(), minlength=sample_info.classes)
         assert found[one].commonest == pytest.approx(counts.max() / counts.sum())
 
 
 def test_a_network_recorded_twice_makes_no_other_bad():
-    labels, facts = labels_of_a_run(4, seed=1)
+    labels, sample_info = labels_of_a_run(4, seed=1)
     apart = draw_run(np.full(EPOCHS, 0.55), networks=4, seed=2)
     labels[:] = apart.read_labels(range(4), range(EPOCHS), slice(None))
     labels[3] = labels[2]
-    assert good_networks(ArrayRows(labels, facts)) == [0, 1, 2, 3]
+    assert good_networks(ArrayReader(labels, sample_info)) == [0, 1, 2, 3]
 
 
 def test_a_whole_ensemble_that_overfits_has_no_bad_network():
@@ -93,11 +93,11 @@ def test_a_whole_ensemble_that_overfits_has_no_bad_network():
 @pytest.mark.parametrize(("blurred", "kind"), [(0.35, "good"), (0.6, "weak")])
 def test_half_of_what_others_reach_is_enough(blurred, kind):
     """Guessing on a share of the samples takes that share of the agreement beyond chance away."""
-    labels, facts = labels_of_a_run(5)
+    labels, sample_info = labels_of_a_run(5)
     generator = np.random.default_rng(9)
-    strange = generator.integers(0, facts.classes, labels[4].shape)
+    strange = generator.integers(0, sample_info.classes, labels[4].shape)
     labels[4] = np.where(generator.random(labels[4].shape) < blurred, strange, labels[4])
-    found = members(ArrayRows(labels, facts))
+    found = members(ArrayReader(labels, sample_info))
     assert found[4].agreement / found[0].agreement == pytest.approx(1 - blurred, abs=0.06)
     assert found[4].kind == kind
 
@@ -107,7 +107,7 @@ def test_half_of_what_others_reach_is_enough(blurred, kind):
     [(100, 2, 0.3), (100, 10, 0.1), (100, 1, 0.3), (10**6, 2, 0.05)],
 )
 def test_chance_is_three_standard_errors_of_kappa(samples, classes, expected):
-    rows = ArrayRows(np.zeros((2, 1, samples), np.uint8), Facts(samples, classes))
+    rows = ArrayReader(np.zeros((2, 1, samples), np.uint8), SampleInfo(samples, classes))
     assert chance_error(rows) == pytest.approx(expected)
 
 
@@ -116,7 +116,7 @@ def test_what_few_samples_cannot_tell_from_chance_is_random(repeated, kind):
     right = np.tile([0, 1], 20 * repeated)
     guessed = np.tile([0, 1] * 12 + [1, 0] * 8, repeated)  # kappa is 0.2
     labels = np.stack([right, right, guessed])[:, np.newaxis].astype(np.uint8)
-    rows = ArrayRows(labels, Facts(len(right), 2))
+    rows = ArrayReader(labels, SampleInfo(len(right), 2))
     assert members(rows)[2].agreement == pytest.approx(0.2)
     assert members(rows)[2].kind == kind
 
@@ -124,10 +124,10 @@ def test_what_few_samples_cannot_tell_from_chance_is_random(repeated, kind):
 def test_where_nobody_agrees_nobody_is_named():
     labels = np.random.default_rng(0).integers(0, 4, (3, 8, 500)).astype(np.uint8)
     for rows in (
-        ArrayRows(labels, Facts(500, 4)),
-        ArrayRows(labels[:1], Facts(500, 4)),
-        ArrayRows(np.zeros((3, 2, 50), np.uint8), Facts(50, 1)),
-        ArrayRows(np.zeros((3, 1, 50), np.uint8), Facts(50, 3)),
+        ArrayReader(labels, SampleInfo(500, 4)),
+        ArrayReader(labels[:1], SampleInfo(500, 4)),
+        ArrayReader(np.zeros((3, 2, 50), np.uint8), SampleInfo(50, 1)),
+        ArrayReader(np.zeros((3, 1, 50), np.uint8), SampleInfo(50, 3)),
     ):
         assert all(member.good for member in members(rows))
         np.testing.assert_array_equal(network_weights(rows), np.ones(rows.networks))
@@ -143,7 +143,7 @@ def test_weights_are_the_agreement_beyond_chance():
 
 def test_a_weighted_vote_follows_its_definition():
     labels = np.random.default_rng(0).integers(0, 3, (3, 4, 60)).astype(np.uint8)
-    rows = ArrayRows(labels, Facts(60, 3))
+    rows = ArrayReader(labels, SampleInfo(60, 3))
     weights = np.array([0.5, 2.0, 1.25])
     found = weighted_vote(rows, weights)
     for sample in range(60):
@@ -159,7 +159,7 @@ def test_equal_weights_are_max_agreement(monkeypatch):
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows_module, "LEAST_BLOCK", 7)
     labels = np.random.default_rng(0).integers(0, 3, (3, 4, 60)).astype(np.uint8)
-    rows = ArrayRows(labels, Facts(60, 3))
+    rows = ArrayReader(labels, SampleInfo(60, 3))
     expected = find_rule("max-agreement")(rows)
     found = weighted_vote(rows, [0.1, 0.1, 0.1])
     np.testing.assert_array_equal(found.labels, expected.labels)

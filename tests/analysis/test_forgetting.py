@@ -9,7 +9,7 @@ from accord.analysis._dynamics import epochs_to_fuse, forgetting
 from accord.errors import ChoiceError, PredictionError, TruthMissing
 from accord.rules import find_rule
 from accord.rules.majority import Majority
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 from accord.testing import small_records
 from accord.testing._contracts import rows_of
@@ -67,7 +67,7 @@ def test_networks_that_overfit_forget_and_good_epochs_knew():
 def test_a_rule_can_stand_for_the_truth():
     rows = draw_run(right_chances(20, end=0.4))
     labels = rows.read_labels(range(5), range(20), slice(None))
-    blind = ArrayRows(labels, Facts(rows.samples, rows.classes))
+    blind = ArrayReader(labels, SampleInfo(rows.samples, rows.classes))
     with pytest.raises(TruthMissing, match="no true labels"):
         forgetting(blind)
     found = forgetting(blind, judge="max-agreement")

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from accord.analysis import persistence
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 
 def random_rows(samples, epochs):
     draw = np.random.default_rng(0)
     labels = draw.integers(0, 10, (2, epochs, samples), np.uint8)
-    return ArrayRows(labels, Facts(samples, 10, truth=draw.integers(0, 10, samples)))
+    return ArrayReader(labels, SampleInfo(samples, 10, truth=draw.integers(0, 10, samples)))
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 50])

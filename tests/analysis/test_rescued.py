@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from accord.analysis._dynamics import Rescued, rescued, story
 from accord.errors import ChoiceError, RecordError, TruthMissing
-from accord.store import make_facts
-from accord.store._record_reader import ArrayRows
+from accord.store import make_sample_info
+from accord.store._record_reader import ArrayReader
 
 CLASSES = 3
 
 
 def rows_of(labels, truth):
-    facts = make_facts(samples=labels.shape[2], classes=CLASSES, truth=truth)
-    return ArrayRows(labels, facts, name="runs/mine")
+    sample_info = make_sample_info(samples=labels.shape[2], classes=CLASSES, truth=truth)
+    return ArrayReader(labels, sample_info, name="runs/mine")
 
 
 @st.composite

@@ -33,7 +33,7 @@ from accord.experiments.theory import (
     run_theory,
     tell_story,
 )
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 quickly = settings(deadline=None, max_examples=15)
 seeds = st.integers(0, 10_000)
@@ -450,8 +450,8 @@ def test_there_is_no_story_unless_both_settings_overfit():
 
 def rows_of(labels, truth):
     labels = np.array(labels, np.uint8)
-    facts = Facts(labels.shape[2], 3, truth=None if truth is None else np.array(truth))
-    return ArrayRows(labels, facts)
+    sample_info = SampleInfo(labels.shape[2], 3, truth=None if truth is None else np.array(truth))
+    return ArrayReader(labels, sample_info)
 
 
 def test_epochs_are_counted_by_what_falls():

@@ -45,7 +45,7 @@ def test_sizes_and_facts(record):
     assert record.given is None
     assert record.ids[3] == "image-3"
     assert record.split == "test"
-    assert record.told[1].told[0] == {"loss": 1.0}
+    assert record.networks_info[1].metrics[0] == {"loss": 1.0}
     assert "3 networks, 4 epochs, 40 samples, 5 classes" in repr(record)
     chosen = record.select(networks=[0], epochs=[0])
     assert "1 network, 1 epoch, 40 samples, 5 classes" in repr(chosen)
@@ -191,8 +191,8 @@ def test_predictions_are_saved_for_other_tools(record, tmp_path):
 
 def test_line_breaks_in_an_id_or_a_class_name_break_no_line_of_csv(tmp_path):
     ids, names = ["a\rb", "c\nd", "e\r\nf"], ["no\r", "\nyes"]
-    facts = {"samples": 3, "classes": 2, "ids": ids, "class_names": names}
-    with accord.Recorder(tmp_path / "broken", network=0, **facts) as recorder:
+    sample_info = {"samples": 3, "classes": 2, "ids": ids, "class_names": names}
+    with accord.Recorder(tmp_path / "broken", network=0, **sample_info) as recorder:
         recorder.record([0, 1, 1])
     record = accord.open(tmp_path / "broken")
     record.save(record.predict(), tmp_path / "labels.csv")
@@ -237,12 +237,12 @@ def test_a_rule_is_fitted_on_one_record_and_predicts_another():
     first, second = Record(draw_rows()), Record(draw_rows(samples=50, seed=1))
     fitted = first.fit()
     assert fitted.name == "dawid-skene"
-    expected = DawidSkene().fit(first.rows)(second.rows)
+    expected = DawidSkene().fit(first.reader)(second.reader)
     np.testing.assert_array_equal(second.predict(fitted).scores, expected.scores)
     weighted = first.fit("weighted-agreement")
-    np.testing.assert_array_equal(weighted.weights, WeightedAgreement().fit(first.rows).weights)
+    np.testing.assert_array_equal(weighted.weights, WeightedAgreement().fit(first.reader).weights)
     again = second.fit(weighted)  # a rule itself is as good as its name
-    np.testing.assert_array_equal(again.weights, WeightedAgreement().fit(second.rows).weights)
+    np.testing.assert_array_equal(again.weights, WeightedAgreement().fit(second.reader).weights)
 
 
 def test_a_rule_that_learns_nothing_cannot_be_fitted():
@@ -256,9 +256,9 @@ def test_a_rule_that_learns_nothing_cannot_be_fitted():
 
 def test_what_analysis_tells_is_told_by_the_record_too():
     record = accord.open("example://cifar10-sym40")
-    assert record.watch().epoch == analysis.watch(record.rows).epoch
+    assert record.watch().epoch == analysis.watch(record.reader).epoch
     assert record.watch(least_fall=0.5).alarm is False
-    assert record.members() == analysis.members(record.rows)
+    assert record.members() == analysis.members(record.reader)
     assert record.good_networks() == [0, 1, 2, 3, 4]
     predicted = record.predict("majority")
     measured = record.calibration("majority", bins=5)
@@ -268,7 +268,7 @@ def test_what_analysis_tells_is_told_by_the_record_too():
     assert record.risk_coverage().area == analysis.risk_coverage(record.margin(), right).area
     found = record.forgetting("max-agreement")
     assert found.judged_by == "max-agreement"
-    assert found.share == analysis.forgetting(record.rows, judge="max-agreement").share
+    assert found.share == analysis.forgetting(record.reader, judge="max-agreement").share
 
 
 def test_a_training_record_is_audited():

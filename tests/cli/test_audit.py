@@ -9,9 +9,13 @@ from accord._recorder import Recorder
 from accord.training.spec import parse_spec
 
 
-def write_rows(rows, path, **facts):
+def write_rows(rows, path, **sample_info):
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
-    known = {"truth": rows.facts.truth, "given": rows.facts.given, "split": "train"} | facts
+    known = {
+        "truth": rows.sample_info.truth,
+        "given": rows.sample_info.given,
+        "split": "train",
+    } | sample_info
     for number, said in enumerate(labels):
         with Recorder(path, network=number, samples=600, classes=5, **known) as recorder:
             for row in said:
@@ -35,7 +39,7 @@ def test_audit_prints_json_and_nothing_else(accord, record, rows):
     assert (status, said) == (0, "")
     assert told["samples"] == 600
     assert sorted(told["ranking"]) == list(range(600))
-    wrong = rows.facts.given != rows.truth()
+    wrong = rows.sample_info.given != rows.truth()
     assert told["noise_rate"] == pytest.approx(wrong.mean(), abs=0.02)
     ranks = np.empty(600)
     ranks[told["ranking"]] = np.arange(600)
@@ -84,7 +88,7 @@ def test_a_review_goes_round(accord, record, rows, tmp_path):
     found = np.load(labels)["labels"]
     changed = np.array([int(row["sample"]) for row in decided])
     np.testing.assert_array_equal(found[changed], rows.truth()[changed])
-    assert (found != rows.facts.given).sum() == 40
+    assert (found != rows.sample_info.given).sum() == 40
     told = json.loads(accord("audit", record, "--decisions", queue, "--json")[1])
     assert told["review"]["actual"] == 1.0
 
@@ -109,7 +113,7 @@ def test_a_queue_for_label_studio(accord, record, tmp_path):
 
 def test_a_class_that_nobody_predicts_is_told_apart_from_the_json(accord, rows, tmp_path):
     labels = rows.read_labels(range(4), range(12), slice(None))
-    mute = type(rows)(np.where(labels == 4, 0, labels), rows.facts)
+    mute = type(rows)(np.where(labels == 4, 0, labels), rows.sample_info)
     status, out, said = accord("audit", write_rows(mute, tmp_path / "mute"), "--json")
     assert (status, json.loads(out)["unpredicted"]) == (0, [4])
     assert "no network ever predicts 4" in said

@@ -16,8 +16,8 @@ def write_rows(path, *, epochs=None, split="test", **options):
     rows = draw_rows(**(DRAWN | options))
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
     for number, said in enumerate(labels):
-        facts = {"samples": rows.samples, "classes": rows.classes, "split": split}
-        with Recorder(path, network=number, **facts) as recorder:
+        sample_info = {"samples": rows.samples, "classes": rows.classes, "split": split}
+        with Recorder(path, network=number, **sample_info) as recorder:
             for row in said[: None if epochs is None else epochs[number]]:
                 recorder.record(row)
     return str(path)
@@ -46,10 +46,10 @@ def test_what_one_record_tells_predicts_another(accord, first, second, tmp_path,
     assert f"Next: accord predict RECORD --fitted {file}" in said
     status, out, said = accord("predict", second, "--fitted", file)
     assert (status, said) == (0, "")
-    fitted = find_rule(rule).fit(open_record(first).rows)
-    assert labels_in(out) == fitted(open_record(second).rows).labels.tolist()
+    fitted = find_rule(rule).fit(open_record(first).reader)
+    assert labels_in(out) == fitted(open_record(second).reader).labels.tolist()
     own = open_record(second).predict(rule).scores
-    assert not np.array_equal(own, fitted(open_record(second).rows).scores)
+    assert not np.array_equal(own, fitted(open_record(second).reader).scores)
 
 
 def test_dawid_skene_is_fitted_unless_another_is_asked_for(accord, first, tmp_path):
@@ -91,7 +91,7 @@ def test_a_rule_is_fitted_on_some_networks_and_epochs(accord, first, second, tmp
     assert status == 0
     assert "2 networks, 3 epochs" in said
     _, out, _ = accord("predict", second, *chosen, "--fitted", tmp_path / "rule.npz")
-    some = [open_record(path).select(networks=[2, 0], epochs=slice(1, None)).rows
+    some = [open_record(path).select(networks=[2, 0], epochs=slice(1, None)).reader
             for path in (first, second)]  # fmt: skip
     assert labels_in(out) == find_rule("dawid-skene").fit(some[0])(some[1]).labels.tolist()
 

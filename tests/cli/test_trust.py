@@ -13,13 +13,13 @@ from accord.report._trust_text import trust_json, trust_text
 SAMPLES, CLASSES, EPOCHS = 400, 5, 8
 
 
-def write(path, *, truth=True, lengths=(EPOCHS,) * 4, spoilt=None, **facts):
+def write(path, *, truth=True, lengths=(EPOCHS,) * 4, spoilt=None, **sample_info):
     chances = right_chances(EPOCHS, end=0.5)
     rows = draw_run(chances, networks=len(lengths), samples=SAMPLES, classes=CLASSES)
-    known = rows.facts.truth if truth else None
+    known = rows.sample_info.truth if truth else None
     for network, length in enumerate(lengths):
         with Recorder(
-            path, network=network, samples=SAMPLES, classes=CLASSES, truth=known, **facts
+            path, network=network, samples=SAMPLES, classes=CLASSES, truth=known, **sample_info
         ) as recorder:
             for epoch in range(length):
                 labels = rows.read_labels([network], [epoch], slice(None))[0, 0]

@@ -195,8 +195,8 @@ def test_following_waits_for_a_record_in_an_object_store(capsys, monkeypatch):
 
 
 def write_one(path, rows, network, until, **options):
-    facts = {"samples": SAMPLES, "classes": CLASSES} | options
-    with Recorder(path, network=network, **facts) as recorder:
+    sample_info = {"samples": SAMPLES, "classes": CLASSES} | options
+    with Recorder(path, network=network, **sample_info) as recorder:
         for epoch in range(recorder.epochs, until):
             recorder.record(rows.read_labels([network], [epoch], slice(None))[0, 0])
 
@@ -234,8 +234,8 @@ def test_waits_are_refused_unless_the_record_is_followed(accord, clean, option):
 
 def write_trained_on(path, rows, **options):
     for network in range(rows.networks):
-        facts = {"samples": SAMPLES, "classes": CLASSES} | options
-        with Recorder(path, network=network, **facts) as recorder:
+        sample_info = {"samples": SAMPLES, "classes": CLASSES} | options
+        with Recorder(path, network=network, **sample_info) as recorder:
             for epoch in range(EPOCHS):
                 recorder.record(rows.read_labels([network], [epoch], slice(None))[0, 0])
     return str(path)
@@ -272,8 +272,8 @@ def test_following_warns_of_training_samples_once(capsys, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("split", ["test", "validation"])
 def test_held_out_samples_with_given_labels_are_watched_without_a_warning(accord, tmp_path, split):
-    facts = {"given": np.zeros(SAMPLES, int), "split": split}
-    path = write_trained_on(tmp_path / "validation", run_rows(end=0.5), **facts)
+    sample_info = {"given": np.zeros(SAMPLES, int), "split": split}
+    path = write_trained_on(tmp_path / "validation", run_rows(end=0.5), **sample_info)
     assert "warning" not in accord("watch", path)[1]
     assert json.loads(accord("watch", path, "--json")[1])["trained_on"] is False
     assert "warning" not in accord("watch", path, "--follow", "--idle", "0")[2]

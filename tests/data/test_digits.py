@@ -27,7 +27,10 @@ def test_digits_are_small_integers():
 
 
 def test_loading_digits_needs_no_scikit_learn():
-    program = "import sys, accord.data.readers.digits as d; d.load_digits(); assert 'sklearn' not in sys.modules"
+    program = (
+        "import sys, accord.data.readers.digits as d; d.load_digits(); "
+        "assert 'sklearn' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

@@ -123,7 +123,7 @@ def test_a_snapshot_ensemble_is_the_mean_at_the_ends_of_the_cycles(tmp_path):
     mean = np.mean([record.probabilities[0, end] for end in (1, 3, 5, 7, 9)], axis=0, dtype=float)
     assert found.accuracy == (mean.argmax(axis=1) == record.truth).mean()
     assert (found.passes, found.training) == (5, 1.0)
-    rates = [told["lr"] for told in record.told[0].told]
+    rates = [told["lr"] for told in record.networks_info[0].metrics]
     assert rates == pytest.approx([0.05, 0.025] * 5)
 
 

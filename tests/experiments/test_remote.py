@@ -288,8 +288,8 @@ def test_a_busy_network_is_waited_for_as_long_as_is_patient(tmp_path, monkeypatc
 def _told(out):
     """What a run's recorder of network 1 says, so that another may stand in for it."""
     record = accord.open(out / "test", networks=[0])
-    about = {**record.told[0].about, "number": 1, "seed": 1}
-    return {"truth": record.truth, "class_names": record.class_names, "about": about}
+    about = {**record.networks_info[0].metadata, "number": 1, "seed": 1}
+    return {"truth": record.truth, "class_names": record.class_names, "metadata": about}
 
 
 # What the driver follows.
@@ -350,7 +350,7 @@ def test_a_cluster_trains_what_one_process_trains(here, tmp_path):
 def test_some_networks_alone_can_be_trained(here, tmp_path):
     train_remotely(SPEC, tmp_path / "run", source=SMALL, networks=[1])
     assert [one[1]["network"] for one in here[0].started] == [1]
-    assert accord.open(tmp_path / "run/test").rows.numbers == (1,)
+    assert accord.open(tmp_path / "run/test").reader.numbers == (1,)
     with pytest.raises(ChoiceError, match="small: no network 7; there are 0, 1"):
         train_remotely(SPEC, tmp_path / "run", source=SMALL, networks=[7])
     with pytest.raises(ChoiceError, match="retries must be 0 or more; got -1"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from accord.inference import _evaluate as asking
-from accord.training._input_schema import Traits
+from accord.training._input_schema import InputSchema
 from accord.training.spec import members_of, parse_spec
 
 
@@ -19,12 +19,12 @@ def test_texts_are_cut_by_the_tokenizer_that_lies_below_the_root(
         f'name = "x"\nroot = "{tmp_path}"\ndata = {{ kind = "sst2", path = "sst2" }}\n'
         '[train]\nnetwork = "transformers:tiny"\nepochs = 1\nlength = 7\n'
     )
-    run = SimpleNamespace(spec=spec, traits=Traits(kind, ("bad", "good"), 1, (1, 1), 10))
+    run = SimpleNamespace(spec=spec, traits=InputSchema(kind, ("bad", "good"), 1, (1, 1), 10))
     asked = []
-    monkeypatch.setattr(asking, "show", lambda *_, **facts: asked.append(facts))
+    monkeypatch.setattr(asking, "show", lambda *_, **sample_info: asked.append(sample_info))
     shown = asking.Shown(["fine"], run, torch.device("cpu"))
     for member in members_of(spec):
         shown.to(member)
-    (facts,) = asked
-    assert facts["network"] == (f"transformers:{tmp_path / 'tiny'}" if below_root else "")
-    assert facts["length"] == 7
+    (sample_info,) = asked
+    assert sample_info["network"] == (f"transformers:{tmp_path / 'tiny'}" if below_root else "")
+    assert sample_info["length"] == 7

@@ -57,7 +57,7 @@ def test_all_votes_are_those_of_the_record(whole, spoken, tmp_path):
 
 
 def test_what_was_trained_on_is_not_needed(whole, monkeypatch):
-    monkeypatch.setattr(saved_run, "prepare_material", lambda _: pytest.fail("read the data"))
+    monkeypatch.setattr(saved_run, "prepare_data", lambda _: pytest.fail("read the data"))
     assert len(infer(whole, TEST.inputs[:3])) == 3
 
 
@@ -257,7 +257,7 @@ def test_of_a_rule_fitted_on_the_whole_training_the_epochs_with_checkpoints_coun
 def test_a_rule_that_gives_no_epoch_with_a_checkpoint_a_say_is_refused(whole, spoken):
     fitted = spoken.fit("before-overfit")
     silent = dict(fitted.learnt()) | {"weights": np.zeros_like(fitted.learnt()["weights"])}
-    silent = fitted.from_arrays(silent).learnt_from(spoken.rows)
+    silent = fitted.from_arrays(silent).learnt_from(spoken.reader)
     with pytest.raises(RecordMismatch, match="before-overfit gives none of the 4 epochs"):
         infer(whole, TEST.inputs, rule=silent)
 

@@ -8,7 +8,7 @@ from voting import draw_rows
 
 from accord.inference._early_exit import AskAll, Ballot, Certain, join, order_voters, replay
 from accord.rules import find_rule
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 
 @st.composite
@@ -23,7 +23,7 @@ def small_rows(draw):
         )
     )
     labels = np.array(votes, np.uint8).reshape(networks, epochs, samples)
-    return ArrayRows(labels, Facts(samples, classes))
+    return ArrayReader(labels, SampleInfo(samples, classes))
 
 
 def asked_by_definition(labels, order, classes):
@@ -77,7 +77,7 @@ def test_those_who_go_with_the_others_are_asked_first():
     labels = np.zeros((2, 3, 40), np.uint8)
     labels[1, 2] = 1  # one voter is always alone, another half of the time
     labels[0, 0, ::2] = 1
-    rows = ArrayRows(labels, Facts(40, 2))
+    rows = ArrayReader(labels, SampleInfo(40, 2))
     assert order_voters(rows, (2, 3), Certain(), seed=0).tolist() == [1, 2, 3, 4, 0, 5]
     assert order_voters(None, (2, 3), AskAll(), seed=0).tolist() == [2, 5, 1, 4, 0, 3]
 

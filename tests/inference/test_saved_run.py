@@ -7,7 +7,7 @@ import pytest
 
 from accord.errors import SourceError
 from accord.inference._checkpoints_of_run import open_run
-from accord.training._input_schema import FILE, load_traits
+from accord.training._input_schema import FILE, load_input_schema
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_a_run_knows_its_networks_epochs_and_where_they_were_recorded(whole):
     assert run.rows().epochs == 4
     assert run.last_epoch().epochs == (5,)
     assert run.checkpoint(run.members[1], 3).name == "epoch-0003.safetensors"
-    assert run.traits == load_traits(whole)
+    assert run.traits == load_input_schema(whole)
 
 
 def test_notes_count_epochs_as_the_record_does(train_small, tmp_path):
@@ -42,7 +42,7 @@ def test_notes_count_epochs_as_the_record_does(train_small, tmp_path):
 
 
 def test_an_older_run_is_measured_again(copied):
-    kept = load_traits(copied)
+    kept = load_input_schema(copied)
     (copied / FILE).unlink()
     found = open_run(copied).traits
     assert found == kept

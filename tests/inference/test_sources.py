@@ -11,17 +11,17 @@ from accord.errors import ChoiceError, SourceError
 from accord.inference import _sources as sources
 from accord.inference._samples import Samples, to_grey
 from accord.inference._sources import FORMATS, find_samples
-from accord.training._input_schema import Traits
+from accord.training._input_schema import InputSchema
 from accord.training.spec import parse_spec
 
-PHOTOS = Traits("image", ("cat", "dog"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)
-GREY = Traits("image", ("cat", "dog"), 1, (6, 6), 10, (1.0,), (2.0,))
-CUSTOMERS = Traits(
+PHOTOS = InputSchema("image", ("cat", "dog"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)
+GREY = InputSchema("image", ("cat", "dog"), 1, (6, 6), 10, (1.0,), (2.0,))
+CUSTOMERS = InputSchema(
     "table", ("no", "yes"), 4, (1, 1), 10, (0.0,) * 4, (1.0,) * 4,
     columns=(("age", None), ("town", ("Bonn", "Ulm")), ("calls", None)),
 )  # fmt: skip
-TEXTS = Traits("text", ("bad", "good"), 1, (1, 1), 10)
-PAIRS = Traits("text", ("entailment", "not_entailment"), 1, (1, 1), 10, pairs=True)
+TEXTS = InputSchema("text", ("bad", "good"), 1, (1, 1), 10)
+PAIRS = InputSchema("text", ("entailment", "not_entailment"), 1, (1, 1), 10, pairs=True)
 
 
 def spec_of(kind, *lines):
@@ -76,7 +76,7 @@ def test_channels_may_come_last_or_be_left_out(tmp_path):
 
 
 def test_where_both_would_do_channels_come_first():
-    cube = Traits("image", ("cat", "dog"), 3, (3, 3), 10, (1.0,) * 3, (2.0,) * 3)
+    cube = InputSchema("image", ("cat", "dog"), 3, (3, 3), 10, (1.0,) * 3, (2.0,) * 3)
     np.testing.assert_array_equal(
         find_samples(draw(4, 3, 3, 3), IMAGES, cube).inputs, draw(4, 3, 3, 3)
     )
@@ -138,12 +138,12 @@ def test_a_damaged_file_of_arrays_is_named(tmp_path):
 
 
 def test_numbers_are_names_where_classes_are_named_by_other_numbers(tmp_path):
-    stars = Traits("image", ("1", "2"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)
+    stars = InputSchema("image", ("1", "2"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)
     np.savez(tmp_path / "new.npz", images=draw(3, 3, 6, 6), labels=np.array([2, 1, 2]))
     found = find_samples(tmp_path / "new.npz", IMAGES, stars)
     assert found.truth.tolist() == [1, 0, 1]
     (tmp_path / "new.csv").write_text("a,b,label\n1,2,0\n3,4,1\n")
-    rows = Traits("table", ("1", "2"), 2, (1, 1), 10, (1.0,) * 2, (2.0,) * 2)
+    rows = InputSchema("table", ("1", "2"), 2, (1, 1), 10, (1.0,) * 2, (2.0,) * 2)
     with pytest.raises(SourceError, match="'0' is none of the run's 2 classes"):
         find_samples(tmp_path / "new.csv", spec_of("npz", 'path = "x.npz"'), rows)
 
@@ -193,7 +193,7 @@ def test_images_are_resized_as_the_run_resized_its_own(tmp_path):
     write_image(tmp_path / "a.png", draw(12, 24, 3))
     plain = find_samples(tmp_path / "a.png", IMAGES, PHOTOS)
     assert (plain.inputs.size, plain.inputs.resize, len(plain)) == (6, 6, 1)
-    larger = Traits("image", ("cat", "dog"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3, resize=9)
+    larger = InputSchema("image", ("cat", "dog"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3, resize=9)
     assert find_samples(tmp_path, IMAGES, larger).inputs.resize == 9
 
 
@@ -222,7 +222,7 @@ def test_images_are_refused_where_they_do_not_fit(tmp_path):
     write_image(tmp_path / "a.png", draw(6, 6))
     with pytest.raises(SourceError, match="holds images; the run's networks were trained on texts"):
         find_samples(tmp_path / "a.png", TEXT, TEXTS)
-    wide = Traits("image", ("cat", "dog"), 3, (6, 8), 10, (1.0,) * 3, (2.0,) * 3)
+    wide = InputSchema("image", ("cat", "dog"), 3, (6, 8), 10, (1.0,) * 3, (2.0,) * 3)
     with pytest.raises(SourceError, match="6 by 8 pixels, and files are cut to squares"):
         find_samples(tmp_path / "a.png", IMAGES, wide)
 
@@ -253,7 +253,7 @@ def test_labels_of_a_table_may_be_numbers_of_classes(tmp_path):
 
 
 def test_a_run_without_named_columns_takes_them_in_their_order(tmp_path):
-    plain = Traits("table", ("no", "yes"), 2, (1, 1), 10, (0.0,) * 2, (1.0,) * 2)
+    plain = InputSchema("table", ("no", "yes"), 2, (1, 1), 10, (0.0,) * 2, (1.0,) * 2)
     (tmp_path / "new.csv").write_text("b,label,a\n1,no,2\n")
     found = find_samples(tmp_path / "new.csv", spec_of("npz", 'path = "x.npz"'), plain)
     assert (found.inputs.tolist(), found.truth.tolist()) == ([[1, 2]], [0])
@@ -338,10 +338,10 @@ def test_a_folder_in_the_runs_own_layout_gives_its_test_split(tmp_path):
         rows.tofile(tmp_path / f"{name}.bin")
     cifar = spec_of("cifar10", 'path = "elsewhere"', "complete = false")
     names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")  # noqa: E501  # fmt: skip
-    traits = Traits("image", names, 3, (32, 32), 10, (1.0,) * 3, (2.0,) * 3)
+    traits = InputSchema("image", names, 3, (32, 32), 10, (1.0,) * 3, (2.0,) * 3)
     found = find_samples(tmp_path, cifar, traits)
     assert (found.inputs.shape, found.truth.tolist()) == ((3, 3, 32, 32), [0, 1, 2])
-    other = Traits("image", names[::-1], 3, (32, 32), 10, (1.0,) * 3, (2.0,) * 3)
+    other = InputSchema("image", names[::-1], 3, (32, 32), 10, (1.0,) * 3, (2.0,) * 3)
     with pytest.raises(SourceError, match=r"has 10 classes, airplane.*; the run has 10, truck"):
         find_samples(tmp_path, cifar, other)
     np.savez(tmp_path / "x.npz", train_inputs=draw(2, 3, 6, 6), train_labels=[0, 1],

@@ -183,7 +183,7 @@ def test_the_recorder_of_keras_follows_a_training(keras, tmp_path):
     record = accord.open(tmp_path)
     assert record.progress == (0.5, 1.0, 1.5, 2.0)
     assert np.asarray(record.labels)[0].tolist() == [[0, 1, 1]] * 4
-    assert record.told[0].told[0] == {"loss": 0.5}
+    assert record.networks_info[0].metrics[0] == {"loss": 0.5}
 
 
 def test_the_recorder_of_keras_refuses_a_gap_and_a_second_beginning(keras, tmp_path):

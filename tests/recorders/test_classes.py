@@ -5,11 +5,13 @@ from hypothesis import strategies as st
 
 from accord._recorders.record_order import place_columns, place_labels, positions_of
 from accord.errors import ChoiceError, PredictionError
-from accord.store import Facts
+from accord.store import SampleInfo
 
 
-def facts(classes, names=None):
-    return Facts(samples=1, classes=classes, class_names=None if names is None else tuple(names))
+def sample_info(classes, names=None):
+    return SampleInfo(
+        samples=1, classes=classes, class_names=None if names is None else tuple(names)
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ def facts(classes, names=None):
 )
 def test_classes_are_found_by_name_or_by_value(classes, names, expected):
     count = 3 if names is None else len(names)
-    np.testing.assert_array_equal(positions_of(classes, facts(count, names)), expected)
+    np.testing.assert_array_equal(positions_of(classes, sample_info(count, names)), expected)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +49,12 @@ def test_classes_are_found_by_name_or_by_value(classes, names, expected):
 )
 def test_classes_that_are_not_the_records_are_refused(classes, names, words):
     with pytest.raises(ChoiceError, match=words):
-        positions_of(classes, facts(3, names))
+        positions_of(classes, sample_info(3, names))
 
 
 def test_a_long_list_of_classes_is_cut_short_in_the_message():
     with pytest.raises(ChoiceError, match=r"classes 0, 1, 2, 3, 4 … are not all"):
-        positions_of(range(9), facts(3))
+        positions_of(range(9), sample_info(3))
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.lists(st.sampled_from("abcd"), max_size=9))

@@ -28,7 +28,7 @@ def test_every_so_many_rounds_make_a_row(open_recorder, tmp_path):
                 follower.record(training_round, [0, training_round % 3], loss=training_round)
     record = accord.open(tmp_path / "record")
     assert record.progress == (3, 6, 9)
-    assert [told["loss"] for told in record.told[0].told] == [3, 6, 9]
+    assert [told["loss"] for told in record.networks_info[0].metrics] == [3, 6, 9]
 
 
 def test_rounds_that_the_record_holds_are_passed_over(open_recorder):
@@ -81,7 +81,7 @@ def test_logits_of_some_classes_leave_nothing_to_the_others(open_recorder, tmp_p
     with open_recorder(class_names=["c", "a", "b"], probabilities=True) as recorder:
         follower = RoundFollower(recorder, classes=["a", "c"])
         follower.record_logits(1, [[0.0, np.log(3)], [5.0, -5.0]])
-    rows = accord.open(tmp_path / "record").rows
+    rows = accord.open(tmp_path / "record").reader
     whole = [0], [0], slice(None)
     np.testing.assert_array_equal(rows.read_labels(*whole)[0, 0], [0, 1])
     np.testing.assert_allclose(rows.read_probabilities(*whole)[0, 0, 0], [0.75, 0.25, 0], atol=1e-3)

@@ -11,8 +11,8 @@ from accord._recorders.evaluate import keep_of
 from accord.errors import ChoiceError, PredictionError, RecordBusy, RecordError
 
 
-def keeper_of(path, *, every=1.0, **facts):
-    return Keeper(path, network=0, samples=3, classes=2, every=every, facts=facts)
+def keeper_of(path, *, every=1.0, **sample_info):
+    return Keeper(path, network=0, samples=3, classes=2, every=every, facts=sample_info)
 
 
 def append(keeper, *rows):
@@ -35,7 +35,7 @@ def test_it_goes_on_where_it_stopped(tmp_path):
     second.close()
     record = accord.open(tmp_path)
     assert np.asarray(record.labels).tolist() == [[[0, 1, 1], [0, 0, 1], [1, 1, 1]]]
-    assert record.told[0].told[2] == {"loss": 0.5}
+    assert record.networks_info[0].metrics[2] == {"loss": 0.5}
 
 
 def test_opening_again_lets_the_first_go(tmp_path):

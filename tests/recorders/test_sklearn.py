@@ -56,7 +56,7 @@ def recorded(tmp_path, *, order=ORDER):
 
 
 def probabilities_in(tmp_path):
-    rows = accord.open(tmp_path / "record").rows
+    rows = accord.open(tmp_path / "record").reader
     return rows.read_probabilities([0], range(rows.epochs), slice(None))[0]
 
 
@@ -104,7 +104,7 @@ def test_one_line_in_a_loop_records_what_the_estimator_says(tmp_path, opened):
     np.testing.assert_array_equal(recorded(tmp_path)[0], said)
     record = accord.open(tmp_path / "record")
     assert record.progress == (0.5, 1.5, 2.5)
-    assert record.told[0].told[2] == {"part": 2}
+    assert record.networks_info[0].metrics[2] == {"part": 2}
 
 
 def test_an_epoch_recorded_twice_is_refused(opened):

@@ -254,8 +254,8 @@ def test_probabilities_are_kept_in_the_records_order(network, inputs, tmp_path):
 
 def test_what_is_told_is_kept(network, inputs, recorder, tmp_path):
     record_epoch(recorder, network, [inputs], epoch=0, progress=0.1, loss=0.31)
-    (told,) = accord.open(tmp_path / "record").told
-    assert (told.progress, told.told) == ((0.1,), ({"loss": 0.31},))
+    (told,) = accord.open(tmp_path / "record").networks_info
+    assert (told.progress, told.metrics) == ((0.1,), ({"loss": 0.31},))
     with pytest.raises(RowExists, match="epoch 0 was recorded before"):
         record_epoch(recorder, network, [inputs], epoch=0)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from accord._record import Record
-from accord.store import make_facts
-from accord.store._record_reader import ArrayRows
+from accord.store import make_sample_info
+from accord.store._record_reader import ArrayReader
 
 
 def build(*shape, truth=True, wrong=0.4, probabilities=False, class_names=None, name="runs/mine"):
@@ -16,11 +16,11 @@ def build(*shape, truth=True, wrong=0.4, probabilities=False, class_names=None, 
     errs = random.random((networks, epochs, samples)) < rates
     labels = np.where(errs, random.integers(0, classes, errs.shape), true)
     soft = (np.eye(classes)[labels] + 1 / classes).astype(np.float16) / 2
-    facts = make_facts(
+    sample_info = make_sample_info(
         samples=samples, classes=classes, truth=true if truth else None, class_names=class_names
     )
     return Record(
-        ArrayRows(labels, facts, probabilities=soft if probabilities else None, name=name)
+        ArrayReader(labels, sample_info, probabilities=soft if probabilities else None, name=name)
     )
 
 

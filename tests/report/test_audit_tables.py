@@ -53,7 +53,9 @@ def test_json_holds_what_the_contract_asks_for(found, record):
 
 def test_json_keeps_within_bounds():
     record = memorised_rows(samples=3000, classes=100, truth=None)
-    record.facts = dataclasses.replace(record.facts, classes=101)  # one that is never given
+    record.sample_info = dataclasses.replace(
+        record.sample_info, classes=101
+    )  # one that is never given
     told = json.loads(json.dumps(audit_json(record, audit(record)), allow_nan=False))
     assert len(told["ranking"]) == 1000
     assert "confusion" not in told

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from accord._record import Record
-from accord.analysis import SpoiltRows
+from accord.analysis import CorruptReader
 from accord.report.html import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -58,8 +58,8 @@ def test_nothing_is_wider_than_the_window(visit, width):
 
 
 def test_a_long_list_of_networks_is_broken(visit, make_record):
-    rows = make_record(60, 2, 120, 4, wrong=0.2).rows
-    page = visit(400, Record(SpoiltRows(rows, kind="constant", count=1)))
+    rows = make_record(60, 2, 120, 4, wrong=0.2).reader
+    page = visit(400, Record(CorruptReader(rows, kind="constant", count=1)))
     assert "--networks 0,1,2," in page.locator("#members").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 

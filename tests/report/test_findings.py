@@ -15,7 +15,7 @@ from accord.report._cached_results import Measured
 from accord.report._figures import draw_figure
 from accord.report._sentences import CAPTIONS, label_finding, overfit_finding
 from accord.report.html import report_page
-from accord.store import ArrayRows, make_facts
+from accord.store import ArrayReader, make_sample_info
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +44,17 @@ def section(text, name):
     return None if found is None else re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", found[0]))
 
 
-def without(record, **facts):
+def without(record, **sample_info):
     """The same votes with other facts."""
-    rows = record.rows
+    rows = record.reader
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
-    known = {"given": rows.facts.given, "truth": rows.facts.truth, "class_names": NAMES} | facts
-    made = make_facts(samples=rows.samples, classes=rows.classes, split="train", **known)
-    return Record(ArrayRows(labels, made, name="mine"))
+    known = {
+        "given": rows.sample_info.given,
+        "truth": rows.sample_info.truth,
+        "class_names": NAMES,
+    } | sample_info
+    made = make_sample_info(samples=rows.samples, classes=rows.classes, split="train", **known)
+    return Record(ArrayReader(labels, made, name="mine"))
 
 
 def test_an_alarm_is_told_with_its_epoch(falling):
@@ -91,10 +95,10 @@ def test_the_epoch_is_marked_where_agreement_is_drawn(falling, settled):
 
 def test_samples_that_were_held_out_are_not_called_trained_on(training):
     assert overfit_finding(Measured(training))["trained_on"]
-    rows = training.rows
+    rows = training.reader
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
-    held_out = replace(rows.facts, split="validation")
-    assert not overfit_finding(Measured(Record(ArrayRows(labels, held_out))))["trained_on"]
+    held_out = replace(rows.sample_info, split="validation")
+    assert not overfit_finding(Measured(Record(ArrayReader(labels, held_out))))["trained_on"]
 
 
 def test_overfit_needs_networks_and_epochs_to_compare(falling):
@@ -104,7 +108,7 @@ def test_overfit_needs_networks_and_epochs_to_compare(falling):
 
 
 def test_suspects_are_the_top_of_the_ranking(training):
-    found = audit(training.rows)
+    found = audit(training.reader)
     told = label_finding(Measured(training))
     assert told["flagged"] == str(found.flagged.sum())
     assert told["rate"] == f"{100 * found.noise_rate:.1f} %"
@@ -118,7 +122,7 @@ def test_suspects_are_the_top_of_the_ranking(training):
 
 def test_suspects_stand_on_the_page(training):
     page = report_page(training)
-    found = audit(training.rows)
+    found = audit(training.reader)
     text = section(page, "labels")
     flagged = found.flagged.sum()
     assert (
@@ -137,7 +141,7 @@ def test_ids_and_plain_numbers_are_shown_where_they_are_all_there_is(training):
     ids = [f"<image> {sample}" for sample in range(600)]
     record = without(training, ids=ids, class_names=None, truth=None)
     told = label_finding(Measured(record))
-    first = audit(record.rows).ranking[0]
+    first = audit(record.reader).ranking[0]
     assert told["suspects"][0]["sample"] == f"<image> {first}"
     assert told["suspects"][0]["given"] == str(record.given[first])
     assert told["score"] is None
@@ -149,7 +153,7 @@ def test_ids_and_plain_numbers_are_shown_where_they_are_all_there_is(training):
 
 def test_fewer_suspects_than_twenty_are_all_listed():
     record = Record(memorised_rows(samples=40))
-    found = audit(record.rows)
+    found = audit(record.reader)
     told = label_finding(Measured(record))
     assert 0 < found.flagged.sum() < 20
     assert len(told["suspects"]) == found.flagged.sum()
@@ -157,7 +161,7 @@ def test_fewer_suspects_than_twenty_are_all_listed():
 
 def test_without_a_suspect_only_the_ranking_is_scored():
     record = Record(memorised_rows(rate=0.02))
-    found = audit(record.rows)
+    found = audit(record.reader)
     assert not found.flagged.any()
     told = label_finding(Measured(record))["score"]
     assert told.endswith(f"AUROC {found.score.auroc:.3f}.")
@@ -173,16 +177,16 @@ def test_labels_that_cannot_be_audited_are_not_passed_over(training):
 
 
 def test_a_class_that_nobody_predicts_is_noted_by_its_name(training):
-    rows = training.rows
+    rows = training.reader
     labels = rows.read_labels(range(4), range(12), slice(None))
-    mute = Record(ArrayRows(np.where(labels == 4, 0, labels), rows.facts))
-    (note,) = audit_notes(audit(mute.rows), rows.facts)
+    mute = Record(ArrayReader(np.where(labels == 4, 0, labels), rows.sample_info))
+    (note,) = audit_notes(audit(mute.reader), rows.sample_info)
     assert f"N{note[1:]}." in section(report_page(mute), "labels")
 
 
 def test_no_flag_leaves_no_table():
     record = Record(memorised_rows(rate=0.0))
-    found = audit(record.rows)
+    found = audit(record.reader)
     text = section(report_page(record), "labels")
     assert not found.flagged.any()
     assert "0 of 600 given labels are probably wrong: 0.0 %" in text
@@ -207,8 +211,8 @@ def test_the_noise_rate_is_told_beside_the_labels_flagged_where_many_are_undecid
     truth = generator.integers(0, 2, 400)
     given = np.where(generator.random(400) < 0.2, 1 - truth, truth)
     votes = np.where(generator.random((3, 8, 400)) < 0.8, truth, 1 - truth)
-    facts = make_facts(samples=400, classes=2, given=given, split="train")
-    record = Record(ArrayRows(votes, facts, name="two"))
+    sample_info = make_sample_info(samples=400, classes=2, given=given, split="train")
+    record = Record(ArrayReader(votes, sample_info, name="two"))
     found = record.audit()
     assert found.noise_rate > found.flagged.mean() + 0.05
     rate = f"By all suspicions, the noise rate is {100 * found.noise_rate:.1f} %"

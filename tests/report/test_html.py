@@ -12,8 +12,8 @@ from accord._record import Record, open_record
 from accord._recorder import Recorder
 from accord.errors import ExtraMissing, StorageError
 from accord.report.html import report_page, write_report
-from accord.store import make_facts
-from accord.store._record_reader import ArrayRows
+from accord.store import make_sample_info
+from accord.store._record_reader import ArrayReader
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "path", "use"}
 
@@ -144,7 +144,7 @@ def test_what_the_user_wrote_is_escaped(tmp_path):
         truth=[0, 1],
         class_names=[evil, "b & c"],
         split=evil,
-        about={evil: evil, "nested": {"<b>": ["<i>"]}},
+        metadata={evil: evil, "nested": {"<b>": ["<i>"]}},
     ) as recorder:
         recorder.record([0, 1])
         recorder.record([0, 0])
@@ -174,11 +174,13 @@ def test_no_more_samples_are_to_be_verified_than_is_possible(make_record, sample
 
 def test_one_sample_is_told_as_one():
     labels = np.array([[[0], [1]]])
-    scored = make_facts(samples=1, classes=2, truth=[0])
-    text = Page(report_page(Record(ArrayRows(labels, scored)))).text
+    scored = make_sample_info(samples=1, classes=2, truth=[0])
+    text = Page(report_page(Record(ArrayReader(labels, scored)))).text
     assert "Both rules label the same 1 sample." in text
     assert "Of the 1 forgotten sample, " in text
-    text += Page(report_page(Record(ArrayRows(labels, make_facts(samples=1, classes=2))))).text
+    text += Page(
+        report_page(Record(ArrayReader(labels, make_sample_info(samples=1, classes=2))))
+    ).text
     assert re.findall(r".{20}\b1 samples", text) == []
 
 
@@ -247,8 +249,8 @@ def test_a_class_that_gets_worse_has_changed_too():
     truth = np.arange(35).repeat(2)
     labels = np.tile(truth, (1, 3, 1))
     labels[0, :2, :2] = 1  # class 0 is found at the last epoch alone
-    facts = make_facts(samples=70, classes=35, truth=truth)
-    text = report_page(Record(ArrayRows(labels, facts)))
+    sample_info = make_sample_info(samples=70, classes=35, truth=truth)
+    text = report_page(Record(ArrayReader(labels, sample_info)))
     worst = re.search(r'<th scope="row">0</th>.*?</tr>', text, re.DOTALL)[0]
     assert "-100.0</td>" in worst
 
@@ -256,7 +258,7 @@ def test_a_class_that_gets_worse_has_changed_too():
 def test_recorders_facts_are_told_once_where_equal_and_one_by_one_where_not(tmp_path):
     for network in range(2):
         about = {"data": "digits", "recipe": {"lr": 0.1}, "seed": network}
-        with Recorder(tmp_path, network=network, samples=1, classes=2, about=about) as recorder:
+        with Recorder(tmp_path, network=network, samples=1, classes=2, metadata=about) as recorder:
             recorder.record([0])
     told = dict(
         re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', report_page(open_record(tmp_path)))
@@ -266,7 +268,7 @@ def test_recorders_facts_are_told_once_where_equal_and_one_by_one_where_not(tmp_
 
 def test_a_long_fact_is_cut_and_says_so(tmp_path):
     about = {"notes": "x" * 5000}
-    with Recorder(tmp_path, network=0, samples=1, classes=2, about=about) as recorder:
+    with Recorder(tmp_path, network=0, samples=1, classes=2, metadata=about) as recorder:
         recorder.record([0])
     assert "x … (5,000 characters)" in report_page(open_record(tmp_path))
 

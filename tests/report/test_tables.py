@@ -2,7 +2,7 @@ import numpy as np
 
 from accord._record import Record
 from accord.report._record_text import description_text, score_json, score_text
-from accord.store import ArrayRows, describe, import_arrays, make_facts
+from accord.store import ArrayReader, describe, import_arrays, make_sample_info
 
 
 def test_the_recommendation_is_told_even_if_that_rule_is_not_scored(record):
@@ -49,7 +49,7 @@ def test_line_breaks_in_class_names_break_no_line(tmp_path):
 
 def test_a_rule_that_labels_nothing_is_told_so():
     labels = np.array([[[0, 1]], [[1, 0]]])
-    torn = Record(ArrayRows(labels, make_facts(samples=2, classes=2, truth=[0, 1])))
+    torn = Record(ArrayReader(labels, make_sample_info(samples=2, classes=2, truth=[0, 1])))
     scores = torn.score(["consensus", "majority"])
     fields = score_json(torn, scores)["rules"]
     assert fields["consensus"]["coverage"] == 0.0
@@ -59,7 +59,7 @@ def test_a_rule_that_labels_nothing_is_told_so():
 
 
 def test_of_some_epochs_the_one_chosen_is_told_with_its_true_epoch(record):
-    some = Record(record.rows.select(epochs=[1, 3]))
+    some = Record(record.reader.select(epochs=[1, 3]))
     scores = some.score(["oracle-best-epoch"])
     found = score_json(some, scores)["rules"]["oracle-best-epoch"]
     assert found["progress"] == [2, 4][found["epoch"]]

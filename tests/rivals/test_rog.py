@@ -13,7 +13,7 @@ from accord.baselines._features import extract_features
 from accord.baselines.rog import Rog, RogHead, fit_head, fit_rog, mix_depths, predict_rog
 from accord.errors import ChoiceError, PredictionError
 from accord.training._loop import predict_probabilities
-from accord.training._prepared_data import prepare_material
+from accord.training._prepared_data import prepare_data
 from accord.training._randomness import derive_seed
 from accord.training.spec import parse_spec
 
@@ -390,7 +390,7 @@ def flat():
 
 
 def material_of(text=SPEC):
-    material = prepare_material(parse_spec(text))
+    material = prepare_data(parse_spec(text))
     return material, partial(material.batches, device=torch.device("cpu"))
 
 

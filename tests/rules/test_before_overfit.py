@@ -11,7 +11,7 @@ from accord.rules._overfitting import epochs_before_overfit
 from accord.rules._recommend import recommend
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 RULE = BeforeOverfit()
 
@@ -79,7 +79,7 @@ def test_one_network_has_nobody_to_agree_with():
 
 
 def test_too_many_classes_leave_it_out_as_they_do_dawid_skene():
-    rows = ArrayRows(np.zeros((2, 6, 3), np.uint16), Facts(3, 60_000))
+    rows = ArrayReader(np.zeros((2, 6, 3), np.uint16), SampleInfo(3, 60_000))
     assert RULE.left_out(rows) == DawidSkene().left_out(rows) != ""
 
 

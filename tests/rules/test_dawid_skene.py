@@ -30,7 +30,7 @@ from accord.rules._epoch_weights import (
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.max_agreement import MaxAgreement
-from accord.store import ArrayRows, Block, Facts
+from accord.store import ArrayReader, Block, SampleInfo
 from accord.store import _record_reader as rows_module
 
 # Half of the later votes say the next class: more than say the right one.
@@ -44,7 +44,7 @@ def test_votes_for_the_wrong_class_become_evidence_for_the_right_one():
 
 
 def test_the_bundled_record_is_predicted_better_than_by_max_agreement():
-    rows = accord.open("example://cifar10-sym40").rows
+    rows = accord.open("example://cifar10-sym40").reader
     assert accuracy(DawidSkene(), rows) > accuracy(MaxAgreement(), rows)
 
 
@@ -52,7 +52,7 @@ def test_a_network_that_guesses_does_no_harm():
     rows = draw_rows(networks=5, **TURNED)
     labels = rows.read_labels(range(5), range(9), slice(None)).copy()
     labels[0] = np.random.default_rng(1).integers(0, 4, labels[0].shape)
-    assert accuracy(DawidSkene(), ArrayRows(labels, rows.facts)) > 0.97
+    assert accuracy(DawidSkene(), ArrayReader(labels, rows.sample_info)) > 0.97
 
 
 def test_annotators_are_found_as_they_were_drawn():
@@ -88,7 +88,7 @@ def test_one_epoch_is_enough():
 @pytest.mark.parametrize("classes", [1, 3])
 def test_all_samples_in_one_class_get_that_class(classes):
     labels = np.full((3, 4, 5), classes - 1, np.uint8)
-    predicted = DawidSkene()(ArrayRows(labels, Facts(5, classes)))
+    predicted = DawidSkene()(ArrayReader(labels, SampleInfo(5, classes)))
     np.testing.assert_array_equal(predicted.labels, classes - 1)
     np.testing.assert_array_equal(predicted.scores, 1)
 
@@ -96,7 +96,7 @@ def test_all_samples_in_one_class_get_that_class(classes):
 def test_a_class_that_nobody_predicts_gets_no_sample():
     drawn = draw_rows(accuracies=(0.8,) * 6)
     labels = drawn.read_labels(range(4), range(6), slice(None))
-    rows = ArrayRows(labels, Facts(600, 7, truth=drawn.truth()))
+    rows = ArrayReader(labels, SampleInfo(600, 7, truth=drawn.truth()))
     assert DawidSkene()(rows).labels.max() == 3
     assert accuracy(DawidSkene(), rows) > 0.97
 

@@ -7,22 +7,24 @@ from voting import draw_rows
 from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.rules import find_rule, load_rule
 from accord.rules._fitted import UNNAMED, Voters
-from accord.store import ArrayRows, Told
+from accord.store import ArrayReader, NetworkInfo
 
 RULES = ["before-overfit", "dawid-skene", "weighted-agreement"]
 
 
-class Numbered(ArrayRows):
+class Numbered(ArrayReader):
     """Rows whose networks and epochs have the numbers that they are told."""
 
     def __init__(self, rows, numbers, progress):
         labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
-        super().__init__(labels, rows.facts, name=rows.name)
+        super().__init__(labels, rows.sample_info, name=rows.name)
         self.numbers = tuple(numbers)
         self._progress = tuple(progress)
 
-    def told(self):
-        return tuple(Told(number, self._progress, ({},) * self.epochs) for number in self.numbers)
+    def networks_info(self):
+        return tuple(
+            NetworkInfo(number, self._progress, ({},) * self.epochs) for number in self.numbers
+        )
 
 
 def numbered(numbers=(0, 1, 2, 3), progress=(1, 2, 3, 4, 5, 6), **options):

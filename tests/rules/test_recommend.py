@@ -18,7 +18,7 @@ from accord.rules._recommend import (
     standard_errors,
 )
 from accord.rules.dawid_skene import DawidSkene
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +126,7 @@ def test_networks_that_repeat_themselves_call_for_annotators(alike, rule):
 def test_repetition_is_measured_in_the_last_half_of_the_training():
     changing = draw_rows(networks=5, accuracies=(0.9,) * 4 + (0.8,) * 4)
     labels = changing.read_labels(range(5), [0, 1, 2, 3, 4, 4, 4, 4, 4, 4], slice(None))
-    rows = ArrayRows(labels, changing.facts)
+    rows = ArrayReader(labels, changing.sample_info)
     assert recommend(rows.select(epochs=range(9))).rule == "dawid-skene"
     assert recommend(changing).rule == "weighted-agreement"
 
@@ -205,7 +205,7 @@ def test_only_mistakes_at_the_last_epoch_are_asked_for_their_direction():
     early = draw_rows(accuracies=(0.6,) * 3, turns=1, samples=1000)
     late = draw_rows(accuracies=(0.6,) * 6, samples=1000, seed=1)
     parts = [some.read_labels(range(4), range(some.epochs), slice(None)) for some in (early, late)]
-    rows = ArrayRows(np.concatenate(parts, axis=1), late.facts)
+    rows = ArrayReader(np.concatenate(parts, axis=1), late.sample_info)
     assert recommend(rows).directed < 0.1
     backwards = rows.select(epochs=range(8, -1, -1))
     assert recommend(backwards).directed > 0.5
@@ -236,8 +236,8 @@ def test_annotators_that_cannot_be_fitted_have_no_say(monkeypatch):
 def test_the_truth_has_no_say():
     rows = draw_rows(accuracies=(0.9, 0.5, 0.4, 0.4), samples=400)
     labels = rows.read_labels(range(4), range(4), slice(None))
-    for facts in (Facts(400, 4), Facts(400, 4, truth=np.zeros(400, np.intp))):
-        assert recommend(ArrayRows(labels, facts)) == recommend(rows)
+    for sample_info in (SampleInfo(400, 4), SampleInfo(400, 4, truth=np.zeros(400, np.intp))):
+        assert recommend(ArrayReader(labels, sample_info)) == recommend(rows)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_few_networks_leave_no_choice(networks, rule, reason):
 
 
 def test_one_class_is_not_told_as_two():
-    rows = ArrayRows(np.zeros((5, 4, 40), np.uint8), Facts(40, 1))
+    rows = ArrayReader(np.zeros((5, 4, 40), np.uint8), SampleInfo(40, 1))
     assert recommend(rows) == Recommendation("max-agreement", "there is one class")
 
 
@@ -283,14 +283,14 @@ def test_confusion_matrices_of_the_whole_record_must_fit_in_memory(monkeypatch, 
 def test_of_many_samples_evenly_spaced_ones_are_looked_at(monkeypatch):
     rows = draw_rows(samples=601)
     some = rows.read_labels(range(4), range(6), slice(None, None, 4))
-    expected = recommend(ArrayRows(some, Facts(some.shape[2], 4)))
+    expected = recommend(ArrayReader(some, SampleInfo(some.shape[2], 4)))
     monkeypatch.setattr(module, "MOST_SAMPLES", 200)
     assert recommend(rows) == expected
 
 
 def test_a_packed_record_can_be_looked_at_in_steps(monkeypatch):
     monkeypatch.setattr(module, "MOST_SAMPLES", 500)
-    assert recommend(accord.open("example://cifar10-sym40").rows).rule != "max-agreement"
+    assert recommend(accord.open("example://cifar10-sym40").reader).rule != "max-agreement"
 
 
 def test_a_rule_is_resolved_by_its_name_and_the_recommended_one_by_the_votes():

@@ -6,7 +6,7 @@ from voting import draw_rows
 
 from accord.errors import ChoiceError, ProbabilitiesMissing, SourceError, TruthMissing
 from accord.rules import Rule, all_rules, find_rule, load_rule
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.testing import RuleContract
 from accord.testing._contracts import rows_of, small_records
 
@@ -17,8 +17,8 @@ for _name, _rule in all_rules().items():
 LABELS = np.array([[[0, 2], [0, 2], [1, 0]], [[0, 1], [1, 2], [1, 1]]], np.uint8)
 
 
-def rows(**facts):
-    return ArrayRows(LABELS, Facts(samples=2, classes=3, **facts))
+def rows(**sample_info):
+    return ArrayReader(LABELS, SampleInfo(samples=2, classes=3, **sample_info))
 
 
 def test_the_rules_of_the_design_are_all_found():

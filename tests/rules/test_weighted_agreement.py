@@ -25,7 +25,7 @@ from accord.rules._epoch_weights import (
 )
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.weighted_agreement import WeightedAgreement
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 
 FADING = (0.9, 0.9, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3)
@@ -35,7 +35,7 @@ RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
 def test_good_epochs_outvote_many_that_repeat_a_bad_one():
     drawn = draw_rows(accuracies=FADING)
     repeated = [0, 1, 2] + [3] * 9
-    rows = ArrayRows(drawn.read_labels(range(4), repeated, slice(None)), drawn.facts)
+    rows = ArrayReader(drawn.read_labels(range(4), repeated, slice(None)), drawn.sample_info)
     assert accuracy(WeightedAgreement(), rows) > accuracy(MaxAgreement(), rows) + 0.1
 
 
@@ -47,15 +47,15 @@ def test_good_epochs_weigh_more():
 
 def test_the_bundled_record_is_predicted_better_than_by_max_agreement():
     record = accord.open("example://cifar10-sym40")
-    weighted = accuracy(WeightedAgreement(), record.rows)
-    assert weighted >= accuracy(MaxAgreement(), record.rows) + 0.004
+    weighted = accuracy(WeightedAgreement(), record.reader)
+    assert weighted >= accuracy(MaxAgreement(), record.reader) + 0.004
 
 
 def test_an_epoch_at_which_all_networks_say_one_class_weighs_next_to_nothing():
     rows = draw_rows(accuracies=(0.8,) * 8)
     labels = rows.read_labels(range(4), range(8), slice(None)).copy()
     labels[:, 0] = 2
-    weights = WeightedAgreement().fit(ArrayRows(labels, rows.facts)).weights
+    weights = WeightedAgreement().fit(ArrayReader(labels, rows.sample_info)).weights
     assert weights[0] == 0
 
 
@@ -64,7 +64,7 @@ def test_weights_are_the_fourth_power_of_reliability_on_samples_in_dispute():
     labels = rows.read_labels(range(4), range(9), slice(None))
     found = margins(labels, classes=4)
     half = labels[:, :, found < np.median(found)]
-    alone = ArrayRows(half, Facts(half.shape[2], 4))
+    alone = ArrayReader(half, SampleInfo(half.shape[2], 4))
     expected = reliability(measure_likeness(alone).across) ** 4
     weights = WeightedAgreement().fit(rows).weights
     np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-6)
@@ -151,14 +151,14 @@ def test_two_classes_weigh_the_same_unless_networks_overfit_early(monkeypatch):
 
 
 def test_one_class_is_not_told_as_two():
-    rows = ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 1))
+    rows = ArrayReader(np.zeros((2, 3, 4), np.uint8), SampleInfo(4, 1))
     assert WeightedAgreement()(rows).note.startswith("with one class there is nothing to tell")
 
 
 def test_samples_are_in_dispute_below_the_median_margin():
     unanimous, close, split = [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]
     votes = np.array([unanimous, close, split, unanimous, unanimous]).T.reshape(2, 2, 5)
-    rows = ArrayRows(votes, Facts(5, 2))
+    rows = ArrayReader(votes, SampleInfo(5, 2))
     assert find_disputed(rows).tolist() == [False, True, True, False, False]
     assert find_disputed(rows.select(samples=slice(0, 3))).tolist() == [False, False, True]
     assert find_disputed(rows.select(samples=slice(3, 5))).tolist() == [True, True]
@@ -170,23 +170,23 @@ def test_likeness_can_be_measured_among_some_samples(monkeypatch):
     rows = draw_rows(accuracies=RISING, samples=100)
     among = np.arange(100) % 3 == 0
     labels = rows.read_labels(range(4), range(9), slice(None))[:, :, among]
-    expected = measure_likeness(ArrayRows(labels, Facts(labels.shape[2], 4)))
+    expected = measure_likeness(ArrayReader(labels, SampleInfo(labels.shape[2], 4)))
     found = measure_likeness(rows, among)
     for name in ("within", "across", "said"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 def test_repetition_is_one_for_the_same_votes_and_none_for_votes_drawn_apart():
-    def repeated(labels, facts):
-        return repetition(measure_likeness(ArrayRows(labels, facts)).within)
+    def repeated(labels, sample_info):
+        return repetition(measure_likeness(ArrayReader(labels, sample_info)).within)
 
     guessed = draw_rows(accuracies=(0.25,) * 4, samples=20_000)
     for epochs, expected in (([0, 1, 2, 3], 0), ([0, 0, 0], 1), ([0, 0, 1, 1], 1 / 3), ([0], 1)):
         labels = guessed.read_labels(range(4), epochs, slice(None))
-        assert repeated(labels, guessed.facts) == pytest.approx(expected, abs=0.01)
+        assert repeated(labels, guessed.sample_info) == pytest.approx(expected, abs=0.01)
     rare = np.random.default_rng(0).random((2, 3, 20_000)) < 0.1
-    assert repeated(rare.astype(np.uint8), Facts(20_000, 2)) < 0.02
-    assert repeated(np.zeros((2, 3, 4), np.uint8), Facts(4, 2)) == 1
+    assert repeated(rare.astype(np.uint8), SampleInfo(20_000, 2)) < 0.02
+    assert repeated(np.zeros((2, 3, 4), np.uint8), SampleInfo(4, 2)) == 1
 
 
 def test_best_agreement_is_that_of_two_networks_at_the_epoch_where_they_agree_most():
@@ -194,7 +194,7 @@ def test_best_agreement_is_that_of_two_networks_at_the_epoch_where_they_agree_mo
     # Right votes beyond chance, (0.8 - 0.25) / 0.75, of two networks at once.
     found = best_agreement(measure_likeness(rows))
     assert found == pytest.approx((0.55 / 0.75) ** 2, abs=0.02)
-    alike = ArrayRows(np.zeros((2, 3, 4), np.uint8), Facts(4, 2))
+    alike = ArrayReader(np.zeros((2, 3, 4), np.uint8), SampleInfo(4, 2))
     assert best_agreement(measure_likeness(alike)) == 1
 
 
@@ -273,7 +273,7 @@ def test_one_epoch_is_the_majority():
 @pytest.mark.parametrize("classes", [1, 3])
 def test_all_samples_in_one_class_get_that_class(classes):
     labels = np.full((3, 4, 5), classes - 1, np.uint8)
-    predicted = WeightedAgreement()(ArrayRows(labels, Facts(5, classes)))
+    predicted = WeightedAgreement()(ArrayReader(labels, SampleInfo(5, classes)))
     np.testing.assert_array_equal(predicted.labels, classes - 1)
     np.testing.assert_array_equal(predicted.scores, 1)
 
@@ -296,7 +296,7 @@ def test_what_was_fitted_on_some_samples_predicts_others(tmp_path):
 
 def test_scores_are_shares_of_all_weights():
     labels = np.array([[[0, 1], [0, 0]], [[0, 1], [0, 0]]])
-    predicted = WeightedAgreement(np.array([3.0, 1.0]))(ArrayRows(labels, Facts(2, 2)))
+    predicted = WeightedAgreement(np.array([3.0, 1.0]))(ArrayReader(labels, SampleInfo(2, 2)))
     np.testing.assert_array_equal(predicted.labels, [0, 1])
     np.testing.assert_array_equal(predicted.scores, [1, 0.75])
 

@@ -6,7 +6,7 @@ import pytest
 from recorded import labels_of, write_record
 
 from accord.errors import RowDamaged
-from accord.store import check_record, describe, import_arrays, open_rows, pack_record
+from accord.store import check_record, describe, import_arrays, open_reader, pack_record
 
 
 def texts(report):
@@ -42,10 +42,10 @@ def test_rows_of_a_network_without_metadata_are_damage_and_never_left_out(record
     assert not report.sound
     assert re.search(words, texts(report)[0])
     with pytest.raises(RowDamaged, match=words):
-        open_rows(record)
+        open_reader(record)
     with pytest.raises(RowDamaged, match=words):
         describe(record)
-    assert open_rows(record, networks=[0]).numbers == (0,)
+    assert open_reader(record, networks=[0]).numbers == (0,)
 
 
 def test_an_empty_record_is_told(record):
@@ -106,7 +106,7 @@ def test_a_damaged_chunk_of_a_packed_record_is_named(packed):
         "network 1, epochs 0..2, samples 0..39: the labels cannot be read back"
     ]
     with pytest.raises(RowDamaged, match="a chunk of the packed record is damaged"):
-        list(open_rows(packed).blocks())
+        list(open_reader(packed).blocks())
 
 
 def test_a_missing_chunk_is_never_read_as_zeros(packed):
@@ -115,7 +115,7 @@ def test_a_missing_chunk_is_never_read_as_zeros(packed):
         "network 1, epochs 0..2, samples 0..39: the labels are missing"
     ]
     with pytest.raises(RowDamaged, match="1 of 2 chunks of labels are missing"):
-        open_rows(packed)
+        open_reader(packed)
 
 
 def test_no_damage_of_a_packed_record_hides_another(tmp_path):
@@ -146,5 +146,5 @@ def test_a_label_outside_the_classes_is_damage(packed):
 
 def test_rows_are_as_they_were_after_a_check(record):
     check_record(record)
-    labels = open_rows(record).read_labels([0], [0], slice(None))
+    labels = open_reader(record).read_labels([0], [0], slice(None))
     np.testing.assert_array_equal(labels[0, 0], labels_of(0, 0))

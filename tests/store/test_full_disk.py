@@ -7,7 +7,7 @@ from recorded import labels_of
 
 from accord._recorder import Recorder
 from accord.errors import StorageError
-from accord.store import check_record, open_rows, pack_record
+from accord.store import check_record, open_reader, pack_record
 
 SAMPLES = 50_000
 
@@ -37,13 +37,13 @@ def test_a_full_disk_loses_no_row_and_recording_goes_on_once_there_is_space(smal
         StorageError, match=r"cannot write: the disk is full\. Rows recorded before"
     ):
         fill(small_disk / "record")
-    before = open_rows(small_disk / "record").epochs
+    before = open_reader(small_disk / "record").epochs
     assert before > 3
     assert check_record(small_disk / "record").sound
     ballast.unlink()
     with contextlib.suppress(StorageError):
         fill(small_disk / "record")
-    rows = open_rows(small_disk / "record")
+    rows = open_reader(small_disk / "record")
     assert rows.epochs > before
     for epoch in range(rows.epochs):
         np.testing.assert_array_equal(
@@ -62,7 +62,7 @@ def test_a_recorder_survives_a_full_disk_and_goes_on_in_the_same_process(small_d
             recorder.record(labels_of(0, 1, samples=SAMPLES, classes=200))
         ballast.unlink()
         recorder.record(labels_of(0, 1, samples=SAMPLES, classes=200))
-    assert open_rows(small_disk / "record").epochs == 2
+    assert open_reader(small_disk / "record").epochs == 2
 
 
 def test_packing_onto_a_full_disk_leaves_nothing_behind(small_disk, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accord.errors import ChoiceError, RecordExists, SourceError
-from accord.store import import_record, open_rows
+from accord.store import import_record, open_reader
 from accord.store._imports import read_npz
 
 LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
@@ -18,7 +18,7 @@ def save(tmp_path, **arrays):
 
 def imported(tmp_path, *, classes=None, **arrays):
     import_record(save(tmp_path, **arrays), tmp_path / "record", classes=classes)
-    return open_rows(tmp_path / "record")
+    return open_reader(tmp_path / "record")
 
 
 def test_everything_in_the_file_is_imported(tmp_path):
@@ -35,24 +35,24 @@ def test_everything_in_the_file_is_imported(tmp_path):
     whole = range(2), range(3), slice(None)
     np.testing.assert_array_equal(rows.read_labels(*whole), LABELS)
     np.testing.assert_array_equal(rows.read_probabilities(*whole), probabilities.astype(np.float16))
-    np.testing.assert_array_equal(rows.facts.truth, LABELS[0, 0])
-    np.testing.assert_array_equal(rows.facts.given, LABELS[0, 1])
-    assert rows.facts.class_names == ("a", "b", "c", "d")
-    assert rows.told()[1].progress == (1.0, 2.0, 3.0)
+    np.testing.assert_array_equal(rows.sample_info.truth, LABELS[0, 0])
+    np.testing.assert_array_equal(rows.sample_info.given, LABELS[0, 1])
+    assert rows.sample_info.class_names == ("a", "b", "c", "d")
+    assert rows.networks_info()[1].progress == (1.0, 2.0, 3.0)
 
 
 @pytest.mark.parametrize(("said", "split"), [({}, "test"), ({"split": "train"}, "train")])
 def test_the_split_is_told_or_test(tmp_path, said, split):
     rows = imported(tmp_path, labels=LABELS, given=LABELS[0, 1], **said)
-    assert rows.facts.split == split
-    assert rows.facts.trained_on == (split == "train")
+    assert rows.sample_info.split == split
+    assert rows.sample_info.trained_on == (split == "train")
 
 
 def test_classes_are_told_or_counted(tmp_path):
     path = save(tmp_path, labels=LABELS)
     for name, classes, expected in (("a", None, 4), ("b", 7, 7)):
         import_record(path, tmp_path / name, classes=classes)
-        assert open_rows(tmp_path / name).classes == expected
+        assert open_reader(tmp_path / name).classes == expected
 
 
 def test_class_names_count_before_the_largest_label(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accord.errors import ChoiceError, PredictionError, RecordExists, SourceError
-from accord.store import import_record, open_rows
+from accord.store import import_record, open_reader
 from accord.store._import_rows import gather_rows, kind_of
 from accord.store._imports import import_arrays
 
@@ -47,7 +47,7 @@ def write_dynamics(folder, logits, *, gold=None, guids=None, start=0, key=None):
 
 def imported(source, tmp_path, **options):
     import_record(source, tmp_path / "record", **options)
-    return open_rows(tmp_path / "record")
+    return open_reader(tmp_path / "record")
 
 
 def refused(source, tmp_path, words, kind=SourceError, **options):
@@ -110,9 +110,9 @@ def test_a_folder_of_labels_is_imported_whole(tmp_path, step, start):
     np.save(tmp_path / "source/truth.npy", LABELS[0, 0])
     rows = imported(tmp_path / "source", tmp_path)
     np.testing.assert_array_equal(rows.read_labels(*WHOLE), LABELS)
-    np.testing.assert_array_equal(rows.facts.truth, LABELS[0, 0])
+    np.testing.assert_array_equal(rows.sample_info.truth, LABELS[0, 0])
     assert rows.numbers == (40, 41)
-    assert (rows.classes, rows.facts.split, rows.has_probabilities) == (4, "test", False)
+    assert (rows.classes, rows.sample_info.split, rows.has_probabilities) == (4, "test", False)
 
 
 def test_ten_epochs_and_more_come_in_the_order_of_their_numbers(tmp_path):
@@ -134,8 +134,8 @@ def test_test_and_training_files_side_by_side_are_asked_about(tmp_path):
     np.save(source / "given.npy", LABELS[0, 0, :5])
     refused(source, tmp_path, "could be read as npy-folder or npy-folder-train", ChoiceError)
     rows = imported(source, tmp_path, format="npy-folder-train")
-    assert (rows.samples, rows.facts.split) == (5, "train")
-    np.testing.assert_array_equal(rows.facts.given, LABELS[0, 0, :5])
+    assert (rows.samples, rows.sample_info.split) == (5, "train")
+    np.testing.assert_array_equal(rows.sample_info.given, LABELS[0, 0, :5])
 
 
 def test_a_missing_epoch_is_named(tmp_path):
@@ -229,14 +229,14 @@ def test_dynamics_are_put_in_one_order(tmp_path, inner, start):
     gold = np.arange(10) % 4
     write_dynamics(tmp_path / "source" / inner, LOGITS[0], gold=gold, start=start)
     rows = imported(tmp_path / "source", tmp_path)
-    order = rows.facts.ids  # guids count from 0, so they are positions
+    order = rows.sample_info.ids  # guids count from 0, so they are positions
     assert sorted(order) == list(range(10))
-    np.testing.assert_array_equal(rows.facts.given, gold[order])
+    np.testing.assert_array_equal(rows.sample_info.given, gold[order])
     said = rows.read_labels(range(1), range(3), slice(None))
     np.testing.assert_array_equal(said[0], LOGITS[0].argmax(axis=-1)[:, order])
     probabilities = rows.read_probabilities(range(1), range(3), slice(None))
     np.testing.assert_allclose(probabilities[0], softmax(LOGITS[0])[:, order], atol=1e-3)
-    assert rows.facts.split == "train"
+    assert rows.sample_info.split == "train"
 
 
 def test_logits_that_look_like_probabilities_are_still_logits(tmp_path):
@@ -253,7 +253,7 @@ def test_one_folder_per_network_makes_several_networks(tmp_path):
         folder = tmp_path / f"source/seed-{network}/training_dynamics"
         write_dynamics(folder, LOGITS[network], guids=guids, gold=np.zeros(10))
     rows = imported(tmp_path / "source", tmp_path)
-    order = [guids.index(name) for name in rows.facts.ids]
+    order = [guids.index(name) for name in rows.sample_info.ids]
     np.testing.assert_array_equal(rows.read_labels(*WHOLE), LOGITS.argmax(axis=-1)[:, :, order])
 
 
@@ -369,13 +369,16 @@ def test_a_file_of_lines_without_an_epoch_is_none(tmp_path):
 def test_a_line_ends_at_a_new_line_alone(tmp_path):
     line = '{"guid": "a\u2028b", "logits_epoch_0": [1, 2], "gold": 0}\n'
     (tmp_path / "dynamics_epoch_0.jsonl").write_text(line, encoding="utf-8")
-    assert imported(tmp_path, tmp_path).facts.ids.tolist() == ["a\u2028b"]
+    assert imported(tmp_path, tmp_path).sample_info.ids.tolist() == ["a\u2028b"]
 
 
 def test_large_guids_are_kept_exactly(tmp_path):
     guids = [2**63 + 1, 5]
     write_dynamics(tmp_path / "source", LOGITS[0, :, :2], guids=guids)
-    assert sorted(imported(tmp_path / "source", tmp_path).facts.ids.tolist()) == [5, 2**63 + 1]
+    assert sorted(imported(tmp_path / "source", tmp_path).sample_info.ids.tolist()) == [
+        5,
+        2**63 + 1,
+    ]
 
 
 # Arrays in memory.
@@ -384,20 +387,20 @@ def test_large_guids_are_kept_exactly(tmp_path):
 @pytest.mark.parametrize("values", [LABELS, LABELS.tolist(), [list(one) for one in LABELS]])
 def test_arrays_are_imported(tmp_path, values):
     import_arrays(tmp_path / "record", values, truth=LABELS[0, 0], class_names=list("abcde"))
-    rows = open_rows(tmp_path / "record")
+    rows = open_reader(tmp_path / "record")
     np.testing.assert_array_equal(rows.read_labels(*WHOLE), LABELS)
-    assert (rows.classes, rows.facts.split) == (5, "test")
-    np.testing.assert_array_equal(rows.facts.truth, LABELS[0, 0])
+    assert (rows.classes, rows.sample_info.split) == (5, "test")
+    np.testing.assert_array_equal(rows.sample_info.truth, LABELS[0, 0])
 
 
 def test_arrays_of_probabilities_are_imported(tmp_path):
     options = {"split": "train", "given": LABELS[0, 0], "ids": range(10), "truth": None}
     import_arrays(tmp_path / "record", softmax(LOGITS), **options)
-    rows = open_rows(tmp_path / "record")
+    rows = open_reader(tmp_path / "record")
     np.testing.assert_array_equal(rows.read_labels(*WHOLE), LOGITS.argmax(axis=-1))
-    assert rows.facts.split == "train"
-    assert rows.facts.truth is None
-    np.testing.assert_array_equal(rows.facts.ids, np.arange(10))
+    assert rows.sample_info.split == "train"
+    assert rows.sample_info.truth is None
+    np.testing.assert_array_equal(rows.sample_info.ids, np.arange(10))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from recorded import CLASSES, SAMPLES, labels_of
 
 from accord._recorder import Recorder
 from accord.errors import NotARecord, RecordBusy, UnequalNetworks
-from accord.store import check_record, open_rows
+from accord.store import check_record, open_reader
 
 KILLS = 24  # over two writers
 
@@ -69,7 +69,7 @@ def assert_rows_are_right(rows):
 
 def read_while_writing(path):
     try:
-        rows = open_rows(path, common=True)
+        rows = open_reader(path, common=True)
     except (NotARecord, UnequalNetworks):  # one of the two has no row yet
         return
     assert_rows_are_right(rows)
@@ -100,7 +100,7 @@ def test_no_acknowledged_row_is_lost_whenever_writers_are_killed(path, request):
             assert set(noted) <= set(range(recorder.epochs))
             assert recorder.epochs - len(noted) <= KILLS // 2
             recorder.record(labels_of(writer.network, recorder.epochs))
-    assert_rows_are_right(open_rows(path, common=True))
+    assert_rows_are_right(open_reader(path, common=True))
     assert not list(path.rglob("*.part")), "reopening sweeps what was half-written"
 
 
@@ -118,4 +118,4 @@ def test_several_processes_write_at_once_and_only_one_to_each_network(path, requ
         for writer in writers:
             writer.kill()
     assert check_record(path).sound
-    assert open_rows(path, common=True).networks == 3
+    assert open_reader(path, common=True).networks == 3

@@ -14,13 +14,13 @@ from accord.errors import (
     StorageError,
     UnequalNetworks,
 )
-from accord.store import open_rows, pack_record, write_packed
-from accord.store._record_reader import Rows
+from accord.store import open_reader, pack_record, write_packed
+from accord.store._record_reader import RecordReader
 
 WHOLE = slice(None)
 
 
-def everything(rows: Rows):
+def everything(rows: RecordReader):
     chosen = range(rows.networks), range(rows.epochs), WHOLE
     values = [rows.read_labels(*chosen)]
     if rows.has_probabilities:
@@ -43,7 +43,7 @@ def full(path):
             class_names=list("abcde"),
             split="train",
             probabilities=True,
-            about={"seed": network},
+            metadata={"seed": network},
         ) as recorder:
             for epoch, table in enumerate(tables[network // 7]):
                 recorder.record(table, progress=(epoch + 1) / 10, loss=0.5)
@@ -53,24 +53,26 @@ def full(path):
 @pytest.mark.parametrize("name", ["packed", "packed.zip"])
 def test_packing_keeps_everything(full, tmp_path, name):
     pack_record(full, tmp_path / name)
-    before, after = open_rows(full), open_rows(tmp_path / name)
+    before, after = open_reader(full), open_reader(tmp_path / name)
     for old, new in zip(everything(before), everything(after), strict=True):
         np.testing.assert_array_equal(old, new)
         assert old.dtype == new.dtype
     assert after.numbers == (4, 7)
-    assert after.told() == before.told()
+    assert after.networks_info() == before.networks_info()
     for fact in ("truth", "given", "ids"):
-        np.testing.assert_array_equal(getattr(before.facts, fact), getattr(after.facts, fact))
-    assert after.facts.class_names == ("a", "b", "c", "d", "e")
-    assert after.facts.split == "train"
+        np.testing.assert_array_equal(
+            getattr(before.sample_info, fact), getattr(after.sample_info, fact)
+        )
+    assert after.sample_info.class_names == ("a", "b", "c", "d", "e")
+    assert after.sample_info.split == "train"
 
 
 def test_probabilities_can_be_left_out(full, tmp_path):
     pack_record(full, tmp_path / "labels.zip", labels_only=True)
-    before, after = open_rows(full), open_rows(tmp_path / "labels.zip")
+    before, after = open_reader(full), open_reader(tmp_path / "labels.zip")
     assert not after.has_probabilities
     np.testing.assert_array_equal(everything(after)[0], everything(before)[0])
-    assert after.told() == before.told()
+    assert after.networks_info() == before.networks_info()
 
 
 @pytest.fixture
@@ -90,20 +92,20 @@ def test_probabilities_of_some_networks_alone_are_not_dropped_in_silence(mixed, 
     with pytest.raises(ProbabilitiesMissing, match=words):
         pack_record(mixed, tmp_path / "packed")
     with pytest.raises(ProbabilitiesMissing, match=r"recorded \(2\), of others not \(1\)"):
-        write_packed(open_rows(mixed).select([1, 2], samples=slice(1, 5)), tmp_path / "packed")
+        write_packed(open_reader(mixed).select([1, 2], samples=slice(1, 5)), tmp_path / "packed")
     assert [file.name for file in tmp_path.iterdir()] == ["record"]
 
 
 def test_networks_with_and_without_probabilities_are_packed_as_the_message_says(mixed, tmp_path):
     pack_record(mixed, tmp_path / "labels", labels_only=True)
-    assert not open_rows(tmp_path / "labels").has_probabilities
+    assert not open_reader(tmp_path / "labels").has_probabilities
     pack_record(mixed, tmp_path / "both", networks=[0, 2])
-    assert open_rows(tmp_path / "both").with_probabilities == (0, 2)
+    assert open_reader(tmp_path / "both").with_probabilities == (0, 2)
 
 
 def test_single_rows_and_scattered_ones_are_read_from_a_packed_record(full, tmp_path):
     pack_record(full, tmp_path / "packed")
-    before, after = open_rows(full), open_rows(tmp_path / "packed")
+    before, after = open_reader(full), open_reader(tmp_path / "packed")
     for chosen in (([1], [2], slice(3, 9)), ([1, 0], [2, 0], slice(0, 1))):
         np.testing.assert_array_equal(after.read_labels(*chosen), before.read_labels(*chosen))
 
@@ -125,7 +127,7 @@ def test_large_records_are_cut_into_chunks(path, tmp_path, monkeypatch):
     pack_record(path, tmp_path / "packed")
     assert zarr.open_array(tmp_path / "packed/labels", mode="r").chunks == (1, 4, 16)
     np.testing.assert_array_equal(
-        everything(open_rows(tmp_path / "packed"))[0], everything(open_rows(path))[0]
+        everything(open_reader(tmp_path / "packed"))[0], everything(open_reader(path))[0]
     )
 
 
@@ -154,7 +156,7 @@ def test_unequal_networks_are_packed_only_as_far_as_all_reach(record, tmp_path):
     with pytest.raises(UnequalNetworks, match="--common"):
         pack_record(record, tmp_path / "packed")
     pack_record(record, tmp_path / "packed", common=True)
-    assert open_rows(tmp_path / "packed").epochs == 3
+    assert open_reader(tmp_path / "packed").epochs == 3
 
 
 def test_a_failed_packing_leaves_nothing_behind(record, tmp_path):
@@ -176,4 +178,4 @@ def test_what_is_missing_or_half_there_is_not_packed(tmp_path, record):
     pack_record(record, tmp_path / "packed")
     (tmp_path / "packed/labels/zarr.json").unlink()
     with pytest.raises(NotARecord, match="half a packed record: no readable labels"):
-        open_rows(tmp_path / "packed")
+        open_reader(tmp_path / "packed")

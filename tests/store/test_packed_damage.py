@@ -10,8 +10,8 @@ import pytest
 
 from accord._record import Record
 from accord.errors import AccordError, NotARecord, RowDamaged, StorageError
-from accord.store import check_record, open_rows, pack_record
-from accord.store._storage import open_place
+from accord.store import check_record, open_reader, pack_record
+from accord.store._storage import open_storage
 
 FIRST, SECOND = "labels/c.0.0.0", "labels/c.1.0.0"
 GONE = r"a chunk of the packed record is damaged \(labels/c\.[01]\.0\.0 is missing\)"
@@ -57,18 +57,18 @@ def rewrite_zip(path, names):
 def test_a_renamed_chunk_is_missing(packed):
     (packed / SECOND).rename(packed / "labels/c.1.0.0.bak")
     with pytest.raises(RowDamaged, match="1 of 2 chunks of labels are missing"):
-        open_rows(packed)
+        open_reader(packed)
 
 
 def test_a_chunk_renamed_in_a_zip_file_is_missing(zipped):
     rewrite_zip(zipped, {SECOND: f"{SECOND}.bak"})
     with pytest.raises(RowDamaged, match="1 of 2 chunks of labels are missing"):
-        open_rows(zipped)
+        open_reader(zipped)
 
 
 @pytest.mark.parametrize("leave", [shutil.rmtree, lambda path: path.rename(f"{path}-moved")])
 def test_a_folder_gone_since_it_was_opened_is_not_read_as_zeros(packed, leave):
-    rows = open_rows(packed)
+    rows = open_reader(packed)
     leave(packed)
     with pytest.raises(RowDamaged, match=GONE):
         list(rows.blocks())
@@ -79,8 +79,8 @@ def test_a_chunk_gone_from_an_object_store_is_not_read_as_zeros(record):
 
     url = f"memory://{uuid.uuid4()}"
     pack_record(record, url)
-    rows = open_rows(url)
-    obstore.delete(open_place(url)._store, SECOND)
+    rows = open_reader(url)
+    obstore.delete(open_storage(url)._store, SECOND)
     with pytest.raises(RowDamaged, match=GONE):
         list(rows.blocks())
 
@@ -91,7 +91,7 @@ def test_a_chunk_gone_from_an_object_store_is_not_read_as_zeros(record):
 def test_chunks_under_other_names_than_the_metadata_say_are_missing(packed, encoding):
     change(packed / "labels/zarr.json", lambda said: said.update(chunk_key_encoding=encoding))
     with pytest.raises(RowDamaged, match="2 of 2 chunks of labels are missing"):
-        open_rows(packed)
+        open_reader(packed)
     report = check_record(packed)
     assert not report.sound
     assert "network 0, epochs 0..2, samples 0..39: the labels are missing" in [
@@ -100,7 +100,7 @@ def test_chunks_under_other_names_than_the_metadata_say_are_missing(packed, enco
 
 
 def test_an_empty_choice_gives_an_empty_array(anywhere, record):
-    packed, plain = Record(open_rows(anywhere)).labels, Record(open_rows(record)).labels
+    packed, plain = Record(open_reader(anywhere)).labels, Record(open_reader(record)).labels
     for key in (slice(0, 0), [], (0, []), (slice(None), slice(2, 1)), (..., slice(0, 0)), (0, 1)):
         found = packed[key]
         np.testing.assert_array_equal(found, plain[key])
@@ -119,7 +119,7 @@ def spoil(zipped, member, *, byte):
 def test_damaged_labels_in_a_zip_file_are_named(zipped):
     spoil(zipped, SECOND, byte=10)
     with pytest.raises(RowDamaged, match=r"a chunk of the packed record is damaged \(Bad CRC-32"):
-        list(open_rows(zipped).blocks())
+        list(open_reader(zipped).blocks())
     (finding,) = check_record(zipped).findings
     assert finding.text == "network 1, epochs 0..2, samples 0..39: the labels cannot be read back"
 
@@ -127,7 +127,7 @@ def test_damaged_labels_in_a_zip_file_are_named(zipped):
 def test_damaged_truth_in_a_zip_file_is_named(zipped):
     spoil(zipped, "truth/c.0", byte=10)
     with pytest.raises(RowDamaged, match=r"packed\.zip: truth/c\.0 is damaged \(Bad CRC-32"):
-        open_rows(zipped)
+        open_reader(zipped)
     (finding,) = check_record(zipped).findings
     assert finding.damage
 
@@ -135,7 +135,7 @@ def test_damaged_truth_in_a_zip_file_is_named(zipped):
 @pytest.mark.parametrize("member", ["zarr.json", "labels/zarr.json"])
 def test_damaged_metadata_in_a_zip_file_are_named(zipped, member):
     spoil(zipped, member, byte=0)  # zlib refuses the first byte already
-    for read in (open_rows, check_record):
+    for read in (open_reader, check_record):
         with pytest.raises((RowDamaged, NotARecord), match=r"packed\.zip: "):
             read(zipped)
 
@@ -154,13 +154,13 @@ def test_whatever_byte_of_a_zip_file_is_damaged_no_traceback_comes_of_it(zipped)
 
 
 def read_all(path):
-    rows = open_rows(path)
-    rows.told()
+    rows = open_reader(path)
+    rows.networks_info()
     return list(rows.blocks())
 
 
 def test_a_zip_file_gone_since_it_was_opened_is_named(zipped):
-    place = open_place(zipped)
+    place = open_storage(zipped)
     zipped.unlink()
     with pytest.raises(StorageError, match=r"zarr\.json cannot be read"):
         place.get("zarr.json")
@@ -185,7 +185,7 @@ def test_a_zip_file_gone_since_it_was_opened_is_named(zipped):
 )
 def test_damaged_metadata_of_the_labels_are_named(packed, edit):
     change(packed / "labels/zarr.json", edit)
-    for read in (open_rows, check_record):
+    for read in (open_reader, check_record):
         with pytest.raises(NotARecord, match=r"packed: .*no readable labels"):
             read(packed)
 
@@ -193,7 +193,7 @@ def test_damaged_metadata_of_the_labels_are_named(packed, edit):
 def test_labels_are_not_read_permuted_where_the_codec_that_turns_them_is_gone(packed):
     change(packed / "labels/zarr.json", lambda said: said["codecs"].pop(0))
     with pytest.raises(RowDamaged, match=r"labels/zarr\.json was changed: the labels were written"):
-        open_rows(packed)
+        open_reader(packed)
     (finding,) = check_record(packed).findings
     assert finding.damage
     assert "labels/zarr.json was changed" in finding.text
@@ -232,7 +232,7 @@ def networks_of(document):
 )
 def test_damaged_facts_of_the_networks_are_named(packed, edit):
     change(packed / "zarr.json", edit)
-    for read in (open_rows, check_record):
+    for read in (open_reader, check_record):
         with pytest.raises(NotARecord, match=r"zarr\.json does not tell of .* networks"):
             read(packed)
 
@@ -240,6 +240,6 @@ def test_damaged_facts_of_the_networks_are_named(packed, edit):
 @pytest.mark.parametrize("what", ["samples", "classes"])
 def test_sizes_that_are_no_numbers_are_named(packed, what):
     change(packed / "zarr.json", lambda said: said["attributes"]["accord"].update({what: "9"}))
-    for read in (open_rows, check_record):
+    for read in (open_reader, check_record):
         with pytest.raises(NotARecord, match=f"{what} must be a whole number; it says '9'"):
             read(packed)

@@ -14,16 +14,16 @@ from moto.server import ThreadedMotoServer
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
 from accord.errors import ExtraMissing, NotARecord, RecordMissing, RowExists, StorageError
-from accord.store import check_record, describe, open_rows, pack_record
-from accord.store._metadata import make_facts
+from accord.store import check_record, describe, open_reader, pack_record
+from accord.store._metadata import make_sample_info
 from accord.store._object_store import Bucket
-from accord.store._storage import Folder, open_place
+from accord.store._storage import Folder, open_storage
 from accord.store._validation import Row
 from accord.store._writer import Writer
-from accord.testing import PlaceContract
+from accord.testing import StorageContract
 
 
-class TestFolder(PlaceContract):
+class TestFolder(StorageContract):
     @pytest.fixture(autouse=True)
     def _fresh(self, tmp_path):
         self.path = tmp_path
@@ -32,7 +32,7 @@ class TestFolder(PlaceContract):
         return Folder(self.path / "place")
 
 
-class TestMemory(PlaceContract):
+class TestMemory(StorageContract):
     def make_place(self):
         return Bucket(f"memory://{uuid.uuid4()}")
 
@@ -71,7 +71,7 @@ def s3():
     server.stop()
 
 
-class TestS3(PlaceContract):
+class TestS3(StorageContract):
     @pytest.fixture(autouse=True)
     def _server(self, s3):
         self.url = s3
@@ -84,52 +84,52 @@ def test_a_record_lives_in_an_object_store(s3, tmp_path):
     url = f"{s3}/run/one"
     write_record(url, truth=labels_of(9, 9))
     write_record(url, epochs=4)
-    rows = open_rows(url)
+    rows = open_reader(url)
     assert (rows.networks, rows.epochs) == (2, 4)
     np.testing.assert_array_equal(rows.read_labels([1], [3], slice(None))[0, 0], labels_of(1, 3))
     assert check_record(url).sound
     pack_record(url, f"{s3}/run/packed")
-    packed = open_rows(f"{s3}/run/packed")
+    packed = open_reader(f"{s3}/run/packed")
     whole = range(2), range(4), slice(None)
     np.testing.assert_array_equal(packed.read_labels(*whole), rows.read_labels(*whole))
     assert describe(f"{s3}/run/packed").size is None
 
 
-@pytest.mark.parametrize("look", [open_rows, check_record, describe])
+@pytest.mark.parametrize("look", [open_reader, check_record, describe])
 def test_a_record_missing_from_an_object_store_is_missing_as_a_folder_is(look):
     url = f"memory://{uuid.uuid4()}"
     with pytest.raises(RecordMissing, match=f"{url}: nothing is there.*accord import"):
         look(url)
-    open_place(url).put("notes.txt", b"")
+    open_storage(url).put("notes.txt", b"")
     with pytest.raises(NotARecord, match=r"there is no zarr\.json in it"):
         look(url)
 
 
 def test_a_bucket_that_does_not_exist_is_no_empty_one(s3):
     with pytest.raises(StorageError, match=r"s3://nowhere/run: cannot list: .*404 Not Found"):
-        open_rows("s3://nowhere/run")
+        open_reader("s3://nowhere/run")
 
 
 def test_a_second_writer_in_an_object_store_is_refused_at_its_first_row():
     url = f"memory://{uuid.uuid4()}"
-    facts = make_facts(samples=SAMPLES, classes=CLASSES)
-    first, second = (Writer(url, facts, network=0) for _ in range(2))
+    sample_info = make_sample_info(samples=SAMPLES, classes=CLASSES)
+    first, second = (Writer(url, sample_info, network=0) for _ in range(2))
     first.write(Row(labels_of(0, 0).astype("u1")))
     with pytest.raises(RowExists, match="recorded by another writer since this one opened"):
         second.write(Row(labels_of(0, 7).astype("u1")))
-    third = Writer(url, facts, network=0)
+    third = Writer(url, sample_info, network=0)
     third.write(Row(labels_of(0, 1).astype("u1")))
     with pytest.raises(RowExists, match="epoch 1 was recorded by another writer"):
         first.write(Row(labels_of(0, 8).astype("u1")))
-    labels = open_rows(url).read_labels([0], [0, 1], slice(None))[0]
+    labels = open_reader(url).read_labels([0], [0, 1], slice(None))[0]
     np.testing.assert_array_equal(labels, [labels_of(0, 0), labels_of(0, 1)])
 
 
 def test_a_second_writer_never_damages_a_row_of_the_first():
     """Both open before either writes; the second looks before the first commits."""
     url = f"memory://{uuid.uuid4()}"
-    facts = make_facts(samples=SAMPLES, classes=CLASSES)
-    first, second = (Writer(url, facts, network=0) for _ in range(2))
+    sample_info = make_sample_info(samples=SAMPLES, classes=CLASSES)
+    first, second = (Writer(url, sample_info, network=0) for _ in range(2))
     look = second.place.get
 
     def look_then_lose(key):
@@ -141,23 +141,23 @@ def test_a_second_writer_never_damages_a_row_of_the_first():
     second.place.get = look_then_lose
     with pytest.raises(RowExists, match="recorded by another writer"):
         second.write(Row(labels_of(0, 7).astype("u1")))
-    labels = open_rows(url).read_labels([0], [0], slice(None))[0, 0]
+    labels = open_reader(url).read_labels([0], [0], slice(None))[0, 0]
     np.testing.assert_array_equal(labels, labels_of(0, 0))
 
 
 def test_a_url_without_the_extra_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(ExtraMissing, match=r"pip install 'accord\[cloud\]'"):
-        open_place("s3://bucket/record")
+        open_storage("s3://bucket/record")
 
 
 def test_a_url_of_an_unknown_kind_is_refused():
     with pytest.raises(StorageError, match="not an object store that can be opened"):
-        open_place("gopher://hole/record")
+        open_storage("gopher://hole/record")
 
 
 def test_a_file_url_is_a_folder(tmp_path):
-    assert open_place(f"file://{tmp_path}").name == str(tmp_path)
+    assert open_storage(f"file://{tmp_path}").name == str(tmp_path)
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
@@ -191,7 +191,8 @@ LONG = "x" * 300
 
 
 @pytest.mark.parametrize(
-    "look", [open_rows, check_record, describe, write_record, lambda path: pack_record(path, "out")]
+    "look",
+    [open_reader, check_record, describe, write_record, lambda path: pack_record(path, "out")],
 )
 @pytest.mark.parametrize("name", [LONG, f"{LONG}.zip", f"{LONG}/record"])
 def test_a_name_that_is_too_long_is_refused_with_the_cure(tmp_path, look, name):
@@ -215,7 +216,7 @@ def test_nothing_is_packed_under_a_name_that_is_too_long(record, tmp_path, name)
     ],
 )
 def test_a_name_that_no_file_can_have_is_refused(name, words):
-    for look in (open_rows, write_record):
+    for look in (open_reader, write_record):
         with pytest.raises(StorageError, match=f"^{words}"):
             look(name)
 
@@ -232,7 +233,7 @@ def deny(monkeypatch, owner, verb, name):
     monkeypatch.setattr(owner, verb, tried)
 
 
-@pytest.mark.parametrize("look", [open_rows, check_record, describe, write_record])
+@pytest.mark.parametrize("look", [open_reader, check_record, describe, write_record])
 @pytest.mark.parametrize("name", ["record", "record.zip"])
 def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch, look, name):
     deny(monkeypatch, Path, "stat", name)
@@ -264,7 +265,7 @@ def test_a_file_whose_size_may_not_be_asked_for_is_named(record, monkeypatch):
 @pytest.mark.parametrize("name", ["labels/zarr.json", "labels/c.1.0.0"])
 def test_what_may_not_be_read_of_a_packed_record_is_no_damage(record, tmp_path, monkeypatch, name):
     pack_record(record, tmp_path / "packed")
-    rows = open_rows(tmp_path / "packed")
+    rows = open_reader(tmp_path / "packed")
     deny(monkeypatch, Path, "open", name)
     with pytest.raises(StorageError, match=rf"{name}: cannot read: permission denied"):
         check_record(tmp_path / "packed")
@@ -277,7 +278,7 @@ def test_a_zip_file_that_may_not_be_read_is_named(record, tmp_path, monkeypatch)
     pack_record(record, tmp_path / "packed.zip")
     deny(monkeypatch, zipfile, "ZipFile", "packed.zip")
     with pytest.raises(StorageError, match=r"packed\.zip: cannot read: permission denied"):
-        open_rows(tmp_path / "packed.zip")
+        open_reader(tmp_path / "packed.zip")
 
 
 def test_an_unwritable_folder_is_refused(readable_folder):

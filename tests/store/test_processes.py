@@ -10,7 +10,7 @@ import pytest
 from recorded import labels_of, write_record
 
 from accord._record import Record
-from accord.store import import_arrays, open_rows, pack_record
+from accord.store import import_arrays, open_reader, pack_record
 
 
 def run(script):
@@ -36,7 +36,7 @@ def test_an_open_record_can_be_pickled(tmp_path, form, packed):
         pack_record(write_record(tmp_path / "source"), path)
     else:
         write_record(path)
-    record = Record(open_rows(path))
+    record = Record(open_reader(path))
     record.labels[0, 0]
     again = pickle.loads(pickle.dumps(record))
     np.testing.assert_array_equal(again.labels[1, 2], labels_of(1, 2))
@@ -48,8 +48,8 @@ def test_a_zip_file_is_read_in_several_forked_processes_at_once(tmp_path):
     script = f"""
 import multiprocessing
 import numpy as np
-from accord.store import open_rows
-rows = open_rows({str(tmp_path / "packed.zip")!r})
+from accord.store import open_reader
+rows = open_reader({str(tmp_path / "packed.zip")!r})
 whole = range(4), range(30), slice(None)
 labels = rows.read_labels(*whole)
 def differ(_):
@@ -65,16 +65,16 @@ def test_an_object_store_is_refused_in_a_forked_process_where_it_would_hang():
     script = """
 import os
 import accord
-from accord.store import open_rows, pack_record
+from accord.store import open_reader, pack_record
 with accord.Recorder("memory://rows", network=0, samples=2, classes=2) as recorder:
     recorder.record([0, 1])
 pack_record("memory://rows", "memory://packed")
-opened = [open_rows("memory://rows"), open_rows("memory://packed")]
+opened = [open_reader("memory://rows"), open_reader("memory://packed")]
 child = os.fork()
 if child:
     os._exit(os.waitpid(child, 0)[1])
 tries = [lambda rows=rows: rows.read_labels([0], [0], slice(None)) for rows in opened]
-for read in [*tries, lambda: open_rows("memory://rows")]:
+for read in [*tries, lambda: open_reader("memory://rows")]:
     try:
         read()
     except accord.errors.StorageError as error:

@@ -17,20 +17,20 @@ from accord.errors import (
     VersionError,
 )
 from accord.store import _record_reader as rows_module
-from accord.store import describe, open_rows
+from accord.store import describe, open_reader
 
 
 def test_nothing_there(tmp_path):
     with pytest.raises(RecordMissing, match=r"no such file or folder.*accord import"):
-        open_rows(tmp_path / "nowhere")
+        open_reader(tmp_path / "nowhere")
 
 
 def test_not_a_record(tmp_path):
     with pytest.raises(NotARecord, match=r"there is no zarr\.json in it"):
-        open_rows(tmp_path)
+        open_reader(tmp_path)
     (tmp_path / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
     with pytest.raises(NotARecord, match="was not written by Accord"):
-        open_rows(tmp_path)
+        open_reader(tmp_path)
 
 
 def test_half_a_record(record):
@@ -38,10 +38,10 @@ def test_half_a_record(record):
     del root["attributes"]["accord"]["classes"]
     (record / "zarr.json").write_text(json.dumps(root))
     with pytest.raises(NotARecord, match="does not say classes"):
-        open_rows(record)
+        open_reader(record)
     (record / "zarr.json").write_text("")
     with pytest.raises(NotARecord, match="was not written by Accord"):
-        open_rows(record)
+        open_reader(record)
 
 
 def test_a_record_of_another_version(record):
@@ -49,21 +49,21 @@ def test_a_record_of_another_version(record):
     root["attributes"]["accord"]["format"] = 99
     (record / "zarr.json").write_text(json.dumps(root))
     with pytest.raises(VersionError, match=r"format 99; this Accord reads format 1.*--upgrade"):
-        open_rows(record)
+        open_reader(record)
 
 
 def test_a_record_without_epochs(path):
     Recorder(path, network=0, samples=SAMPLES, classes=CLASSES).close()
     with pytest.raises(NotARecord, match="holds no epochs yet"):
-        open_rows(path)
+        open_reader(path)
     assert describe(path).epochs == {0: 0}
 
 
 def test_unequal_networks_are_an_error_unless_the_common_epochs_are_asked_for(record):
     write_record(record, networks=1, epochs=5)
     with pytest.raises(UnequalNetworks, match=r"network 0: 5, network 1: 3.*--common"):
-        open_rows(record)
-    rows = open_rows(record, common=True)
+        open_reader(record)
+    rows = open_reader(record, common=True)
     assert (rows.networks, rows.epochs) == (2, 3)
     np.testing.assert_array_equal(rows.read_labels([0], [2], slice(None))[0, 0], labels_of(0, 2))
 
@@ -71,34 +71,34 @@ def test_unequal_networks_are_an_error_unless_the_common_epochs_are_asked_for(re
 def test_a_network_without_epochs_is_named_even_with_common(record):
     Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close()
     with pytest.raises(UnequalNetworks, match=r"holds no epochs yet \(.*network 2: 0"):
-        open_rows(record, common=True)
+        open_reader(record, common=True)
 
 
 def test_networks_that_are_not_asked_for_need_not_be_readable(record):
     Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close()
     with pytest.raises(UnequalNetworks, match=r"To leave it out: --networks 0,1, or open\("):
-        open_rows(record)
-    assert open_rows(record, networks=[1, 0]).numbers == (1, 0)
+        open_reader(record)
+    assert open_reader(record, networks=[1, 0]).numbers == (1, 0)
     with pytest.raises(ChoiceError, match="no network 7; there are 0, 1, 2"):
-        open_rows(record, networks=[7])
+        open_reader(record, networks=[7])
     with pytest.raises(ChoiceError, match="a network is chosen twice"):
-        open_rows(record, networks=[1, 1])
+        open_reader(record, networks=[1, 1])
     with pytest.raises(ChoiceError, match="leaves no network; there are 3"):
-        open_rows(record, networks=[])
+        open_reader(record, networks=[])
     with pytest.raises(ChoiceError, match="networks are chosen by a list of whole numbers; got 1"):
-        open_rows(record, networks=1)
+        open_reader(record, networks=1)
 
 
 def test_epochs_are_counted_from_the_end_too(record):
-    labels = open_rows(record).select(epochs=[-1, 0]).read_labels([0], [0, 1], slice(None))[0]
+    labels = open_reader(record).select(epochs=[-1, 0]).read_labels([0], [0, 1], slice(None))[0]
     np.testing.assert_array_equal(labels, [labels_of(0, 2), labels_of(0, 0)])
 
 
 def test_a_reader_sees_the_record_as_it_was_when_opened(record):
-    rows = open_rows(record)
+    rows = open_reader(record)
     write_record(record, epochs=4)
     assert rows.epochs == 3
-    assert open_rows(record).epochs == 4
+    assert open_reader(record).epochs == 4
 
 
 @pytest.mark.parametrize(
@@ -114,41 +114,41 @@ def test_a_damaged_row_is_named(record, damage, words):
     with pytest.raises(
         RowDamaged, match=rf"network 1, epoch 2 is damaged: .*{words}.*accord check"
     ):
-        list(open_rows(record).blocks())
+        list(open_reader(record).blocks())
 
 
 def test_a_damaged_commit_is_named(record):
     (record / "network-001/commits/c.2").write_text("{}")
     with pytest.raises(RowDamaged, match="network 1, epoch 2: its commit cannot be read"):
-        open_rows(record).told()
+        open_reader(record).networks_info()
 
 
 def test_a_damaged_fact_is_named(record):
     (record / "truth/c.0").write_bytes(b"x")
     with pytest.raises(RowDamaged, match="truth is damaged: it does not match its checksum"):
-        open_rows(record)
+        open_reader(record)
 
 
 def test_a_file_that_is_no_zip(tmp_path):
     (tmp_path / "record.zip").write_bytes(b"PK")
     with pytest.raises(StorageError, match="not a readable zip file"):
-        open_rows(tmp_path / "record.zip")
+        open_reader(tmp_path / "record.zip")
 
 
 def test_blocks_together_are_the_whole(record, monkeypatch):
-    whole = next(open_rows(record).blocks()).values
+    whole = next(open_reader(record).blocks()).values
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows_module, "LEAST_BLOCK", 7)
-    blocks = list(open_rows(record).blocks())
+    blocks = list(open_reader(record).blocks())
     assert [block.start for block in blocks] == [0, 7, 14, 21, 28, 35]
     np.testing.assert_array_equal(np.concatenate([b.values for b in blocks], axis=2), whole)
 
 
 def test_a_view_of_a_view_reads_the_right_rows(record):
     write_record(record, networks=3, epochs=5)
-    view = open_rows(record).select(networks=[2, 0], epochs=slice(1, 5)).select(epochs=[3, 1])
+    view = open_reader(record).select(networks=[2, 0], epochs=slice(1, 5)).select(epochs=[3, 1])
     assert view.numbers == (2, 0)
-    assert view.told()[0].progress == (5.0, 3.0)
+    assert view.networks_info()[0].progress == (5.0, 3.0)
     labels = view.read_labels([0, 1], [0, 1], slice(None))
     np.testing.assert_array_equal(labels[0], [labels_of(2, 4), labels_of(2, 2)])
     np.testing.assert_array_equal(labels[1], [labels_of(0, 4), labels_of(0, 2)])
@@ -169,14 +169,14 @@ def test_a_view_of_a_view_reads_the_right_rows(record):
 )
 def test_an_impossible_choice_is_refused(record, choice, words):
     with pytest.raises(ChoiceError, match=words):
-        open_rows(record).select(**choice)
+        open_reader(record).select(**choice)
 
 
 def test_networks_are_found_by_their_numbers(path):
     for network in (3, 7):
         with Recorder(path, network=network, samples=SAMPLES, classes=CLASSES) as recorder:
             recorder.record(labels_of(network, 0))
-    rows = open_rows(path)
+    rows = open_reader(path)
     assert rows.numbered([7]) == [1]
     with pytest.raises(ChoiceError, match="no network 0; there are 3, 7"):
         rows.numbered([0])
@@ -185,7 +185,7 @@ def test_networks_are_found_by_their_numbers(path):
 
 
 def test_what_was_not_recorded_is_asked_for_in_vain(path):
-    rows = open_rows(write_record(path))
+    rows = open_reader(write_record(path))
     with pytest.raises(TruthMissing, match=r"no true labels were recorded.*truth=labels"):
         rows.truth()
     with pytest.raises(

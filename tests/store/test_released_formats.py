@@ -7,7 +7,7 @@ import pytest
 from recorded import labels_of, write_record
 
 from accord.store import _layout as layout
-from accord.store import check_record, open_rows
+from accord.store import check_record, open_reader
 
 FORMATS = sorted(Path(__file__).parents[1].glob("data/format-*"))
 
@@ -15,12 +15,12 @@ FORMATS = sorted(Path(__file__).parents[1].glob("data/format-*"))
 @pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("form", ["rows", "packed.zip"])
 def test_a_record_of_every_format_opens(folder, form):
-    rows = open_rows(folder / form)
+    rows = open_reader(folder / form)
     expected = [[labels_of(network, epoch) for epoch in range(2)] for network in range(2)]
     np.testing.assert_array_equal(rows.read_labels([0, 1], [0, 1], slice(None)), expected)
     np.testing.assert_array_equal(rows.truth(), labels_of(9, 9))
-    assert rows.facts.class_names == ("a", "b", "c", "d", "e")
-    assert rows.told()[1].told == ({"loss": 1.0}, {"loss": 0.5})
+    assert rows.sample_info.class_names == ("a", "b", "c", "d", "e")
+    assert rows.networks_info()[1].metrics == ({"loss": 1.0}, {"loss": 0.5})
     assert check_record(folder / form).findings == ()
 
 

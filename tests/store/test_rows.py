@@ -8,12 +8,12 @@ from recorded import CLASSES, SAMPLES, labels_of, write_record
 
 from accord._recorder import Recorder
 from accord.errors import ChoiceError, ProbabilitiesMissing
-from accord.store import ArrayRows, Facts, open_rows, pack_record
+from accord.store import ArrayReader, SampleInfo, open_reader, pack_record
 from accord.store import _record_reader as rows_module
 
 LABELS = np.arange(2 * 3 * 10, dtype=np.uint8).reshape(2, 3, 10)
 TABLES = np.arange(2 * 3 * 10 * 4).reshape(2, 3, 10, 4).astype(np.float16)
-FACTS = Facts(
+FACTS = SampleInfo(
     samples=10,
     classes=100,
     truth=np.arange(10),
@@ -24,18 +24,20 @@ FACTS = Facts(
 
 
 def rows(**options):
-    return ArrayRows(LABELS, FACTS, **options)
+    return ArrayReader(LABELS, FACTS, **options)
 
 
 def test_a_range_cuts_all_that_is_said_of_the_samples():
     cut = rows().select(samples=slice(3, 7))
     assert (cut.samples, cut.classes, cut.epochs, cut.numbers) == (4, 100, 3, (0, 1))
     np.testing.assert_array_equal(cut.truth(), [3, 4, 5, 6])
-    np.testing.assert_array_equal(cut.facts.given, [4, 5, 6, 7])
-    np.testing.assert_array_equal(cut.facts.ids, [30, 40, 50, 60])
-    assert cut.facts.class_names == ("one",)
-    assert cut.told() == rows().told()
-    assert ArrayRows(LABELS, Facts(10, 100)).select(samples=slice(3)).facts.truth is None
+    np.testing.assert_array_equal(cut.sample_info.given, [4, 5, 6, 7])
+    np.testing.assert_array_equal(cut.sample_info.ids, [30, 40, 50, 60])
+    assert cut.sample_info.class_names == ("one",)
+    assert cut.networks_info() == rows().networks_info()
+    assert (
+        ArrayReader(LABELS, SampleInfo(10, 100)).select(samples=slice(3)).sample_info.truth is None
+    )
 
 
 def test_a_range_is_read_from_its_start_and_goes_with_networks_and_epochs():
@@ -73,7 +75,7 @@ def test_stored_rows_have_ranges_too(tmp_path):
     record = write_record(tmp_path / "record", truth=labels_of(9, 9))
     pack_record(record, tmp_path / "packed")
     for path in (record, tmp_path / "packed"):
-        cut = open_rows(path).select(samples=slice(30, None))
+        cut = open_reader(path).select(samples=slice(30, None))
         assert (cut.samples, cut.classes) == (SAMPLES - 30, CLASSES)
         labels = cut.read_labels([1], [2], slice(None))[0, 0]
         np.testing.assert_array_equal(labels, labels_of(1, 2)[30:])
@@ -108,7 +110,7 @@ def test_samples_were_trained_on_if_given_labels_are_known_and_they_were_not_hel
     split, given, trained_on
 ):
     known = None if given is None else np.array(given)
-    assert Facts(2, 3, split=split, given=known).trained_on is trained_on
+    assert SampleInfo(2, 3, split=split, given=known).trained_on is trained_on
 
 
 def test_networks_that_have_probabilities_keep_them_when_they_are_chosen(tmp_path):
@@ -117,7 +119,7 @@ def test_networks_that_have_probabilities_keep_them_when_they_are_chosen(tmp_pat
         about = {"network": network, "samples": 2, "classes": 2, "probabilities": keep}
         with Recorder(tmp_path / "run", **about) as recorder:
             recorder.record(likely)
-    record = open_rows(tmp_path / "run")
+    record = open_reader(tmp_path / "run")
     chosen = record.select(networks=[2, 0])
     assert not record.has_probabilities
     assert chosen.has_probabilities

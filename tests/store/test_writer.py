@@ -22,9 +22,9 @@ from accord.errors import (
     RowExists,
     StorageError,
 )
-from accord.store import Facts, Writer, open_rows, pack_record
+from accord.store import SampleInfo, Writer, open_reader, pack_record
 from accord.store import _metadata as facts_module
-from accord.store._metadata import encode_fact, read_facts
+from accord.store._metadata import encode_fact, read_sample_info
 from accord.store._storage import Folder
 from accord.store._validation import Row
 
@@ -32,7 +32,7 @@ SIZE = {"samples": SAMPLES, "classes": CLASSES}
 
 
 def all_labels(path, **options):
-    rows = open_rows(path, **options)
+    rows = open_reader(path, **options)
     return rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
 
 
@@ -46,7 +46,7 @@ def test_probabilities_are_kept_in_half_precision(path):
     with Recorder(path, network=0, **SIZE, probabilities=True) as recorder:
         for table in tables:
             recorder.record(table)
-    kept = open_rows(path).read_probabilities([0], range(3), slice(None))[0]
+    kept = open_reader(path).read_probabilities([0], range(3), slice(None))[0]
     np.testing.assert_array_equal(kept, tables.astype(np.float16))
 
 
@@ -57,19 +57,19 @@ def test_reopening_appends_after_the_last_row(record):
 
 
 def test_what_was_told_is_kept_with_each_row(path):
-    with Recorder(path, network=0, **SIZE, about={"seed": 7}) as recorder:
+    with Recorder(path, network=0, **SIZE, metadata={"seed": 7}) as recorder:
         recorder.record(labels_of(0, 0), progress=0.1, loss=np.float64(0.5))
         recorder.record(labels_of(0, 1), progress=0.2, loss=float("nan"))
-    (told,) = open_rows(path).told()
+    (told,) = open_reader(path).networks_info()
     assert told.progress == (0.1, 0.2)
-    assert told.told == ({"loss": 0.5}, {"loss": "nan"})
-    assert told.about == {"seed": 7}
+    assert told.metrics == ({"loss": 0.5}, {"loss": "nan"})
+    assert told.metadata == {"seed": 7}
 
 
 def test_truth_may_be_told_by_a_later_recorder(path):
     write_record(path, networks=1)
     write_record(path, truth=labels_of(9, 9))
-    np.testing.assert_array_equal(open_rows(path).truth(), labels_of(9, 9))
+    np.testing.assert_array_equal(open_reader(path).truth(), labels_of(9, 9))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,10 @@ def test_truth_may_be_told_by_a_later_recorder(path):
         ({"classes": CLASSES + 1}, "record has classes 5; this recorder says 6"),
         ({"split": "train"}, "record has split test; this recorder says train"),
         ({"truth": labels_of(1, 1)}, "record's truth differ from this recorder's"),
-        ({"about": {"seed": 3}}, r"network 0 was recorded with about \{\}.*another network number"),
+        (
+            {"metadata": {"seed": 3}},
+            r"network 0 was recorded with about \{\}.*another network number",
+        ),
         ({"probabilities": True}, r"recorded with arrays \['labels'\]"),
     ],
 )
@@ -102,12 +105,12 @@ def test_class_names_and_ids_must_fit(path):
 def test_class_names_may_be_bytes_of_text(path):
     names = np.array([b"a", b"b", b"c", b"d", "é".encode()])  # as HDF5 keeps them
     Recorder(path, network=0, **SIZE, class_names=names).close()
-    assert read_facts(Folder(path)).class_names == ("a", "b", "c", "d", "é")
+    assert read_sample_info(Folder(path)).class_names == ("a", "b", "c", "d", "é")
 
 
 def test_ids_may_be_bytes_of_text(path):
     Recorder(path, network=0, **SIZE, ids=[f"é{i}".encode() for i in range(SAMPLES)]).close()
-    assert read_facts(Folder(path)).ids.tolist() == [f"é{i}" for i in range(SAMPLES)]
+    assert read_sample_info(Folder(path)).ids.tolist() == [f"é{i}" for i in range(SAMPLES)]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def test_ids_may_be_bytes_of_text(path):
 )
 def test_large_ids_are_kept_exactly(path, ids, kept):
     Recorder(path, network=0, samples=2, classes=2, ids=ids).close()
-    assert read_facts(Folder(path)).ids.tolist() == kept
+    assert read_sample_info(Folder(path)).ids.tolist() == kept
 
 
 def test_no_ids_are_too_few(path):
@@ -140,20 +143,20 @@ def test_what_is_no_text_is_named_before_anything_is_written(path, what, strange
 
 
 def test_a_record_whose_class_names_do_not_differ_is_still_read(path, tmp_path):
-    facts = Facts(SAMPLES, CLASSES, class_names=("a", "a", "b", "c", "d"))
-    with Writer(path, facts, network=0) as writer:
+    sample_info = SampleInfo(SAMPLES, CLASSES, class_names=("a", "a", "b", "c", "d"))
+    with Writer(path, sample_info, network=0) as writer:
         writer.write(Row(labels_of(0, 0).astype(np.uint8)))
-    assert open_rows(path).facts.class_names == facts.class_names
+    assert open_reader(path).sample_info.class_names == sample_info.class_names
     pack_record(path, tmp_path / "packed")
-    assert open_rows(tmp_path / "packed").facts.class_names == facts.class_names
+    assert open_reader(tmp_path / "packed").sample_info.class_names == sample_info.class_names
 
 
 def test_text_is_kept_as_it_is(path):
     ids = [f"bild-ü{i}.png" for i in range(SAMPLES)]
     write_record(path, ids=ids, class_names=["née", "b", "c", "d", "e"])
-    facts = open_rows(path).facts
-    assert facts.ids.tolist() == ids
-    assert facts.class_names == ("née", "b", "c", "d", "e")
+    sample_info = open_reader(path).sample_info
+    assert sample_info.ids.tolist() == ids
+    assert sample_info.class_names == ("née", "b", "c", "d", "e")
 
 
 def test_a_row_written_twice_is_refused(path):
@@ -169,7 +172,7 @@ def test_a_row_written_twice_is_refused(path):
         with pytest.raises(RecordError, match="the next is 1; got epoch 5"):
             recorder.record(labels_of(0, 0), epoch=5)
         recorder.record(labels_of(0, 1), epoch=1)
-    assert open_rows(path).epochs == 2
+    assert open_reader(path).epochs == 2
 
 
 @pytest.mark.parametrize("progress", ["a", -1, float("nan"), float("inf"), [1, 2], torch.ones(2)])
@@ -182,16 +185,16 @@ def test_a_progress_that_is_no_true_epoch_is_refused(path, progress):
 
 
 @pytest.mark.parametrize(
-    ("about", "words"),
+    ("metadata", "words"),
     [
-        (["seed"], r"about must hold facts by their names; got a list\..*about=\{"),
+        (["seed"], r"metadata must be a mapping; got a list\..*metadata=\{"),
         ([], "got a list"),
         ({"network": object()}, "network cannot be kept"),
     ],
 )
-def test_a_wrong_about_is_refused_before_anything_is_written(path, about, words):
+def test_a_wrong_about_is_refused_before_anything_is_written(path, metadata, words):
     with pytest.raises(ChoiceError, match=words):
-        Recorder(path, network=0, **SIZE, about=about)
+        Recorder(path, network=0, **SIZE, metadata=metadata)
     assert not path.exists()
 
 
@@ -279,11 +282,11 @@ def test_sizes_may_be_numbers_of_numpy(path):
     sizes = {"samples": np.int64(3), "classes": truth.max() + 1}
     with Recorder(path, network=np.int64(2), **sizes) as recorder:
         recorder.record(truth)
-    assert (open_rows(path).numbers, open_rows(path).classes) == ((2,), 3)
+    assert (open_reader(path).numbers, open_reader(path).classes) == ((2,), 3)
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"),
+    ("sample_info", "words"),
     [
         ({"samples": 4.0, "classes": 3}, r"samples must be a whole number; got 4\.0"),
         ({"samples": 4, "classes": "3"}, "classes must be a whole number; got '3'"),
@@ -296,9 +299,9 @@ def test_sizes_may_be_numbers_of_numpy(path):
         ),
     ],
 )
-def test_sizes_that_cannot_be_are_refused_before_anything_is_written(path, facts, words):
+def test_sizes_that_cannot_be_are_refused_before_anything_is_written(path, sample_info, words):
     with pytest.raises(PredictionError, match=words):
-        Recorder(path, network=0, **facts)
+        Recorder(path, network=0, **sample_info)
     assert not path.exists()
 
 
@@ -342,7 +345,7 @@ def test_a_row_is_recorded_even_if_the_shapes_cannot_be_updated(path, monkeypatc
         monkeypatch.setattr(Folder, "put", fail_at_shapes)
         recorder.record(labels_of(0, 0))
         recorder.record(labels_of(0, 1))
-    assert open_rows(path).epochs == 2
+    assert open_reader(path).epochs == 2
 
 
 def test_a_path_through_a_file_is_refused(tmp_path):
@@ -352,12 +355,12 @@ def test_a_path_through_a_file_is_refused(tmp_path):
 
 
 def test_every_commit_carries_its_facts(record):
-    facts = json.loads((record / "network-001/commits/c.2").read_bytes()[8:])
-    assert facts["epoch"] == 2
-    assert facts["progress"] == 3.0
-    assert set(facts["objects"]["labels"]) == {"bytes", "blake2b"}
-    assert facts["writer"]
-    assert facts["time"].endswith("+00:00")
+    sample_info = json.loads((record / "network-001/commits/c.2").read_bytes()[8:])
+    assert sample_info["epoch"] == 2
+    assert sample_info["progress"] == 3.0
+    assert set(sample_info["objects"]["labels"]) == {"bytes", "blake2b"}
+    assert sample_info["writer"]
+    assert sample_info["time"].endswith("+00:00")
 
 
 @pytest.mark.parametrize("leave", [shutil.rmtree, lambda path: path.rename(f"{path}-moved")])
@@ -379,16 +382,16 @@ def test_a_refused_recorder_tells_the_record_nothing(path):
         with pytest.raises(RecordBusy, match="another recorder holds this network"):
             Recorder(path, network=0, **SIZE, **names)
     with pytest.raises(RecordMismatch, match="was recorded with about"):
-        Recorder(path, network=0, **SIZE, **names, about={"seed": 3})
-    facts = open_rows(path).facts
-    assert (facts.truth, facts.class_names) == (None, None)
+        Recorder(path, network=0, **SIZE, **names, metadata={"seed": 3})
+    sample_info = open_reader(path).sample_info
+    assert (sample_info.truth, sample_info.class_names) == (None, None)
 
 
 def test_a_recorder_refused_for_its_truth_leaves_no_network_behind(record):
     with pytest.raises(RecordMismatch, match="record's truth differ from this recorder's"):
         Recorder(record, network=7, **SIZE, ids=range(SAMPLES), truth=labels_of(1, 1))
-    assert open_rows(record).numbers == (0, 1)
-    assert open_rows(record).facts.ids is None
+    assert open_reader(record).numbers == (0, 1)
+    assert open_reader(record).sample_info.ids is None
 
 
 def test_a_forked_child_never_closes_a_file_that_is_not_the_lock(path):
@@ -476,7 +479,7 @@ def test_a_truth_that_a_killed_start_left_half_written_is_not_there(tmp_path, im
     for _ in range(2):
         with Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 0]):
             pass
-    assert read_facts(Folder(tmp_path / "run")).truth.tolist() == [0, 1, 2, 0]
+    assert read_sample_info(Folder(tmp_path / "run")).truth.tolist() == [0, 1, 2, 0]
     with pytest.raises(RecordMismatch, match="truth differ"):
         Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 1])
 
@@ -490,4 +493,4 @@ def test_a_truth_that_another_recorder_is_writing_is_waited_for(tmp_path):
     with Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 0]):
         pass
     later.join()
-    assert read_facts(Folder(tmp_path / "run")).truth.dtype == np.int16
+    assert read_sample_info(Folder(tmp_path / "run")).truth.dtype == np.int16

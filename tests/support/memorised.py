@@ -2,13 +2,21 @@
 
 import numpy as np
 
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
 
 
 def memorised_rows(
-    *, networks=4, epochs=12, samples=600, classes=5, rate=0.3, directed=False, seed=0, **facts
+    *,
+    networks=4,
+    epochs=12,
+    samples=600,
+    classes=5,
+    rate=0.3,
+    directed=False,
+    seed=0,
+    **sample_info,
 ):
     """Draw votes: random at first, then right seven times in ten and more, then the given label.
 
@@ -24,5 +32,7 @@ def memorised_rows(
     votes = np.where(right, truth, generator.integers(0, classes, shape))
     by_heart = generator.integers(epochs // 2, epochs - 1, samples)
     votes = np.where(np.arange(epochs)[:, np.newaxis] >= by_heart, given, votes)
-    known = {"truth": truth, "given": given, "split": "train"} | facts
-    return ArrayRows(votes.astype(np.uint16), Facts(samples, classes, **known), name="memorised")
+    known = {"truth": truth, "given": given, "split": "train"} | sample_info
+    return ArrayReader(
+        votes.astype(np.uint16), SampleInfo(samples, classes, **known), name="memorised"
+    )

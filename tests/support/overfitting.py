@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 
 def right_chances(epochs=40, *, peak=0.9, end=None, wobble=0.01, seed=0):
@@ -23,7 +23,7 @@ def draw_run(chances, *, networks=5, samples=600, classes=5, truth=None, seed=0)
     strange = (truth + generator.integers(1, classes, (networks, 1, samples))) % classes
     right = luck + shake < np.asarray(chances)[:, None]
     labels = np.where(right, truth, strange).astype(np.uint8)
-    return ArrayRows(labels, Facts(samples, classes, truth=truth), name="run")
+    return ArrayReader(labels, SampleInfo(samples, classes, truth=truth), name="run")
 
 
 def memorised(*, networks=4, classes=10, seed=0):
@@ -39,4 +39,4 @@ def memorised(*, networks=4, classes=10, seed=0):
             guess = np.where(known, truth, generator.integers(0, classes, 600))
             forced = np.where(generator.random(600) < 0.9, given, guess)
             labels[network, epoch] = np.where(epoch > when, forced, guess)
-    return ArrayRows(labels, Facts(600, classes, truth=truth))
+    return ArrayReader(labels, SampleInfo(600, classes, truth=truth))

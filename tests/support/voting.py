@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 
 def draw_rows(*, networks=4, accuracies=(0.9,) * 6, samples=600, classes=4, turns=None, seed=0):
@@ -18,7 +18,7 @@ def draw_rows(*, networks=4, accuracies=(0.9,) * 6, samples=600, classes=4, turn
     turned = generator.random(shape) < (turns or 0)
     wrong = np.where(turned, (truth + 1) % classes, strange)
     labels = np.where(right, truth, wrong).astype(np.uint8)
-    return ArrayRows(labels, Facts(samples, classes, truth=truth), name="drawn")
+    return ArrayReader(labels, SampleInfo(samples, classes, truth=truth), name="drawn")
 
 
 def accuracy(rule, rows):

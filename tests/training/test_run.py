@@ -24,7 +24,7 @@ from accord.training._checkpoints import checkpoints_in, load_checkpoint, load_s
 from accord.training._loop import Moment
 from accord.training._names import catalogue
 from accord.training._plan import plan_run, plan_text
-from accord.training._prepared_data import prepare_material
+from accord.training._prepared_data import prepare_data
 from accord.training._settings import THREAD_SETTINGS, threads
 from accord.training.networks import build
 from accord.training.run import Hands, default_out, train_run
@@ -84,8 +84,8 @@ def test_a_run_holds_all_it_promises(whole):
     assert (train.samples, train.split) == (200, "train")
     assert test.given is None
     assert (train.given != train.truth).sum() == 80
-    assert test.told[1].about["seed"] == 1
-    assert test.told[0].told[0].keys() == {"loss", "lr"}
+    assert test.networks_info[1].metadata["seed"] == 1
+    assert test.networks_info[0].metrics[0].keys() == {"loss", "lr"}
     assert (whole / "spec.toml").read_text() == TEXT
     for network in ("network-000", "network-001"):
         folder = whole / "checkpoints" / network
@@ -237,7 +237,7 @@ def test_what_was_finished_before_counts_as_progress_once_another_is_trained(tmp
         (1, 3, 1.0, 2),
         (1, 3, 2.0, 2),
     ]
-    losses = accord.open(tmp_path / "run/test", networks=[0]).told[0].told
+    losses = accord.open(tmp_path / "run/test", networks=[0]).networks_info[0].metrics
     assert seen[0][4] == losses[-1]["loss"]
     seen.clear()
     go(tmp_path / "run", text, progress=lambda *one: seen.append(one))
@@ -356,7 +356,7 @@ def test_an_image_that_cannot_be_read_leaves_no_run(tmp_path, monkeypatch):
     def unreadable(_):
         raise SourceError("a.png: cannot be read as an image")
 
-    monkeypatch.setattr("accord.training.run.find_traits", unreadable)
+    monkeypatch.setattr("accord.training.run.find_input_schema", unreadable)
     with pytest.raises(SourceError, match=r"a\.png"):
         go(tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -450,7 +450,7 @@ def in_lockstep(monkeypatch, out, reached, **given):
     text = changed(("epochs = 4", "epochs = 2"))
     spec = parse_spec(text)
     monkeypatch.setattr(run_module, "train_side_by_side", side_by_side(reached, **given))
-    run = keeping.Run(spec, prepare_material(spec), out, torch.device("cpu"))
+    run = keeping.Run(spec, prepare_data(spec), out, torch.device("cpu"))
     with contextlib.ExitStack() as stack:
         starts = [run_module._Start(member, run, stack) for member in members_of(spec)]
         return [(member.number, what) for member, what in run_module._together(starts, run)]
@@ -491,7 +491,7 @@ def test_a_network_that_guesses_keeps_no_other_from_the_lockstep(tmp_path, monke
     reached = [(0, TrainingError("the loss became nan")), (1, 0), (1, 1)]
     monkeypatch.setattr(run_module, "train_side_by_side", side_by_side(reached))
     monkeypatch.setattr(run_module, "why_not", lambda _: None)
-    run = OnPretendedGpu(spec, prepare_material(spec), tmp_path / "run", torch.device("cuda"))
+    run = OnPretendedGpu(spec, prepare_data(spec), tmp_path / "run", torch.device("cuda"))
     notes = []
     told = [
         member.number
@@ -504,7 +504,7 @@ def test_a_network_that_guesses_keeps_no_other_from_the_lockstep(tmp_path, monke
 
 def test_what_cannot_go_in_lockstep_is_trained_one_by_one_and_said(tmp_path, monkeypatch):
     spec = parse_spec(changed(("epochs = 4", "epochs = 1")))
-    run = OnPretendedGpu(spec, prepare_material(spec), tmp_path / "run", torch.device("cuda"))
+    run = OnPretendedGpu(spec, prepare_data(spec), tmp_path / "run", torch.device("cuda"))
     monkeypatch.setattr(run_module, "why_not", lambda _: "they are on disk")
     notes = []
     told = [
@@ -548,7 +548,7 @@ def test_like_networks_are_tried_once_and_those_of_a_run_that_began_not_at_all(w
     built = []
     monkeypatch.setattr(members_module, "build_network", lambda *given: built.append(given))
     spec = parse_spec(changed(("networks = 2", 'networks = [{}, {}, { network = "mlp" }]')))
-    members_module.check_members(spec, prepare_material(spec))
+    members_module.check_members(spec, prepare_data(spec))
     assert [member.number for _, member, _ in built] == [0, 2]
     assert go(whole).failed == {}
     assert len(built) == 2
@@ -641,7 +641,7 @@ def test_an_oracle_takes_the_clean_labels_that_the_data_bring(tmp_path):
     )
     own = parse_spec(text)
     train, everything = (
-        prepare_material(own.model_copy(update={"train": asked})).splits["train"]
+        prepare_data(own.model_copy(update={"train": asked})).splits["train"]
         for asked in (own.train, own.train.model_copy(update={"clean_only": False}))
     )
     np.testing.assert_array_equal(train.labels, train.truth)
@@ -908,7 +908,7 @@ def test_classes_that_are_tested_and_never_taught_are_noted(tmp_path, test, note
 def test_wrong_labels_do_not_stand_for_the_right_ones_in_what_is_taught(tmp_path):
     text = write_table(tmp_path / "mine.npz", [0, 1, 2, 0], [0, 1, 2])
     noise = '[noise]\nkind = "map"\nrate = 1\nmapping = [1, 2, 1]\n'
-    (note,) = prepare_material(parse_spec(text + noise)).notes
+    (note,) = prepare_data(parse_spec(text + noise)).notes
     assert "of the class 0" in note
 
 
@@ -916,7 +916,7 @@ def test_labels_weights_and_networks_are_looked_for_below_the_root(tmp_path, mon
     np.save(tmp_path / "noisy.npy", np.arange(200) % 10)
     noise = ('kind = "symmetric"\nrate = 0.4', 'kind = "file"\npath = "noisy.npy"')
     rooted = parse_spec(f'root = "{tmp_path}"\n' + changed(noise))
-    material = prepare_material(rooted)
+    material = prepare_data(rooted)
     np.testing.assert_array_equal(material.splits["train"].labels, np.arange(200) % 10)
 
     (tmp_path / "tiny").mkdir()
@@ -951,7 +951,7 @@ def test_what_members_of_a_batch_ensemble_own_is_not_drawn_as_the_weights_are():
         ("networks = 2", "networks = 1"),
     )
     spec = parse_spec(text)
-    network = build_network(spec, members_of(spec)[0], prepare_material(spec))
+    network = build_network(spec, members_of(spec)[0], prepare_data(spec))
     owned = network.state_dict()
     (first,) = [one for name, one in owned.items() if name.endswith("hidden.0.weight")]
     for name, vector in owned.items():

@@ -11,8 +11,13 @@ from accord.data import read_dataset
 from accord.errors import SourceError
 from accord.inference import infer
 from accord.training._batches import channel_statistics
-from accord.training._input_schema import FILE, find_traits, keep_traits, load_traits
-from accord.training._prepared_data import prepare_material
+from accord.training._input_schema import (
+    FILE,
+    find_input_schema,
+    load_input_schema,
+    save_input_schema,
+)
+from accord.training._prepared_data import prepare_data
 from accord.training.run import train_run
 from accord.training.spec import parse_spec
 
@@ -51,14 +56,14 @@ def table(tmp_path_factory):
     path = write_table(folder / "churn.csv")
     text = TEXT.replace("PATH", str(path))
     spec = parse_spec(text)
-    test = prepare_material(spec).splits["test"]
+    test = prepare_data(spec).splits["test"]
     train_run(spec, folder / "run", source=text)
     path.unlink()
     return folder / "run", test
 
 
 def test_a_table_is_known_by_the_names_and_values_of_its_columns(table):
-    found = load_traits(table[0])
+    found = load_input_schema(table[0])
     assert found.columns == (("age", None), ("town", ("Bonn", "Jena", "Ulm")), ("calls", None))
     assert (found.kind, found.class_names, found.classes) == ("table", ("no", "yes"), 2)
     assert (found.shape, found.samples, found.pairs) == ((5, (1, 1)), 30, False)
@@ -83,7 +88,7 @@ def test_columns_are_named_as_the_reader_takes_them(tmp_path):
     file = parse_spec(text.replace("PATH", str(tmp_path / "train.csv")).replace(
         'ids = "id"', 'ids = "id"\ntest = "test.csv"\nfeatures = ["calls", "age"]'))  # fmt: skip
     towns = ("town", ("Bonn", "Jena", "Kiel", "Ulm"))
-    first, second = (find_traits(prepare_material(spec)) for spec in (folder, file))
+    first, second = (find_input_schema(prepare_data(spec)) for spec in (folder, file))
     assert first.columns == (("age", None), towns, ("calls", None))
     assert second.columns == (("calls", None), ("age", None), towns)
     assert first.channels == second.channels == 6
@@ -91,25 +96,25 @@ def test_columns_are_named_as_the_reader_takes_them(tmp_path):
 
 def test_the_scale_of_images_is_that_of_the_training_samples(tmp_path):
     spec = parse_spec('name = "x"\n[data]\nkind = "digits"\n[train]\nepochs = 1\n')
-    material = prepare_material(spec)
-    keep_traits(tmp_path, find_traits(material))
-    mean, spread = load_traits(tmp_path).scale
+    material = prepare_data(spec)
+    save_input_schema(tmp_path, find_input_schema(material))
+    mean, spread = load_input_schema(tmp_path).scale
     wanted = channel_statistics(read_dataset("digits").train.inputs)
     np.testing.assert_array_equal((mean, spread), wanted)
     assert (mean.dtype, spread.dtype) == (np.float32, np.float32)
     before = (tmp_path / FILE).read_bytes()
-    keep_traits(tmp_path, find_traits(material))
+    save_input_schema(tmp_path, find_input_schema(material))
     assert (tmp_path / FILE).read_bytes() == before
-    assert load_traits(tmp_path / "nowhere") is None
+    assert load_input_schema(tmp_path / "nowhere") is None
 
 
 def test_other_samples_than_a_run_began_with_are_refused(tmp_path):
     write_table(tmp_path / "own.csv")
     spec = parse_spec(TEXT.replace("PATH", str(tmp_path / "own.csv")))
-    first = find_traits(prepare_material(spec))
-    keep_traits(tmp_path, first)
+    first = find_input_schema(prepare_data(spec))
+    save_input_schema(tmp_path, first)
     rounded = replace(first, mean=tuple(one * (1 + 1e-6) for one in first.mean))
-    keep_traits(tmp_path, rounded)  # another machine adds in another order
+    save_input_schema(tmp_path, rounded)  # another machine adds in another order
     other = [
         (replace(first, columns=first.columns[::-1]), "columns was .* and is"),
         (replace(first, spread=tuple(100 * one for one in first.spread)), "spread was"),
@@ -118,14 +123,14 @@ def test_other_samples_than_a_run_began_with_are_refused(tmp_path):
     ]
     for traits, words in other:
         with pytest.raises(SourceError, match=f"began with other training data: {words}"):
-            keep_traits(tmp_path, traits)
+            save_input_schema(tmp_path, traits)
 
 
 @pytest.mark.parametrize("change", ["[]", "{", '{"form": 2}', '{"form": 1, "kind": "image"}'])
 def test_a_damaged_file_is_named(tmp_path, change):
     (tmp_path / FILE).write_text(change)
     with pytest.raises(SourceError, match=r"samples\.json: does not say what .*Remove it, and"):
-        load_traits(tmp_path)
+        load_input_schema(tmp_path)
 
 
 def test_texts_have_no_scale():
@@ -138,7 +143,7 @@ def test_texts_have_no_scale():
         def __init__(self, *inputs):
             self.splits = {"train": type("Split", (), {"inputs": inputs})}
 
-    single, pairs = (find_traits(Some(*some)) for some in (("a", "b"), (("a", "b"),)))
+    single, pairs = (find_input_schema(Some(*some)) for some in (("a", "b"), (("a", "b"),)))
     assert single.scale is single.columns is None
     assert (single.pairs, pairs.pairs) == (False, True)
     assert json.loads(json.dumps(single.mean)) is None

@@ -39,12 +39,14 @@ class RoundFollower:
     def __init__(self, recorder: Recorder, *, every: int = 1, classes: object = None) -> None:
         if every < 1:
             raise ChoiceError(f"every must be a number of rounds from 1; got {every}")
-        facts = recorder.facts
+        sample_info = recorder.sample_info
         self.recorder = recorder
         self.every = every
-        self.classes = facts.classes
+        self.classes = sample_info.classes
         self.positions = (
-            np.arange(facts.classes) if classes is None else positions_of(classes, facts)
+            np.arange(sample_info.classes)
+            if classes is None
+            else positions_of(classes, sample_info)
         )
         _attach(recorder)
 

@@ -23,12 +23,12 @@ from accord.errors import (
     RecordError,
     counted,
 )
-from accord.store import make_facts
+from accord.store import make_sample_info
 
 _logger = logging.getLogger(__name__)
 
 
-class RecorderFacts(TypedDict, total=False):
+class RecorderOptions(TypedDict, total=False):
     """What every callback hands on to `accord.Recorder`, by the same names."""
 
     truth: object
@@ -37,7 +37,7 @@ class RecorderFacts(TypedDict, total=False):
     class_names: Sequence[str] | None
     split: str
     probabilities: bool
-    about: Mapping[str, Any] | None
+    metadata: Mapping[str, Any] | None
 
 
 class Keeper:
@@ -55,7 +55,7 @@ class Keeper:
         samples: int,
         classes: int,
         every: float,
-        facts: RecorderFacts,
+        facts: RecorderOptions,
     ) -> None:
         _check_names(facts)
         self.path = path
@@ -67,7 +67,7 @@ class Keeper:
         self._facts = facts
         self._recorder: Recorder | None = None
         # Said now, not after the first epoch: truth of the wrong length, ids that are not unique.
-        checked = make_facts(
+        checked = make_sample_info(
             samples=samples,
             classes=classes,
             truth=facts.get("truth"),
@@ -189,12 +189,12 @@ def write_row(
     recorder.record(**predictions, epoch=epoch, progress=progress, **told)
 
 
-def _check_names(facts: RecorderFacts) -> None:
-    unknown = facts.keys() - RecorderFacts.__annotations__.keys()
+def _check_names(facts: RecorderOptions) -> None:
+    unknown = facts.keys() - RecorderOptions.__annotations__.keys()
     if unknown:
         raise TypeError(
             f"RecordPredictions takes no {sorted(unknown)[0]!r}; "
-            f"it hands on to the recorder: {', '.join(RecorderFacts.__annotations__)}"
+            f"it hands on to the recorder: {', '.join(RecorderOptions.__annotations__)}"
         )
 
 

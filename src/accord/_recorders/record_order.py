@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, PredictionError, counted
-from accord.store import Facts
+from accord.store import SampleInfo
 from accord.store._validation import to_numpy
 
 FAR_BELOW: Final = 1000.0  # the softmax of a logit so far below all others is exactly 0
 
 
-def positions_of(classes: object, facts: Facts) -> NDArray[np.intp]:
+def positions_of(classes: object, sample_info: SampleInfo) -> NDArray[np.intp]:
     """Return which of the record's classes each of a network's classes is.
 
     Classes are found by the record's class names or, if they are whole numbers that the names
@@ -21,7 +21,7 @@ def positions_of(classes: object, facts: Facts) -> NDArray[np.intp]:
     Raises:
         ChoiceError: a class is not among the record's, or both readings are possible and differ.
 
-    >>> facts = Facts(samples=1, classes=3, class_names=("ham", "eggs", "spam"))
+    >>> facts = SampleInfo(samples=1, classes=3, class_names=("ham", "eggs", "spam"))
     >>> positions_of(["eggs", "ham"], facts)
     array([1, 0])
     >>> positions_of([0, 2], facts)
@@ -33,17 +33,19 @@ def positions_of(classes: object, facts: Facts) -> NDArray[np.intp]:
             f"a network says one class per sample; its classes must be one list, got shape "
             f"{values.shape}. Record each output of a multi-output estimator by itself."
         )
-    named, counted = _by_name(values, facts), _by_value(values, facts)
+    named, counted = _by_name(values, sample_info), _by_value(values, sample_info)
     if named is not None and counted is not None and not np.array_equal(named, counted):
         raise ChoiceError(
             f"classes {_listed(values)} could be names or positions among the record's "
-            f"{_listed(facts.class_names)}. Open the recorder with other class_names, or none."
+            f"{_listed(sample_info.class_names)}. "
+            "Open the recorder with other class_names, or none."
         )
     found = counted if named is None else named
     if found is None:
         raise ChoiceError(
             f"classes {_listed(values)} are not all among the record's, "
-            f"{_listed(facts.class_names or range(facts.classes))}. Open the recorder with "
+            f"{_listed(sample_info.class_names or range(sample_info.classes))}. "
+            "Open the recorder with "
             "class_names, every label in its place."
         )
     return found
@@ -87,17 +89,19 @@ def place_columns(
     return whole
 
 
-def _by_name(values: NDArray[Any], facts: Facts) -> NDArray[np.intp] | None:
-    where = {name: position for position, name in enumerate(facts.class_names or ())}
-    if len(where) < facts.classes or not all(str(value) in where for value in values.tolist()):
+def _by_name(values: NDArray[Any], sample_info: SampleInfo) -> NDArray[np.intp] | None:
+    where = {name: position for position, name in enumerate(sample_info.class_names or ())}
+    if len(where) < sample_info.classes or not all(
+        str(value) in where for value in values.tolist()
+    ):
         return None
     return np.array([where[str(value)] for value in values.tolist()], np.intp)
 
 
-def _by_value(values: NDArray[Any], facts: Facts) -> NDArray[np.intp] | None:
+def _by_value(values: NDArray[Any], sample_info: SampleInfo) -> NDArray[np.intp] | None:
     if values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
         return None
-    if values.size and (values.min() < 0 or values.max() >= facts.classes):
+    if values.size and (values.min() < 0 or values.max() >= sample_info.classes):
         return None
     return values.astype(np.intp)
 

@@ -32,8 +32,8 @@ from accord.analysis._dynamics import (
 )
 from accord.analysis._intervals import share_interval
 from accord.analysis._network_health import (
+    CorruptReader,
     Member,
-    SpoiltRows,
     accuracy_with_bad_networks,
     good_networks,
     members,
@@ -65,6 +65,7 @@ __all__ = [
     "Audit",
     "Calibration",
     "Changes",
+    "CorruptReader",
     "Curve",
     "Estimate",
     "Forgetting",
@@ -75,7 +76,6 @@ __all__ = [
     "RiskCoverage",
     "Sampling",
     "Score",
-    "SpoiltRows",
     "Sweep",
     "Temperature",
     "Threshold",

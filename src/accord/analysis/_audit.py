@@ -17,7 +17,7 @@ from accord.analysis._audit_votes import (
 )
 from accord.errors import NetworksMissing, RecordError
 from accord.kernels._checks import check_table
-from accord.store import ArrayRows, Rows
+from accord.store import ArrayReader, RecordReader
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def score_ranking(
 
 
 def suspect_unpredicted(
-    rows: Rows, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
+    rows: RecordReader, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
 ) -> NDArray[np.float64]:  # (sample,)
     """Return the suspicion of labels that are given one of these classes; nan for all others.
 
@@ -95,7 +95,7 @@ def never_predicted(
 
 
 def _share_against(
-    rows: Rows, given: NDArray[np.intp], chosen: NDArray[np.intp]
+    rows: RecordReader, given: NDArray[np.intp], chosen: NDArray[np.intp]
 ) -> NDArray[np.float64]:  # (chosen,)
     agreeing = np.zeros((rows.epochs, len(chosen)), np.intp)
     predicted = np.zeros((rows.epochs, rows.classes), bool)
@@ -200,7 +200,7 @@ class Audit:
         return np.asarray(np.divide(counts, sizes, out=np.eye(self.classes), where=sizes > 0))
 
 
-def audit(rows: Rows) -> Audit:
+def audit(rows: RecordReader) -> Audit:
     """Rank the given labels of a training record by suspicion, and propose corrections.
 
     Votes count where two networks contradict the given label in the same way more often
@@ -255,7 +255,7 @@ def audit(rows: Rows) -> Audit:
     )
 
 
-def audit_probabilities(rows: Rows) -> NDArray[np.float64]:  # (sample, class)
+def audit_probabilities(rows: RecordReader) -> NDArray[np.float64]:  # (sample, class)
     """Return the share of the weighted votes that each class has, for tools that want a table.
 
     Rows add up to 1. cleanlab takes the table as `pred_probs`, with the given labels.
@@ -276,15 +276,16 @@ def audit_probabilities(rows: Rows) -> NDArray[np.float64]:  # (sample, class)
     return shares
 
 
-def _checked_given(rows: Rows) -> NDArray[np.intp]:
-    if rows.facts.given is None:
+def _checked_given(rows: RecordReader) -> NDArray[np.intp]:
+    if rows.sample_info.given is None:
         raise RecordError(
             f"{rows.name}: an audit needs the labels that the networks were trained on, and this "
-            f"record of the {rows.facts.split} split holds none. Audit the record of the training "
+            f"record of the {rows.sample_info.split} split holds none. "
+            "Audit the record of the training "
             "split (accord train: splits = ['test', 'train']), or give them when recording: "
             "Recorder(…, given=labels)"
         )
-    given = rows.facts.given.astype(np.intp)
+    given = rows.sample_info.given.astype(np.intp)
     if given.min() == given.max():
         samples = "the only sample is" if rows.samples == 1 else f"all {rows.samples} samples are"
         raise RecordError(
@@ -299,16 +300,16 @@ def _checked_given(rows: Rows) -> NDArray[np.intp]:
     return given
 
 
-def _in_memory(rows: Rows) -> Rows:
-    if isinstance(rows, ArrayRows):
+def _in_memory(rows: RecordReader) -> RecordReader:
+    if isinstance(rows, ArrayReader):
         return rows
     first = next(rows.blocks())
     if first.stop < rows.samples:
         return rows
-    return ArrayRows(first.values, rows.facts, name=rows.name)
+    return ArrayReader(first.values, rows.sample_info, name=rows.name)
 
 
-def _check_contradiction(rows: Rows, most: float) -> None:
+def _check_contradiction(rows: RecordReader, most: float) -> None:
     if most < BY_HEART:
         least = math.floor(1000 * (1 - most)) / 10  # never more than it is
         agreed = f"{least:.1f} % or more of the" if most else "all"
@@ -335,8 +336,8 @@ def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
     return first_epoch > 1 or bool(alike and slow)
 
 
-def _first_epoch(rows: Rows) -> float:
-    return min(min(told.progress) for told in rows.told())
+def _first_epoch(rows: RecordReader) -> float:
+    return min(min(told.progress) for told in rows.networks_info())
 
 
 def _adding_up(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -345,9 +346,12 @@ def _adding_up(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _score(
-    rows: Rows, given: NDArray[Any], suspicion: NDArray[np.float64], flagged: NDArray[np.bool_]
+    rows: RecordReader,
+    given: NDArray[Any],
+    suspicion: NDArray[np.float64],
+    flagged: NDArray[np.bool_],
 ) -> RankingScore | None:
-    if rows.facts.truth is None:
+    if rows.sample_info.truth is None:
         return None
-    wrong = given != rows.facts.truth
+    wrong = given != rows.sample_info.truth
     return score_ranking(suspicion, wrong, flagged) if 0 < wrong.sum() < len(wrong) else None

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from accord.analysis._audit import UNDECIDED, Audit
-from accord.store import Facts
+from accord.store import SampleInfo
 
 TOGETHER: Final = 0.05  # of labels contradicted together at one epoch: more than chance and errors
 MOST_NAMED: Final = 10  # classes in a note
@@ -22,27 +22,27 @@ NONE_COUNTS: Final = (
 )
 
 
-def audit_notes(audit: Audit, facts: Facts) -> list[str]:
+def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
     """Return what a reader should know before trusting an audit, one sentence each."""
     if audit.beyond_chance == 0:
         return [NONE_COUNTS]
     notes = [
-        _held_out(audit, facts),
-        _never_predicted(audit, facts),
-        _unpredicted(audit, facts),
+        _held_out(audit, sample_info),
+        _never_predicted(audit, sample_info),
+        _unpredicted(audit, sample_info),
         _begins_late(audit),
         _one_epoch(audit)
         or _few_flagged(audit)
         or _weak(audit)
         or _undecided(audit)
-        or _spared(audit, facts),
+        or _spared(audit, sample_info),
     ]
     return [note for note in notes if note is not None]
 
 
-def class_name(label: int, facts: Facts) -> str:
+def class_name(label: int, sample_info: SampleInfo) -> str:
     """Return a class's name, or its number where classes have no names."""
-    return str(label) if facts.class_names is None else facts.class_names[label]
+    return str(label) if sample_info.class_names is None else sample_info.class_names[label]
 
 
 def _ranking(audit: Audit) -> str:
@@ -55,37 +55,40 @@ def _ranking(audit: Audit) -> str:
     )
 
 
-def _held_out(audit: Audit, facts: Facts) -> str | None:
-    if facts.trained_on:
+def _held_out(audit: Audit, sample_info: SampleInfo) -> str | None:
+    if sample_info.trained_on:
         return None
     return (
-        f"the record says that its samples are of the {facts.split} split: no training samples. "
+        f"the record says that its samples are of the "
+        f"{sample_info.split} split: no training samples. "
         "Networks contradict right labels there too, wherever they err, and more are flagged than "
         f"are wrong; {_ranking(audit)}. If networks were trained on them, record them with "
         'split="train"'
     )
 
 
-def _never_predicted(audit: Audit, facts: Facts) -> str | None:
+def _never_predicted(audit: Audit, sample_info: SampleInfo) -> str | None:
     if not audit.never_predicted:
         return None
-    names, labels, are = _labels_of(audit.never_predicted, audit, facts)
+    names, labels, are = _labels_of(audit.never_predicted, audit, sample_info)
     return f"no network ever predicts {names}: {labels} could not be judged and {are} ranked last"
 
 
-def _unpredicted(audit: Audit, facts: Facts) -> str | None:
+def _unpredicted(audit: Audit, sample_info: SampleInfo) -> str | None:
     late = tuple(label for label in audit.unpredicted if label not in audit.never_predicted)
     if not late:
         return None
-    names, labels, are = _labels_of(late, audit, facts)
+    names, labels, are = _labels_of(late, audit, sample_info)
     return (
         f"at the epochs that count, no network predicts {names}: {labels} {are} ranked by the "
         "votes of other epochs, and none is flagged"
     )
 
 
-def _labels_of(classes: tuple[int, ...], audit: Audit, facts: Facts) -> tuple[str, str, str]:
-    names = ", ".join(class_name(label, facts) for label in classes[:MOST_NAMED])
+def _labels_of(
+    classes: tuple[int, ...], audit: Audit, sample_info: SampleInfo
+) -> tuple[str, str, str]:
+    names = ", ".join(class_name(label, sample_info) for label in classes[:MOST_NAMED])
     if len(classes) > MOST_NAMED:
         names += f" and {len(classes) - MOST_NAMED} more"
     samples = int(np.isin(audit.given, classes).sum())
@@ -150,7 +153,7 @@ def _few_flagged(audit: Audit) -> str | None:
     )
 
 
-def _spared(audit: Audit, facts: Facts) -> str | None:
+def _spared(audit: Audit, sample_info: SampleInfo) -> str | None:
     sizes = np.bincount(audit.given, minlength=audit.classes)
     agreed = np.bincount(audit.given, audit.agreement_given, minlength=audit.classes)
     flagged = np.bincount(audit.given, audit.flagged, minlength=audit.classes)
@@ -158,7 +161,7 @@ def _spared(audit: Audit, facts: Facts) -> str | None:
     classes = np.setdiff1d(contradicted, audit.unpredicted)
     if sizes[classes].sum() < SPARED * len(audit):
         return None
-    names, labels, _ = _labels_of(tuple(classes.tolist()), audit, facts)
+    names, labels, _ = _labels_of(tuple(classes.tolist()), audit, sample_info)
     return (
         f"networks mostly contradict {names}, and none of {labels} is flagged: either they do not "
         "know the class, or most of these labels are wrong, and the votes do not tell which. "

@@ -13,7 +13,7 @@ from accord.kernels import count_votes, equally_spaced
 from accord.kernels._blocks import spans
 from accord.kernels._numpy_loops import count_matching
 from accord.kernels._votes import Weighted, count_weighted
-from accord.store import Rows
+from accord.store import RecordReader
 
 TINY: Final = 1e-9  # what is left of equal shares after rounding
 
@@ -133,7 +133,7 @@ class Contradiction:
         return whole
 
 
-def measure_contradiction(rows: Rows, given: NDArray[Any]) -> Contradiction:
+def measure_contradiction(rows: RecordReader, given: NDArray[Any]) -> Contradiction:
     """Compare all pairs of networks at each epoch, on at most 2,000 samples, evenly spaced."""
     some = slice(None, None, -(-rows.samples // MOST_SAMPLES))
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), some)
@@ -275,7 +275,9 @@ class Evidence:
         return replace(self, candidates=number[self.candidates], predicted=self.predicted[occurs])
 
 
-def gather_evidence(rows: Rows, given: NDArray[Any], contradiction: Contradiction) -> Evidence:
+def gather_evidence(
+    rows: RecordReader, given: NDArray[Any], contradiction: Contradiction
+) -> Evidence:
     """Weigh all votes, one part of the samples after the other.
 
     Keeps four rivals a sample at most, however many classes there are, the smaller first.
@@ -299,7 +301,7 @@ def gather_evidence(rows: Rows, given: NDArray[Any], contradiction: Contradictio
     )
 
 
-def weigh_votes(rows: Rows, weights: NDArray[np.intp]) -> Iterator[tuple[slice, Weighted]]:
+def weigh_votes(rows: RecordReader, weights: NDArray[np.intp]) -> Iterator[tuple[slice, Weighted]]:
     """Weigh the votes of one part of the samples after another, as tables (sample, class).
 
     Epochs that weigh nothing are not read, but for the first if none weighs anything.

@@ -12,7 +12,7 @@ from accord.kernels import equally_spaced, subsets_of, winners_by_spacing, winne
 from accord.rules import ABSTAINED, Rule, find_rule
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.single import Single
-from accord.store import Rows
+from accord.store import RecordReader
 
 MOST_SUBSETS: Final = 256  # of one size; above, that many are drawn
 
@@ -60,7 +60,7 @@ class Sweep:
         return np.array([np.std(values) for values in self.accuracies])
 
 
-def curve(rows: Rows, rule: str | Rule) -> Curve:
+def curve(rows: RecordReader, rule: str | Rule) -> Curve:
     """Score a rule after each epoch; `single` is the mean over the networks."""
     rule = find_rule(rule)
     hits, covered = _hits_after_each_epoch(rows, rule)
@@ -70,10 +70,12 @@ def curve(rows: Rows, rule: str | Rule) -> Curve:
         from_hits(counts, sizes * voters, covered=int(labelled))
         for counts, labelled in zip(hits, covered, strict=True)
     )
-    return Curve(rule.name, rows.told()[0].progress, points)
+    return Curve(rule.name, rows.networks_info()[0].progress, points)
 
 
-def _hits_after_each_epoch(rows: Rows, rule: Rule) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _hits_after_each_epoch(
+    rows: RecordReader, rule: Rule
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Count right labels (epoch, class) and labels at all (epoch,)."""
     views = [rows]
     if isinstance(rule, Single):
@@ -94,7 +96,7 @@ def _add_hits(hits: NDArray[np.intp], labels: NDArray[Any], truth: NDArray[Any])
 
 
 def by_networks(
-    rows: Rows, rule: str | Rule, *, most_subsets: int = MOST_SUBSETS, seed: int = 0
+    rows: RecordReader, rule: str | Rule, *, most_subsets: int = MOST_SUBSETS, seed: int = 0
 ) -> Sweep:
     """Score a rule for every ensemble size, over all subsets of the networks of that size.
 
@@ -115,19 +117,19 @@ def by_networks(
     return Sweep(rule.name, sizes, tuple(tuple(float(one) for one in group) for group in groups))
 
 
-def _vote_accuracies(rows: Rows, subsets: Sequence[tuple[int, ...]]) -> list[float]:
+def _vote_accuracies(rows: RecordReader, subsets: Sequence[tuple[int, ...]]) -> list[float]:
     classes = rows.classes
     return _hit_shares(rows, lambda labels: winners_by_subset(labels, subsets, classes=classes))
 
 
-def _hit_shares(rows: Rows, predict: Callable[[NDArray[Any]], NDArray[Any]]) -> list[float]:
+def _hit_shares(rows: RecordReader, predict: Callable[[NDArray[Any]], NDArray[Any]]) -> list[float]:
     """Return the accuracy of each row of labels (choice, sample) that is predicted of a block."""
     truth = rows.truth()
     hits = [(predict(one.values) == truth[one.where]).sum(axis=1) for one in rows.blocks()]
     return [float(share) for share in np.sum(hits, axis=0) / rows.samples]
 
 
-def by_epochs(rows: Rows, rule: str | Rule, counts: Sequence[int] | None = None) -> Sweep:
+def by_epochs(rows: RecordReader, rule: str | Rule, counts: Sequence[int] | None = None) -> Sweep:
     """Score a rule on k equally spaced epochs, for each k in `counts`."""
     sizes = tuple(counts) if counts is not None else _doubling(rows.epochs)
     rule = find_rule(rule)
@@ -139,7 +141,7 @@ def by_epochs(rows: Rows, rule: str | Rule, counts: Sequence[int] | None = None)
     return Sweep(rule.name, sizes, tuple((accuracy,) for accuracy in accuracies))
 
 
-def _spaced_accuracies(rows: Rows, sizes: Sequence[int]) -> list[float]:
+def _spaced_accuracies(rows: RecordReader, sizes: Sequence[int]) -> list[float]:
     """Return the accuracy of max agreement for each number of epochs, reading the rows once."""
     classes = rows.classes
     return _hit_shares(rows, lambda labels: winners_by_spacing(labels, sizes, classes=classes))
@@ -150,5 +152,5 @@ def _doubling(epochs: int) -> tuple[int, ...]:
     return (*(2**power for power in range(epochs.bit_length()) if 2**power < epochs), epochs)
 
 
-def _accuracy(rows: Rows, rule: Rule) -> float:
+def _accuracy(rows: RecordReader, rule: Rule) -> float:
     return float((rule(rows).labels == rows.truth()).mean())

@@ -19,7 +19,7 @@ from accord.kernels import (
 from accord.kernels._checks import check_labels
 from accord.rules import Rule, find_rule
 from accord.rules.majority import Majority
-from accord.store import Rows
+from accord.store import RecordReader
 
 LABELS_AT_ONCE: Final = 1 << 20  # each may be a run of its own, and then takes some 40 bytes
 
@@ -48,7 +48,7 @@ class Persistence:
         return _mean_length(self.wrong_lengths)
 
 
-def persistence(rows: Rows) -> Persistence:
+def persistence(rows: RecordReader) -> Persistence:
     """Find every run of equal predictions and count onsets and lengths, right and wrong apart."""
     counts = np.zeros((2, 2, rows.epochs), np.intp)  # right or wrong; onset or length; epoch
     truth = rows.truth()
@@ -103,7 +103,7 @@ class Forgetting:
         return int(self.knew.argmax())
 
 
-def forgetting(rows: Rows, *, judge: str | Rule | None = None) -> Forgetting:
+def forgetting(rows: RecordReader, *, judge: str | Rule | None = None) -> Forgetting:
     """Find what the networks knew at some epoch and forgot by the last one.
 
     A sample is known at an epoch if the majority vote gives it its true class, or, with
@@ -140,7 +140,11 @@ def forgetting(rows: Rows, *, judge: str | Rule | None = None) -> Forgetting:
 
 
 def epochs_to_fuse(
-    rows: Rows, samples: Sequence[int] | NDArray[Any], labels: NDArray[Any], *, most: int = 10
+    rows: RecordReader,
+    samples: Sequence[int] | NDArray[Any],
+    labels: NDArray[Any],
+    *,
+    most: int = 10,
 ) -> list[int]:
     """Choose epochs whose votes, added to the last epoch's, repair most of what it forgot.
 
@@ -180,7 +184,7 @@ def epochs_to_fuse(
     return chosen
 
 
-def _positions(rows: Rows, samples: NDArray[Any]) -> NDArray[np.intp]:
+def _positions(rows: RecordReader, samples: NDArray[Any]) -> NDArray[np.intp]:
     if samples.dtype == bool:
         if samples.shape != (rows.samples,):
             raise PredictionError(
@@ -196,7 +200,7 @@ def _positions(rows: Rows, samples: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _check_labelled(
-    rows: Rows, positions: NDArray[np.intp], labels: NDArray[Any], most: int
+    rows: RecordReader, positions: NDArray[np.intp], labels: NDArray[Any], most: int
 ) -> None:
     if most < 1:
         raise ChoiceError(f"at least one epoch must be chosen; got most={most}")
@@ -215,7 +219,7 @@ def _check_labelled(
     check_labels(labels[np.newaxis], classes=rows.classes)
 
 
-def _votes_by_epoch(rows: Rows, positions: NDArray[np.intp]) -> NDArray[np.uint16]:
+def _votes_by_epoch(rows: RecordReader, positions: NDArray[np.intp]) -> NDArray[np.uint16]:
     tables = np.empty((rows.epochs, len(positions), rows.classes), np.uint16)
     for block in rows.blocks():
         inside = np.flatnonzero((positions >= block.start) & (positions < block.stop))
@@ -262,7 +266,7 @@ class Story:
     max_agreement: NDArray[Any]  # (epoch,) -> the vote over all epochs up to it
 
 
-def rescued(rows: Rows) -> Rescued:
+def rescued(rows: RecordReader) -> Rescued:
     """Find the samples that max agreement rescues from a wrong last vote.
 
     The wrong class has more than half of the last votes, so that no tie decides, and less than
@@ -286,7 +290,7 @@ def rescued(rows: Rows) -> Rescued:
     return Rescued(rows.name, np.flatnonzero(chosen), agreed[chosen], last_wrong)
 
 
-def story(rows: Rows, sample: int) -> Story:
+def story(rows: RecordReader, sample: int) -> Story:
     """Return what each network, their vote and max agreement say of a sample at each epoch.
 
     Raises:
@@ -313,7 +317,7 @@ class MarginHistogram:
     wrong: NDArray[np.intp]  # (bin,)
 
 
-def margin_of(rows: Rows) -> NDArray[np.float64]:
+def margin_of(rows: RecordReader) -> NDArray[np.float64]:
     """Return best minus second-best agreement for each sample: the confidence in max agreement."""
     values = np.empty(rows.samples)
     for block in rows.blocks():
@@ -321,7 +325,7 @@ def margin_of(rows: Rows) -> NDArray[np.float64]:
     return values
 
 
-def final_margin_of(rows: Rows) -> NDArray[np.float64]:
+def final_margin_of(rows: RecordReader) -> NDArray[np.float64]:
     """Return how far the last epoch's majority class is ahead over all epochs, or behind.
 
     Negative where the networks agreed on another class before.
@@ -332,7 +336,7 @@ def final_margin_of(rows: Rows) -> NDArray[np.float64]:
     return values
 
 
-def final_margin_histogram(rows: Rows, *, bins: int = 40) -> MarginHistogram:
+def final_margin_histogram(rows: RecordReader, *, bins: int = 40) -> MarginHistogram:
     """Count final margins of right and of wrong final labels in equal bins from -1 to 1."""
     truth = rows.truth()
     right = Majority()(rows).labels == truth
@@ -345,7 +349,7 @@ def final_margin_histogram(rows: Rows, *, bins: int = 40) -> MarginHistogram:
     )
 
 
-def error_consensus_histogram(rows: Rows) -> NDArray[np.intp]:
+def error_consensus_histogram(rows: RecordReader) -> NDArray[np.intp]:
     """Count wrong predictions of the last epoch by how many networks share each.
 
     Entry k - 1 counts the (sample, network) pairs whose wrong class k networks gave.

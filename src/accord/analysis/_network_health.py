@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from accord.errors import ChoiceError, ProbabilitiesMissing
 from accord.kernels import count_votes
 from accord.rules import Prediction, Rule, find_rule, predict_blocks
-from accord.store import Rows, Told
+from accord.store import NetworkInfo, RecordReader
 
 Kind = Literal["good", "random", "constant", "diverged", "weak"]
 
@@ -38,7 +38,7 @@ class Member:
         return self.kind == "good"
 
 
-def members(rows: Rows) -> tuple[Member, ...]:
+def members(rows: RecordReader) -> tuple[Member, ...]:
     """Say of each network whether it votes with the others, from the votes alone.
 
     Two networks agree beyond chance by kappa: 0 if they say the same no more often than the
@@ -75,12 +75,12 @@ def members(rows: Rows) -> tuple[Member, ...]:
     )
 
 
-def good_networks(rows: Rows) -> list[int]:
+def good_networks(rows: RecordReader) -> list[int]:
     """Return the numbers of the networks worth keeping, as `Record.select(networks=…)` takes."""
     return [member.network for member in members(rows) if member.good]
 
 
-def network_weights(rows: Rows) -> NDArray[np.float64]:
+def network_weights(rows: RecordReader) -> NDArray[np.float64]:
     """Return a weight for each network by its agreement beyond chance; the largest is 1.
 
     All weigh the same where no two agree beyond chance.
@@ -91,7 +91,7 @@ def network_weights(rows: Rows) -> NDArray[np.float64]:
     return np.asarray(found / found.max())
 
 
-def weighted_vote(rows: Rows, weights: Sequence[float] | NDArray[np.float64]) -> Prediction:
+def weighted_vote(rows: RecordReader, weights: Sequence[float] | NDArray[np.float64]) -> Prediction:
     """Predict by max agreement with networks that weigh differently.
 
     Counts a table of samples × classes for one block and network at a time. Equal support goes to
@@ -117,7 +117,7 @@ def weighted_vote(rows: Rows, weights: Sequence[float] | NDArray[np.float64]) ->
     return predict_blocks(rows.blocks(), predict, samples=rows.samples)
 
 
-def _check_weights(rows: Rows, weights: NDArray[np.float64]) -> None:
+def _check_weights(rows: RecordReader, weights: NDArray[np.float64]) -> None:
     if weights.shape != (rows.networks,):
         raise ChoiceError(
             f"{rows.name}: one weight for each network is wanted, {rows.networks} in all; got "
@@ -130,7 +130,7 @@ def _check_weights(rows: Rows, weights: NDArray[np.float64]) -> None:
         )
 
 
-def chance_error(rows: Rows) -> float:
+def chance_error(rows: RecordReader) -> float:
     """Return how far beyond chance two unrelated networks may seem to agree: three standard errors.
 
     Never less than 0.05.
@@ -161,7 +161,7 @@ def _best_fellow(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (network
     return np.asarray(others.max(axis=1))
 
 
-def _measure(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _measure(rows: RecordReader) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return kappa (network, network, epoch), and votes (network, epoch, class)."""
     equal = np.zeros((rows.networks, rows.networks, rows.epochs))
     said = np.zeros((rows.networks, rows.epochs, rows.classes))
@@ -187,20 +187,20 @@ def _add_votes(said: NDArray[np.float64], labels: NDArray[Any]) -> None:
 Bad = Literal["random", "constant"]
 
 
-class SpoiltRows(Rows):
+class CorruptReader(RecordReader):
     """Other rows with bad networks after their own, drawn anew whenever they are read.
 
     The bad ones are numbered on from the largest number there is. Constant ones all say class 0,
     as collapsed networks tend to say the same. They have no probabilities.
     """
 
-    def __init__(self, rows: Rows, *, kind: Bad, count: int, seed: int = 0) -> None:
+    def __init__(self, rows: RecordReader, *, kind: Bad, count: int, seed: int = 0) -> None:
         if kind not in ("random", "constant") or count < 0:
             raise ChoiceError(
                 f"bad networks are 'random' or 'constant', none or more; got {count} of {kind!r}"
             )
         self.name = rows.name
-        self.facts = rows.facts
+        self.sample_info = rows.sample_info
         first = max(rows.numbers) + 1
         self.numbers = (*rows.numbers, *range(first, first + count))
         self.epochs = rows.epochs
@@ -238,16 +238,18 @@ class SpoiltRows(Rows):
         """Raise: there are none for bad networks."""
         raise ProbabilitiesMissing(f"{self.name}: the bad networks added to it only say labels")
 
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return what was told of the real networks, and the first one's progress for others."""
-        real = self._rows.told()
+        real = self._rows.networks_info()
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
-        bad = (Told(number, real[0].progress, nothing) for number in self.numbers[len(real) :])
+        bad = (
+            NetworkInfo(number, real[0].progress, nothing) for number in self.numbers[len(real) :]
+        )
         return (*real, *bad)
 
 
 def accuracy_with_bad_networks(
-    rows: Rows,
+    rows: RecordReader,
     counts: Sequence[int],
     *,
     kind: Bad = "random",
@@ -262,7 +264,7 @@ def accuracy_with_bad_networks(
     rule, truth = find_rule(rule), rows.truth()
     found = []
     for count in counts:
-        spoilt: Rows = SpoiltRows(rows, kind=kind, count=count, seed=seed)
+        spoilt: RecordReader = CorruptReader(rows, kind=kind, count=count, seed=seed)
         if leave_out:
             spoilt = spoilt.select(networks=spoilt.numbered(good_networks(spoilt)))
         found.append(float((rule(spoilt).labels == truth).mean()))

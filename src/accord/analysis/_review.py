@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accord.analysis._audit import Audit
 from accord.errors import ChoiceError, RecordMismatch, SourceError, suggest
-from accord.store import Facts
+from accord.store import SampleInfo
 
 
 @dataclass(frozen=True)
@@ -115,20 +115,20 @@ class Said:
     given: str | None = None
 
 
-def names_mislead(facts: Facts) -> bool:
+def names_mislead(sample_info: SampleInfo) -> bool:
     """Tell whether a class is named as another one is numbered, so that numbers mean nothing.
 
-    >>> names_mislead(Facts(9, 2, class_names=("1", "0")))
+    >>> names_mislead(SampleInfo(9, 2, class_names=("1", "0")))
     True
-    >>> names_mislead(Facts(9, 2, class_names=("0", "1")))
+    >>> names_mislead(SampleInfo(9, 2, class_names=("0", "1")))
     False
     """
-    numbers = {str(number) for number in range(facts.classes)}
-    names = ((number, name.strip()) for number, name in enumerate(facts.class_names or ()))
+    numbers = {str(number) for number in range(sample_info.classes)}
+    names = ((number, name.strip()) for number, name in enumerate(sample_info.class_names or ()))
     return any(name in numbers and name != str(number) for number, name in names)
 
 
-def check_decisions(said: Iterable[Said], facts: Facts, *, name: str) -> Decisions:
+def check_decisions(said: Iterable[Said], sample_info: SampleInfo, *, name: str) -> Decisions:
     """Turn what a file states into samples and classes of a record.
 
     Classes go by their names or numbers, samples by their positions or ids. Where a class is
@@ -141,7 +141,7 @@ def check_decisions(said: Iterable[Said], facts: Facts, *, name: str) -> Decisio
         SourceError: a class is unknown or one of two of that name, or a sample is decided
             twice, differently; or there is no decision at all.
     """
-    reader = _Reader(facts, name)
+    reader = _Reader(sample_info, name)
     found: dict[int, int] = {}
     for one in said:
         sample, label = reader.sample(one), reader.label(one.decided, one.where)
@@ -159,17 +159,17 @@ def check_decisions(said: Iterable[Said], facts: Facts, *, name: str) -> Decisio
 
 
 class _Reader:
-    def __init__(self, facts: Facts, name: str) -> None:
-        self.facts = facts
+    def __init__(self, sample_info: SampleInfo, name: str) -> None:
+        self.sample_info = sample_info
         self.name = name
-        names = facts.class_names or ()
-        self.by_name = names_mislead(facts)
-        numbers = () if self.by_name else range(facts.classes)
+        names = sample_info.class_names or ()
+        self.by_name = names_mislead(sample_info)
+        numbers = () if self.by_name else range(sample_info.classes)
         # What is said more exactly comes last, and replaces what is not.
         self.classes = _numbered(name.strip() for name in names)
         self.classes |= {str(number): [number] for number in numbers}
         self.classes |= _numbered(names)
-        ids: Any = () if facts.ids is None else facts.ids.tolist()
+        ids: Any = () if sample_info.ids is None else sample_info.ids.tolist()
         self.ids = {str(text): sample for sample, text in enumerate(ids)}
 
     def sample(self, said: Said) -> int:
@@ -189,9 +189,10 @@ class _Reader:
         said = (text, text.strip(), _whole(text))
         found = next((self.classes[one] for one in said if one in self.classes), None)
         if found is None:
-            names = self.facts.class_names or self.classes
+            names = self.sample_info.class_names or self.classes
             raise SourceError(
-                f"{self.name}: {where}: {text!r} is none of the {self.facts.classes} classes. "
+                f"{self.name}: {where}: {text!r} is none of the "
+                f"{self.sample_info.classes} classes. "
                 f"{suggest(text, names)}"
             )
         if len(found) > 1:
@@ -202,7 +203,7 @@ class _Reader:
         return found[0]
 
     def check_given(self, said: Said, sample: int) -> None:
-        given = self.facts.given
+        given = self.sample_info.given
         if said.given is None or given is None:
             return
         there = int(given[sample])
@@ -215,7 +216,7 @@ class _Reader:
             )
 
     def show(self, label: int) -> str:
-        names = self.facts.class_names
+        names = self.sample_info.class_names
         return str(label) if names is None else names[label]
 
     def _by_id(self, said: Said) -> int:
@@ -225,7 +226,7 @@ class _Reader:
         return self.ids[said.id]
 
     def _by_position(self, text: str, where: str) -> int:
-        last = self.facts.samples - 1
+        last = self.sample_info.samples - 1
         # int() refuses thousands of digits with an error of its own.
         if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) > last:
             raise self._other(where, f"samples must lie in 0..{last}; got {text!r}")

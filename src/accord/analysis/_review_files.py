@@ -19,7 +19,7 @@ from accord._files import csv_text
 from accord.analysis._audit import Audit
 from accord.analysis._review import Decisions, Said, check_decisions, names_mislead
 from accord.errors import ChoiceError, RecordExists, SourceError
-from accord.store import Facts
+from accord.store import SampleInfo
 from accord.store._storage import Folder
 
 CHOICE: Final = "choice"  # the name of the tag that people choose with
@@ -348,13 +348,13 @@ def check_writable(path: PathLike, kind: str) -> Path:
     return target
 
 
-def write_audit(audit: Audit, path: PathLike, *, facts: Facts) -> None:
+def write_audit(audit: Audit, path: PathLike, *, sample_info: SampleInfo) -> None:
     """Write all samples to a .csv file, the most suspicious first, whole or not at all.
 
     Raises:
         RecordExists: the file is there and holds decisions, or is no audit.
     """
-    _put(check_writable(path, "audit"), _as_csv(_columns(audit, audit.ranking, facts)))
+    _put(check_writable(path, "audit"), _as_csv(_columns(audit, audit.ranking, sample_info)))
 
 
 def write_queue(
@@ -362,7 +362,7 @@ def write_queue(
     queue: NDArray[np.intp],
     path: PathLike,
     *,
-    facts: Facts,
+    sample_info: SampleInfo,
     link: str | None = None,
 ) -> None:
     """Write samples for people to decide on, the first one first.
@@ -375,7 +375,7 @@ def write_queue(
         audit: what `audit` found.
         queue: the samples, as `review_queue` returns them.
         path: ends in .csv or .json.
-        facts: of the audited rows.
+        sample_info: of the audited rows.
         link: where to see a sample, with `{id}` and `{sample}` to be filled in: an image for
             Label Studio, a column for .csv.
 
@@ -384,21 +384,21 @@ def write_queue(
         RecordExists: the file is there and holds decisions, or is no queue.
     """
     target = check_writable(path, "queue")
-    columns = _columns(audit, queue, facts)
+    columns = _columns(audit, queue, sample_info)
     links = None if link is None else _links(link, columns)
     if target.suffix == ".json":
-        tasks = list(_tasks(columns, links, facts))
+        tasks = list(_tasks(columns, links, sample_info))
         _put(target, json.dumps(tasks, indent=1, ensure_ascii=False).encode())
     else:
         seen = {} if links is None else {"link": links}
-        shown = _by_name(columns) if names_mislead(facts) else columns
+        shown = _by_name(columns) if names_mislead(sample_info) else columns
         _put(target, _as_csv({**shown, **seen, DECIDED: [""] * len(queue)}))
 
 
-def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
+def read_decisions(path: PathLike, *, sample_info: SampleInfo) -> Decisions:
     """Read what people decided: a .csv file with `decided`, or Label Studio's JSON export.
 
-    A row of a .csv file names its sample by `sample`, its position, or by `id`, or both. Rows
+    A row of a .csv file names its sample by `sample`, its position, or by `id`, or both. RecordReader
     without a decision are left out. Where it says what label was given, that must be the
     record's.
 
@@ -408,7 +408,7 @@ def read_decisions(path: PathLike, *, facts: Facts) -> Decisions:
         RecordMismatch: it is about other samples.
     """
     target = check_ending(path, "decisions")
-    return check_decisions(read_said(target), facts, name=str(target))
+    return check_decisions(read_said(target), sample_info, name=str(target))
 
 
 def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
@@ -430,15 +430,15 @@ def _put(target: Path, data: bytes) -> None:
     Folder(target.absolute().parent).put(target.name, data)
 
 
-def _columns(audit: Audit, samples: NDArray[np.intp], facts: Facts) -> Columns:
+def _columns(audit: Audit, samples: NDArray[np.intp], sample_info: SampleInfo) -> Columns:
     columns: Columns = {"sample": samples.tolist()}
-    if facts.ids is not None:
-        columns["id"] = facts.ids[samples].tolist()
+    if sample_info.ids is not None:
+        columns["id"] = sample_info.ids[samples].tolist()
     for what in ("given", "proposed"):
         labels = getattr(audit, what)[samples].tolist()
         columns[what] = labels
-        if facts.class_names is not None:
-            columns[f"{what}_name"] = [facts.class_names[label] for label in labels]
+        if sample_info.class_names is not None:
+            columns[f"{what}_name"] = [sample_info.class_names[label] for label in labels]
     for what in ("suspicion", "agreement_given", "agreement_proposed"):
         columns[what] = getattr(audit, what)[samples].round(6).tolist()
     columns["flagged"] = audit.flagged[samples].astype(int).tolist()
@@ -466,8 +466,10 @@ def _fill(link: str, row: dict[str, Any]) -> str:
     return PLACES.sub(lambda place: urllib.parse.quote(str(row[place[1]]), safe="/"), link)
 
 
-def _tasks(columns: Columns, links: list[str] | None, facts: Facts) -> Iterator[dict[str, Any]]:
-    names = facts.class_names or tuple(str(number) for number in range(facts.classes))
+def _tasks(
+    columns: Columns, links: list[str] | None, sample_info: SampleInfo
+) -> Iterator[dict[str, Any]]:
+    names = sample_info.class_names or tuple(str(number) for number in range(sample_info.classes))
     shown = TEXT if links is None else IMAGE
     for number, row in enumerate(_rows(columns)):
         seen = f"sample {row.get('id', row['sample'])}" if links is None else links[number]

@@ -14,7 +14,7 @@ from accord.rules import ABSTAINED, Rule, all_rules, find_rule
 from accord.rules._recommend import resolve_rule
 from accord.rules.oracle_best_epoch import OracleBestEpoch
 from accord.rules.single import Single
-from accord.store import Rows
+from accord.store import RecordReader
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Changes:
 
 
 def changes(
-    rows: Rows, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
+    rows: RecordReader, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
 ) -> Changes:
     """Compare two rules on one record, sample by sample; `single` is the first network."""
     before, after = (find_rule(rule)(rows).labels for rule in (first, second))
@@ -182,7 +182,7 @@ class Score:
     note: str = ""  # what the rule has to say of its prediction
 
 
-def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
+def score(rows: RecordReader, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     """Score the named rules, or every rule the record allows, weakest evidence first.
 
     Of the rules that it allows, those that it is too large for are left out; see `left_out`.
@@ -197,24 +197,24 @@ def score(rows: Rows, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     return [_score_one(rule, rows, truth) for rule in _chosen(rows, rules)]
 
 
-def left_out(rows: Rows) -> dict[str, str]:
+def left_out(rows: RecordReader) -> dict[str, str]:
     """Return the rules that the record allows and `score` leaves out, each with the reason.
 
-    >>> from accord.store import ArrayRows, Facts
+    >>> from accord.store import ArrayReader, SampleInfo
     >>> import numpy as np
     >>> labels = np.zeros((5, 4, 300), np.uint16)
-    >>> left_out(ArrayRows(labels, Facts(300, 6000)))["dawid-skene"]
+    >>> left_out(ArrayReader(labels, SampleInfo(300, 6000)))["dawid-skene"]
     'its 6000 × 6000 confusion matrices would be too large'
     """
     said = {rule.name: rule.left_out(rows) for rule in _allowed(rows)}
     return {name: why for name, why in said.items() if why}
 
 
-def _allowed(rows: Rows) -> list[Rule]:
+def _allowed(rows: RecordReader) -> list[Rule]:
     return [rule for rule in all_rules().values() if rule.allowed(rows)]
 
 
-def _chosen(rows: Rows, names: Sequence[str | Rule] | None) -> list[Rule]:
+def _chosen(rows: RecordReader, names: Sequence[str | Rule] | None) -> list[Rule]:
     if names is None:
         able = [rule for rule in _allowed(rows) if not rule.left_out(rows)]
         return sorted(
@@ -230,20 +230,20 @@ def _chosen(rows: Rows, names: Sequence[str | Rule] | None) -> list[Rule]:
     return chosen
 
 
-def _score_one(rule: Rule, rows: Rows, truth: Any) -> Score:
+def _score_one(rule: Rule, rows: RecordReader, truth: Any) -> Score:
     if isinstance(rule, Single):
         return _score_single(rule, rows, truth)
     if isinstance(rule, OracleBestEpoch):
         epoch = rule.best_epoch(rows)
         measured = measure(rule(rows).labels, truth, classes=rows.classes)
-        progress = rows.told()[0].progress[epoch]
+        progress = rows.networks_info()[0].progress[epoch]
         return replace(_as_score(rule, measured), epoch=epoch, progress=progress)
     predicted = rule(rows)
     measured = measure(predicted.labels, truth, classes=rows.classes)
     return replace(_as_score(rule, measured), note=predicted.note)
 
 
-def _score_single(rule: Single, rows: Rows, truth: Any) -> Score:
+def _score_single(rule: Single, rows: RecordReader, truth: Any) -> Score:
     measured = [
         measure(rule(rows.select(networks=[network])).labels, truth, classes=rows.classes)
         for network in range(rows.networks)

@@ -19,8 +19,8 @@ from accord.rules._overfitting import (
     judge_rows,
     smooth,
 )
-from accord.store import Rows, open_rows
-from accord.store._storage import EXAMPLE, Folder, open_place, refused
+from accord.store import RecordReader, open_reader
+from accord.store._storage import EXAMPLE, Folder, open_storage, refused
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Watch:
 
 
 def watch(
-    rows: Rows, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
+    rows: RecordReader, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Watch:
     """Tell whether overfit has set in, and the epoch before it, from the predictions alone.
 
@@ -85,7 +85,7 @@ def watch(
     )
 
 
-def best_epoch(rows: Rows, verdict: Verdict) -> int:
+def best_epoch(rows: RecordReader, verdict: Verdict) -> int:
     """Return the epoch to use: of all, or if there is an alarm of those before the fall."""
     if verdict.alarm and verdict.before is not None:
         rows = rows.select(epochs=range(verdict.before))
@@ -117,7 +117,7 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     Raises:
         RecordMissing: there is no such folder.
     """
-    place = open_place(path)
+    place = open_storage(path)
     if not isinstance(place, Folder):
         return
     parent = place.path.parent
@@ -166,7 +166,7 @@ class AlarmFollower:
         rows = self._open()
         if rows is None:
             return []
-        self.trained_on = rows.facts.trained_on
+        self.trained_on = rows.sample_info.trained_on
         known = 0 if self._pairs is None else self._pairs.epochs
         if self._pairs is not None and self._pairs.numbers != rows.numbers:
             self._pairs, self.alarmed, known = None, False, 0
@@ -176,10 +176,10 @@ class AlarmFollower:
         self._pairs = later if self._pairs is None else self._pairs.then(later)
         return list(self._judge(rows, self._pairs, known))
 
-    def _open(self) -> Rows | None:
+    def _open(self) -> RecordReader | None:
         self.waiting_for, self.missing = "", None
         try:
-            rows = open_rows(self._path, common=True, networks=self._networks)
+            rows = open_reader(self._path, common=True, networks=self._networks)
         except RecordMissing as error:  # training has not begun to record
             if str(self._path).startswith(EXAMPLE):
                 raise  # nobody records one
@@ -194,7 +194,7 @@ class AlarmFollower:
             return None
         return rows
 
-    def _judge(self, rows: Rows, pairs: EqualPairs, known: int) -> Iterator[Seen]:
+    def _judge(self, rows: RecordReader, pairs: EqualPairs, known: int) -> Iterator[Seen]:
         for epoch in range(known, pairs.epochs):
             until, first_rows = pairs.until(epoch + 1), rows.select(epochs=range(epoch + 1))
             verdict = judge_rows(first_rows, until, sure=self._sure, least_fall=self._least_fall)

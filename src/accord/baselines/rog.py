@@ -12,7 +12,7 @@ from torch import nn
 
 from accord.baselines._features import Sees, default_layers, extract_features
 from accord.errors import ChoiceError, PredictionError
-from accord.training._prepared_data import Material
+from accord.training._prepared_data import PreparedData
 from accord.training._randomness import derive_seed
 
 # A direction whose variance is a smaller part of the largest one is rounding in float32 features.
@@ -296,7 +296,7 @@ def _learn_weights(chances: NDArray[np.float64], *, seed: int) -> NDArray[np.flo
 
 def predict_rog(
     network: nn.Module,
-    material: Material,
+    material: PreparedData,
     sees: Sees,
     *,
     seed: int,

@@ -20,7 +20,7 @@ from accord.errors import ChoiceError
 if TYPE_CHECKING:
     from accord.analysis._audit import Audit
     from accord.analysis._review import Decisions
-    from accord.store import Rows
+    from accord.store import RecordReader
 
 
 EXAMPLE = (
@@ -98,11 +98,11 @@ def audit(
     from accord.analysis._audit import audit as find
     from accord.analysis._review_files import read_decisions, write_audit
 
-    rows = open_selected(record, common=common, networks=networks, epochs=epochs).rows
-    decided = None if decisions is None else read_decisions(decisions, facts=rows.facts)
+    rows = open_selected(record, common=common, networks=networks, epochs=epochs).reader
+    decided = None if decisions is None else read_decisions(decisions, sample_info=rows.sample_info)
     found = find(rows)
     if out is not None:
-        write_audit(found, out, facts=rows.facts)
+        write_audit(found, out, sample_info=rows.sample_info)
     if probabilities is not None:
         _write_probabilities(rows, probabilities)
     if queue is not None:
@@ -144,7 +144,7 @@ def _check_files(**files: Path | None) -> None:
         check_writable(named[kind], kind)
 
 
-def _write_probabilities(rows: "Rows", path: Path) -> None:
+def _write_probabilities(rows: "RecordReader", path: Path) -> None:
     from accord.analysis._audit import audit_probabilities
     from accord.analysis._review_files import write_probabilities
 
@@ -152,14 +152,14 @@ def _write_probabilities(rows: "Rows", path: Path) -> None:
 
 
 def _write_queue(
-    rows: "Rows", found: "Audit", path: Path, most: int | None, link: str | None
+    rows: "RecordReader", found: "Audit", path: Path, most: int | None, link: str | None
 ) -> None:
     from accord.analysis._review import expected_gain, review_queue
     from accord.analysis._review_files import write_queue
     from accord.report._audit_text import gain_text
 
     samples = review_queue(found, most)
-    write_queue(found, samples, path, facts=rows.facts, link=link)
+    write_queue(found, samples, path, sample_info=rows.sample_info, link=link)
     typer.echo(f"{path}: {gain_text(expected_gain(found, samples))}", err=True)
 
 
@@ -179,13 +179,15 @@ def _write_corrected(
     )
 
 
-def _print(rows: "Rows", found: "Audit", decided: "Decisions | None", *, as_json: bool) -> None:
+def _print(
+    rows: "RecordReader", found: "Audit", decided: "Decisions | None", *, as_json: bool
+) -> None:
     from accord.analysis._audit_notes import audit_notes
     from accord.analysis._review import measure_gain
     from accord.report._audit_text import audit_json, audit_text, gain_text
 
-    gain = None if decided is None else measure_gain(found, decided, rows.facts.truth)
-    for note in audit_notes(found, rows.facts):
+    gain = None if decided is None else measure_gain(found, decided, rows.sample_info.truth)
+    for note in audit_notes(found, rows.sample_info):
         typer.echo(f"accord: {note}", err=True)
     if as_json:
         typer.echo(json.dumps(audit_json(rows, found, gain)))

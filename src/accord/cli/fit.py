@@ -56,7 +56,7 @@ def fit(
         raise ChoiceError(f"{out}: what a rule learnt is kept in an .npz file")
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
-    if opened.rows.facts.trained_on:
+    if opened.reader.sample_info.trained_on:
         typer.echo(f"accord: {TRAINED_ON}", err=True)
     fitted = opened.fit(resolve_told(opened, rule))
     fitted.save(out)

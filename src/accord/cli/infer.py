@@ -117,7 +117,7 @@ def infer(
             run, data, rule=chosen, exit=exit, record=record, format=format, progress=bar.samples
         )
     if out is not None:
-        save_prediction(found.prediction, out, facts=found.facts)
+        save_prediction(found.prediction, out, sample_info=found.sample_info)
     _tell(found, out, record)
     if as_json:
         typer.echo(json.dumps(summary(found, exit=exit, labels=out is None)))
@@ -158,8 +158,8 @@ def summary(found: "Inferred", *, exit: str, labels: bool) -> dict[str, Any]:
     """Return what `--json` prints."""
     document: dict[str, Any] = {
         "samples": len(found),
-        "classes": found.facts.classes,
-        "class_names": list(found.facts.class_names or ()),
+        "classes": found.sample_info.classes,
+        "class_names": list(found.sample_info.class_names or ()),
         "networks": list(found.networks),
         "epochs": list(found.epochs),
         "rule": found.rule,

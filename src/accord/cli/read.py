@@ -123,7 +123,7 @@ def resolve_told(record: "Record", rule: "str | Rule") -> "Rule":
     """Return a rule by its name; say which the recommended one is, and why."""
     from accord.rules._recommend import resolve_rule
 
-    found, why = resolve_rule(rule, record.rows)
+    found, why = resolve_rule(rule, record.reader)
     if why:
         typer.echo(f"accord: {why}", err=True)
     return found
@@ -152,7 +152,7 @@ def score(
     named = [_named_rule(name, None) for name in rule or ()]
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     scores = opened.score([resolve_told(opened, one) for one in named] or None)
-    missing = {} if rule else left_out(opened.rows)
+    missing = {} if rule else left_out(opened.reader)
     for name, why in missing.items():
         typer.echo(f"accord: {name} is left out: {why}", err=True)
     if as_json:

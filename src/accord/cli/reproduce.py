@@ -15,8 +15,8 @@ from accord.cli.train import HERE, Gpus, Ray, RayCommand
 from accord.errors import ChoiceError, ExtraMissing, suggest
 
 if TYPE_CHECKING:
-    from accord.experiments.paper import Obstacle, Result, Target
-    from accord.experiments.paper._required_runs import Workshop
+    from accord.experiments.paper import Failure, Result, Target
+    from accord.experiments.paper._required_runs import ReproduceContext
 
 
 EXAMPLE = (
@@ -83,7 +83,7 @@ def reproduce(
     if importlib.util.find_spec("torch") is None:
         raise ExtraMissing("reproducing needs torch: pip install 'accord[train]'")
     from accord.experiments.paper import all_targets, find_targets
-    from accord.experiments.paper._required_runs import Workshop
+    from accord.experiments.paper._required_runs import ReproduceContext
 
     _check(scale, out, ray, gpus)
     chosen = find_targets(targets) if targets else list(all_targets().values())
@@ -92,7 +92,7 @@ def reproduce(
     elif not targets:
         raise ChoiceError("name a target: accord reproduce table1/cifar10/sym/40, or --list them")
     else:
-        workshop = _with_ray(Workshop(out, data, on_cpu=on_cpu, say=_speaker()), ray, gpus)
+        workshop = _with_ray(ReproduceContext(out, data, on_cpu=on_cpu, say=_speaker()), ray, gpus)
         _reproduce(
             chosen,
             workshop,
@@ -206,24 +206,24 @@ class _Bars:
 
 def _reproduce(
     targets: "list[Target]",
-    workshop: "Workshop",
+    workshop: "ReproduceContext",
     scale: str,
     repetitions: int | None,
     *,
     alone: bool,
     as_json: bool,
 ) -> None:
-    from accord.experiments.paper import Obstacle, reproduce_all
+    from accord.experiments.paper import Failure, reproduce_all
 
     bars = _Bars()
     workshop = replace(workshop, progress=bars.moment, starting=bars.begin)
     _tell_of_figures(targets, workshop, repetitions)
     found: list[Result] = []
-    obstacles: list[Obstacle] = []
+    obstacles: list[Failure] = []
     try:
         for one in reproduce_all(targets, workshop, scale=scale, repetitions=repetitions):
             bars.close()
-            if isinstance(one, Obstacle):
+            if isinstance(one, Failure):
                 obstacles.append(one)
             else:
                 _print(one, first=not found, as_json=as_json)
@@ -240,7 +240,7 @@ def _reproduce(
 
 
 def _tell_of_figures(
-    targets: "list[Target]", workshop: "Workshop", repetitions: int | None
+    targets: "list[Target]", workshop: "ReproduceContext", repetitions: int | None
 ) -> None:
     figures = [target.name for target in targets if target.figure is not None]
     if repetitions is not None and repetitions > 1 and figures:
@@ -257,12 +257,12 @@ def _print(result: "Result", *, first: bool, as_json: bool) -> None:
         typer.echo(("" if first else "\n") + result_text(result))
 
 
-def _as_json(found: "list[Result]", obstacles: "list[Obstacle]") -> dict[str, Any]:
+def _as_json(found: "list[Result]", obstacles: "list[Failure]") -> dict[str, Any]:
     failed = [{"target": one.target.name, "why": str(one.error)} for one in obstacles]
     return {"results": [result.as_json() for result in found], "failed": failed}
 
 
-def _tell_obstacles(obstacles: "list[Obstacle]", targets: int) -> None:
+def _tell_obstacles(obstacles: "list[Failure]", targets: int) -> None:
     lines = [f"accord: {len(obstacles)} of {targets} targets could not be reproduced:"]
     before = None
     for one in obstacles:
@@ -284,7 +284,9 @@ def _speaker() -> Callable[[str], None]:
     return say
 
 
-def _with_ray(workshop: "Workshop", ray: str | None, gpus: float | None) -> "Workshop":
+def _with_ray(
+    workshop: "ReproduceContext", ray: str | None, gpus: float | None
+) -> "ReproduceContext":
     from accord.experiments.paper import _required_runs as runs
 
     if ray is None:

@@ -136,7 +136,7 @@ def _check_options(
 def _accuracy(record: "Record", found: "Trust", path: Path) -> "Estimate":
     from accord.report._verification_files import read_verification
 
-    return read_verification(path, facts=record.rows.facts).accuracy(found.prediction)
+    return read_verification(path, sample_info=record.reader.sample_info).accuracy(found.prediction)
 
 
 def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> None:
@@ -149,7 +149,7 @@ def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> N
         typer.echo(f"{out}: {counted(record.samples, 'sample')}", err=True)
         return
     sampling = choose_to_verify(found.prediction.scores, verify)
-    write_verification(sampling, out, facts=record.rows.facts)
+    write_verification(sampling, out, sample_info=record.reader.sample_info)
     then = shlex.join(["accord", "trust", record.path, "--verified", str(out)])
     typer.echo(
         f"{out}: {verify} samples to verify: give the class of each in the column decided, by "

@@ -100,9 +100,9 @@ def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
 
     lengths = describe(path).epochs
     opened = open_record(path, common=True, networks=numbers)
-    found = watch_rows(opened.rows)
-    bad = [member for member in members(opened.rows) if not member.good]
-    if len({lengths[number] for number in opened.rows.numbers}) > 1:
+    found = watch_rows(opened.reader)
+    bad = [member for member in members(opened.reader) if not member.good]
+    if len({lengths[number] for number in opened.reader.numbers}) > 1:
         common = counted(opened.epochs, "epoch")
         typer.echo(f"accord: {path}: watching the {common} all have", err=True)
     if as_json:
@@ -125,7 +125,7 @@ def _document(record: "Record", found: "Watch", bad: "list[Member]") -> dict[str
         "agreement": found.agreement.tolist(),
         "smoothed": found.smoothed.tolist(),
         "bad_networks": {str(member.network): member.kind for member in bad},
-        "trained_on": record.rows.facts.trained_on,
+        "trained_on": record.reader.sample_info.trained_on,
     }
 
 
@@ -160,7 +160,7 @@ def _verdict(found: "Watch") -> list[str]:
 def _warnings(record: "Record", bad: "list[Member]") -> list[str]:
     from accord.report._record_text import TRAINED_ON
 
-    said = [f"warning: {TRAINED_ON}"] if record.rows.facts.trained_on else []
+    said = [f"warning: {TRAINED_ON}"] if record.reader.sample_info.trained_on else []
     return [*said, *_bad_networks(record, bad)]
 
 
@@ -169,7 +169,7 @@ def _bad_networks(record: "Record", bad: "list[Member]") -> list[str]:
         return []
     kinds = ", ".join(f"network {member.network} is {member.kind}" for member in bad)
     left_out = {member.network for member in bad}
-    good = ",".join(str(one) for one in record.rows.numbers if one not in left_out)
+    good = ",".join(str(one) for one in record.reader.numbers if one not in left_out)
     return [f"warning: {kinds}. To leave out: --networks {good}"]
 
 

@@ -132,10 +132,10 @@ def _fingerprint(files: ImageFiles) -> str:
     for name in files.names:
         path = files.root / name
         try:
-            facts = path.stat()
+            sample_info = path.stat()
         except OSError as error:
             raise SourceError(f"{path}: cannot be read as an image: {error.strerror}") from error
-        digest.update(f"\0{name}\0{facts.st_size} {facts.st_mtime_ns}".encode())
+        digest.update(f"\0{name}\0{sample_info.st_size} {sample_info.st_mtime_ns}".encode())
     return digest.hexdigest()[:24]
 
 

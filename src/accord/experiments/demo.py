@@ -159,7 +159,7 @@ def _open_recorder(path: Path, network: int, task: _Task, about: dict[str, objec
             class_names=[str(digit) for digit in range(CLASSES)],
             split="test",
             probabilities=True,
-            about=about,
+            metadata=about,
         )
     except RecordMismatch as error:
         raise RecordMismatch(

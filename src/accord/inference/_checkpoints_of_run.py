@@ -9,11 +9,11 @@ from pathlib import Path
 import torch
 
 from accord.errors import AccordError, SourceError
-from accord.store import Rows, open_rows
+from accord.store import RecordReader, open_reader
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in
-from accord.training._input_schema import FILE, Traits, find_traits, load_traits
+from accord.training._input_schema import FILE, InputSchema, find_input_schema, load_input_schema
 from accord.training._loop import Recipe, marks_of, moments_of, number_of
-from accord.training._prepared_data import prepare_material
+from accord.training._prepared_data import prepare_data
 from accord.training._settings import recipe_for
 from accord.training.spec import Member, Spec, load_spec, members_of
 
@@ -24,7 +24,7 @@ class SavedRun:
 
     folder: Path
     spec: Spec
-    traits: Traits
+    traits: InputSchema
     members: tuple[Member, ...]  # those with checkpoints
     epochs: tuple[int, ...]  # at which all of them have one, counted from 0
     notes: tuple[str, ...] = ()  # what cannot be asked, for people to read
@@ -63,11 +63,11 @@ class SavedRun:
         """Return the file of a network's weights after an epoch."""
         return checkpoints_in(checkpoint_folder(self.folder, member.number))[epoch]
 
-    def rows(self) -> Rows | None:
+    def rows(self) -> RecordReader | None:
         """Return what the same networks said at the same epochs in training, if it is there."""
         for split in self.spec.record.splits:
             try:
-                rows = open_rows(self.folder / split, networks=self.networks, common=True)
+                rows = open_reader(self.folder / split, networks=self.networks, common=True)
                 return rows.select(epochs=self.positions)
             except AccordError:  # not there, packed elsewhere, or cut off: nothing depends on it
                 continue
@@ -130,12 +130,12 @@ def _nothing_kept(folder: Path, spec: Spec) -> SourceError:
     )
 
 
-def _traits_of(folder: Path, spec: Spec) -> Traits:
-    found = load_traits(folder)
+def _traits_of(folder: Path, spec: Spec) -> InputSchema:
+    found = load_input_schema(folder)
     if found is not None:
         return found
     try:
-        return find_traits(prepare_material(spec))
+        return find_input_schema(prepare_data(spec))
     except AccordError as error:
         raise SourceError(
             f"{folder}: has no {FILE}, as older runs, and what its samples were like cannot be "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from accord.errors import ChoiceError
 from accord.rules import Prediction
 from accord.rules.max_agreement import MaxAgreement
-from accord.store import Rows
+from accord.store import RecordReader
 
 Votes = NDArray[np.int64]  # (sample, class): votes, or the sum of their weights in whole units
 Settled = NDArray[np.bool_]  # (sample,)
@@ -217,7 +217,7 @@ MOST_SAMPLES = 10_000  # of a record, to see which voters go with the others
 
 
 def order_voters(
-    rows: Rows | None,
+    rows: RecordReader | None,
     size: tuple[int, int],  # networks, epochs
     exit: Exit,  # noqa: A002
     *,
@@ -236,7 +236,7 @@ def order_voters(
     return np.argsort(-_going_along(rows), kind="stable")
 
 
-def _going_along(rows: Rows) -> NDArray[np.intp]:  # (network · epoch,)
+def _going_along(rows: RecordReader) -> NDArray[np.intp]:  # (network · epoch,)
     some = rows.select(samples=slice(0, min(rows.samples, MOST_SAMPLES)))
     winners = MaxAgreement()(some).labels
     found = np.zeros((some.networks, some.epochs), np.intp)
@@ -264,17 +264,17 @@ class Replayed:
         return float(1 - self.asked.mean() / self.voters)
 
 
-def replay(rows: Rows, *, exit: str | float | Exit, seed: int = 0) -> Replayed:  # noqa: A002
+def replay(rows: RecordReader, *, exit: str | float | Exit, seed: int = 0) -> Replayed:  # noqa: A002
     """Predict by max agreement with an early exit, as if the record's networks were asked anew.
 
     Args:
-        rows: a record's, `accord.open(path).rows`.
+        rows: a record's, `accord.open(path).reader`.
         exit: "none", "exact", or a risk between 0 and 1.
         seed: of the order in which votes are asked for, where chance decides it.
 
-    >>> from accord.store import ArrayRows, Facts
+    >>> from accord.store import ArrayReader, SampleInfo
     >>> labels = np.zeros((2, 5, 3), np.uint8)  # ten votes, all for class 0
-    >>> replay(ArrayRows(labels, Facts(3, 4)), exit="exact").asked
+    >>> replay(ArrayReader(labels, SampleInfo(3, 4)), exit="exact").asked
     array([5, 5, 5])
     """
     leaving = find_exit(exit)

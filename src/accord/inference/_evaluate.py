@@ -303,7 +303,7 @@ def record_votes(
     options = {**facts_of(run, samples), "split": NEW, "probabilities": probabilities}
     total = len(run.members) * len(run.epochs)
     for position, member in enumerate(run.members):
-        options["about"] = {**about, **member.model_dump(mode="json")}
+        options["metadata"] = {**about, **member.model_dump(mode="json")}
         with contextlib.ExitStack() as stack:
             recorders = [
                 stack.enter_context(_recorder(path, member.number + at, options))
@@ -334,8 +334,8 @@ def _recorder(path: str | os.PathLike[str], network: int, options: Mapping[str, 
 
 def _what_else(there: Description, network: int, options: Mapping[str, Any]) -> str:
     """Say what a record holds that is not what an inference would put there."""
-    asked: dict[str, Any] = options["about"]
-    about = {**asked, **there.about.get(network, {})}
+    asked: dict[str, Any] = options["metadata"]
+    about = {**asked, **there.metadata.get(network, {})}
     same_samples = there.samples == options["samples"] and about["samples"] == asked["samples"]
     kept = "probabilities" in there.has
     found = {

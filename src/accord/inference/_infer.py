@@ -19,7 +19,7 @@ from accord.rules import FittedRule, Prediction, Rule, find_rule
 from accord.rules._fitted import ALIKE, Voters
 from accord.rules._recommend import RECOMMENDED, resolve_rule
 from accord.rules.weighted_agreement import WeightedAgreement
-from accord.store import Facts, make_facts, open_rows
+from accord.store import SampleInfo, make_sample_info, open_reader
 from accord.store._storage import CountProgress
 
 
@@ -29,7 +29,7 @@ class Inferred:
 
     prediction: Prediction
     asked: NDArray[np.int64]  # (sample,), how many votes were asked for
-    facts: Facts  # the samples' ids and true labels, the classes' names, as far as known
+    sample_info: SampleInfo  # the samples' ids and true labels, the classes' names, as far as known
     rule: str
     networks: tuple[int, ...]  # that were asked
     epochs: tuple[int, ...]  # at which
@@ -61,9 +61,9 @@ class Inferred:
     @property
     def accuracy(self) -> float | None:
         """The share of labels that are right, where true labels came with the samples."""
-        if self.facts.truth is None:
+        if self.sample_info.truth is None:
             return None
-        return float((self.labels == self.facts.truth).mean())
+        return float((self.labels == self.sample_info.truth).mean())
 
 
 BY_EPOCH: Final = ("weights", "groups")  # what is learnt of each epoch, (epoch,)
@@ -171,8 +171,8 @@ def infer(
         if wanted.reads == "last" and record is None:
             saved = saved.last_epoch()
     found = find_samples(samples, saved.spec, saved.traits, format=format)
-    facts = make_facts(**facts_of(saved, found), split=NEW)
-    if wanted is not None and wanted.oracle and facts.truth is None:
+    sample_info = make_sample_info(**facts_of(saved, found), split=NEW)
+    if wanted is not None and wanted.oracle and sample_info.truth is None:
         raise ChoiceError(f"{wanted.name} looks at true labels, and {found.name} has none")
     if wanted is not None and can_count(wanted) and record is None:
         options: dict[str, Any] = {"rule": wanted, "seed": seed, "progress": progress}
@@ -182,7 +182,7 @@ def infer(
     else:
         prediction, asked, name = _by_record(saved, found, wanted, record, progress)
     notes = (*found.notes, *saved.notes)
-    return Inferred(prediction, asked, facts, name, saved.networks, saved.epochs, notes)
+    return Inferred(prediction, asked, sample_info, name, saved.networks, saved.epochs, notes)
 
 
 def _check_choice(rule: Rule | None, exit: Exit, record: Location | None) -> None:  # noqa: A002
@@ -218,7 +218,7 @@ def _by_record(
         path = Path(folder) / "votes" if record is None else record
         probabilities = rule is not None and "probabilities" in rule.needs
         record_votes(run, samples, path, probabilities=probabilities, progress=progress)
-        rows = open_rows(path, networks=run.networks)
+        rows = open_reader(path, networks=run.networks)
         rule, why = resolve_rule(RECOMMENDED if rule is None else rule, rows)
         prediction = rule(rows).noting(why)
     return prediction, np.full(len(samples), run.voters), rule.name

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accord.data._dataset import Images, Inputs, Labels
 from accord.data._images import ImageFiles
 from accord.errors import SourceError
-from accord.training._input_schema import Traits
+from accord.training._input_schema import InputSchema
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Samples:
         return found.hexdigest()
 
 
-def check_samples(samples: Samples, traits: Traits) -> None:
+def check_samples(samples: Samples, traits: InputSchema) -> None:
     """Refuse samples that a run's networks cannot be shown.
 
     Raises:
@@ -79,7 +79,7 @@ def check_samples(samples: Samples, traits: Traits) -> None:
     _check_labels(samples, traits)
 
 
-def _check_labels(samples: Samples, traits: Traits) -> None:
+def _check_labels(samples: Samples, traits: InputSchema) -> None:
     truth = samples.truth
     if truth is None:
         return
@@ -96,7 +96,7 @@ def _check_labels(samples: Samples, traits: Traits) -> None:
         )
 
 
-def _wanted(traits: Traits) -> str:
+def _wanted(traits: InputSchema) -> str:
     if traits.kind == "image":
         return _image(traits.channels, *traits.size)
     if traits.kind == "text":

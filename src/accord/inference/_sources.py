@@ -18,18 +18,18 @@ from accord.data.readers.image_folder import ENDINGS, TEST, TRAIN, first_of, lis
 from accord.data.readers.tables import Columns, as_texts, read_columns, read_unquoted
 from accord.errors import ChoiceError, SourceError, suggest
 from accord.inference._samples import Samples, as_labels, check_samples, named_by_numbers, to_grey
-from accord.training._input_schema import Traits
+from accord.training._input_schema import InputSchema
 from accord.training.spec import Spec
 
 
-def read_rows(ending: str) -> Callable[[Path, Spec, Traits], Samples]:
+def read_rows(ending: str) -> Callable[[Path, Spec, InputSchema], Samples]:
     """Return what reads a table with this ending.
 
     The columns are found by the names that the run's own data have; the column of labels may be
     missing. A run whose data have no such names takes all columns but labels, in their order.
     """
 
-    def read(path: Path, spec: Spec, traits: Traits) -> Samples:
+    def read(path: Path, spec: Spec, traits: InputSchema) -> Samples:
         columns = _read(path, ending, spec)
         label = _label_column(columns, spec)
         options = spec.data.options
@@ -46,7 +46,7 @@ def read_rows(ending: str) -> Callable[[Path, Spec, Traits], Samples]:
     return read
 
 
-def read_text_lines(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
+def read_text_lines(path: Path, spec: Spec, traits: InputSchema) -> Samples:  # noqa: ARG001
     """Read one text a line, or a pair with a tab between; empty lines are left out."""
     if traits.kind != "text":
         raise SourceError(
@@ -82,7 +82,7 @@ def _label_column(columns: Columns, spec: Spec) -> str | None:
     return next((name for name in names if name in columns), None)
 
 
-def _labels(given: NDArray[Any], traits: Traits, where: str) -> NDArray[Any]:
+def _labels(given: NDArray[Any], traits: InputSchema, where: str) -> NDArray[Any]:
     unknown = not set(given.tolist()) <= set(traits.class_names)
     if unknown and not named_by_numbers(traits.class_names):
         numbers = {str(number) for number in range(traits.classes)}
@@ -105,7 +105,7 @@ def _texts(
     path: Path,
     columns: Columns,
     spec: Spec,
-    traits: Traits,  # noqa: ARG001
+    traits: InputSchema,  # noqa: ARG001
     label: str | None,  # noqa: ARG001
 ) -> Inputs:
     spellings = _text_columns(spec)
@@ -116,7 +116,9 @@ def _texts(
     return as_texts(columns, names)
 
 
-def _numbers(path: Path, columns: Columns, spec: Spec, traits: Traits, label: str | None) -> Inputs:
+def _numbers(
+    path: Path, columns: Columns, spec: Spec, traits: InputSchema, label: str | None
+) -> Inputs:
     if traits.kind != "table":
         raise SourceError(f"{path}: is a table; the run's networks were trained on {traits.kind}s.")
     wanted = traits.columns
@@ -158,7 +160,7 @@ def _one_hot(
 
 
 Source = str | os.PathLike[str] | NDArray[Any] | Sequence[str] | Sequence[tuple[str, str]]
-Reader = Callable[[Path, Spec, Traits], Samples]
+Reader = Callable[[Path, Spec, InputSchema], Samples]
 
 _INPUTS: Final = ("inputs", "images", "rows", "texts", "test_inputs", "x_test", "x")
 _LABELS: Final = ("labels", "truth", "test_labels", "y_test", "y")
@@ -170,7 +172,7 @@ CURE: Final = "Take it away: every file is to get a label."  # for one that is n
 def find_samples(
     source: Source,
     spec: Spec,
-    traits: Traits,
+    traits: InputSchema,
     *,
     format: str | None = None,  # noqa: A002
 ) -> Samples:
@@ -196,7 +198,7 @@ def find_samples(
     return samples
 
 
-def _reader(path: Path, spec: Spec, traits: Traits, format: str | None) -> Reader:  # noqa: A002
+def _reader(path: Path, spec: Spec, traits: InputSchema, format: str | None) -> Reader:  # noqa: A002
     if format is not None:
         if format not in FORMATS:
             raise ChoiceError(f"no format is called {format!r}. {suggest(format, FORMATS)}")
@@ -214,14 +216,14 @@ def _reader(path: Path, spec: Spec, traits: Traits, format: str | None) -> Reade
     )
 
 
-def _holds_images(path: Path, spec: Spec, traits: Traits) -> bool:
+def _holds_images(path: Path, spec: Spec, traits: InputSchema) -> bool:
     own_layout = find_reader(spec.data.kind).image_files and spec.data.kind != "image-folder"
     own_path = spec.place(spec.data.path or "").resolve()
     is_own = own_layout and path.resolve() == own_path
     return traits.kind == "image" and not is_own and bool(list_images(path))
 
 
-def _read_as_the_run(path: Path, spec: Spec, traits: Traits) -> Samples:
+def _read_as_the_run(path: Path, spec: Spec, traits: InputSchema) -> Samples:
     """Read the test split of data in the run's own layout."""
     dataset = read_dataset(spec.data.kind, path, **spec.data.options)
     if dataset.class_names != traits.class_names:
@@ -237,7 +239,7 @@ def _read_as_the_run(path: Path, spec: Spec, traits: Traits) -> Samples:
     return Samples(inputs, truth, split.ids, str(path), dataset.notes)
 
 
-def _read_images(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
+def _read_images(path: Path, spec: Spec, traits: InputSchema) -> Samples:  # noqa: ARG001
     """Read one image, or a folder; the folders inside may be classes."""
     _check_images_wanted(path, traits)
     root = path.parent if path.is_file() else _test_part(path)
@@ -253,7 +255,7 @@ def _read_images(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: AR
     return Samples(inputs, truth, np.array(names), str(path))
 
 
-def _check_images_wanted(path: Path, traits: Traits) -> None:
+def _check_images_wanted(path: Path, traits: InputSchema) -> None:
     if traits.kind != "image":
         raise SourceError(
             f"{path}: holds images; the run's networks were trained on {traits.kind}s."
@@ -286,7 +288,7 @@ def _truth_of_folders(
     return as_labels(np.array(folders), class_names, where=str(root)).astype(np.int64)
 
 
-def _read_npz(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
+def _read_npz(path: Path, spec: Spec, traits: InputSchema) -> Samples:  # noqa: ARG001
     arrays = load_npz(path)
     found = {what: _first(arrays, names) for what, names in _ROLES.items()}
     if found["inputs"] is None:
@@ -303,7 +305,7 @@ def _read_npz(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG00
     return Samples(inputs, truth, found["ids"], str(path))
 
 
-def _read_npy(path: Path, spec: Spec, traits: Traits) -> Samples:  # noqa: ARG001
+def _read_npy(path: Path, spec: Spec, traits: InputSchema) -> Samples:  # noqa: ARG001
     try:
         with path.open("rb") as file:
             inputs = np.lib.format.read_array(file, allow_pickle=False)
@@ -316,7 +318,7 @@ def _first(arrays: Mapping[str, NDArray[Any]], names: Sequence[str]) -> NDArray[
     return next((arrays[name] for name in names if name in arrays), None)
 
 
-def _check_class_names(path: Path, arrays: Mapping[str, NDArray[Any]], traits: Traits) -> None:
+def _check_class_names(path: Path, arrays: Mapping[str, NDArray[Any]], traits: InputSchema) -> None:
     if "class_names" in arrays:
         names = tuple(str(name) for name in arrays["class_names"].tolist())
         if names != traits.class_names:
@@ -326,7 +328,7 @@ def _check_class_names(path: Path, arrays: Mapping[str, NDArray[Any]], traits: T
             )
 
 
-def _as_inputs(values: Any, traits: Traits, where: str) -> Inputs:
+def _as_inputs(values: Any, traits: InputSchema, where: str) -> Inputs:
     """Bring arrays or texts into the form that a network is shown, or say what is wrong."""
     if traits.kind == "text" and not isinstance(values, np.ndarray):
         return tuple(tuple(one) if isinstance(one, list) else one for one in values)
@@ -343,7 +345,7 @@ def _as_inputs(values: Any, traits: Traits, where: str) -> Inputs:
     )
 
 
-def _as_images(array: NDArray[np.uint8], traits: Traits) -> NDArray[np.uint8]:
+def _as_images(array: NDArray[np.uint8], traits: InputSchema) -> NDArray[np.uint8]:
     images = array[:, np.newaxis] if array.ndim == 3 else array
     last = (*traits.size, traits.channels)
     first = (traits.channels, *traits.size)

@@ -11,14 +11,14 @@ from accord.analysis._audit_notes import audit_notes, class_name
 from accord.analysis._review import Gain
 from accord.errors import counted
 from accord.report._record_text import one_line
-from accord.store import Facts, Rows
+from accord.store import RecordReader, SampleInfo
 
 MOST_RANKED: Final = 1000  # samples in the JSON
 MOST_LISTED: Final = 10  # samples, and pairs of classes, in the text
 MOST_CLASSES: Final = 100  # whose confusion is printed as JSON
 
 
-def audit_json(rows: Rows, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
+def audit_json(rows: RecordReader, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
     """Return an audit in the form that `accord audit --json` prints."""
     document: dict[str, Any] = {
         "record": rows.name,
@@ -32,7 +32,7 @@ def audit_json(rows: Rows, audit: Audit, gain: Gain | None = None) -> dict[str, 
         "weights": audit.weights.tolist(),
         "unpredicted": list(audit.unpredicted),
         "never_predicted": list(audit.never_predicted),
-        "notes": audit_notes(audit, rows.facts),
+        "notes": audit_notes(audit, rows.sample_info),
         "ranking": audit.ranking[:MOST_RANKED].tolist(),
     }
     if rows.classes <= MOST_CLASSES:
@@ -48,7 +48,7 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def audit_text(rows: Rows, audit: Audit) -> str:
+def audit_text(rows: RecordReader, audit: Audit) -> str:
     """Describe an audit: the noise, the likeliest corrections, the most suspicious samples."""
     flagged = int(audit.flagged.sum())
     sizes = (
@@ -63,7 +63,12 @@ def audit_text(rows: Rows, audit: Audit) -> str:
     if audit.score is not None:
         lines.append(f"against the true labels: {_score_text(audit.score)}")
     if flagged:
-        lines += ["", *_corrections(audit, rows.facts), "", *_most_suspicious(audit, rows.facts)]
+        lines += [
+            "",
+            *_corrections(audit, rows.sample_info),
+            "",
+            *_most_suspicious(audit, rows.sample_info),
+        ]
     return "\n".join(lines)
 
 
@@ -95,29 +100,31 @@ def gain_text(gain: Gain) -> str:
     return f"{found}; {counted(gain.right, 'decision')} {'is' if gain.right == 1 else 'are'} true"
 
 
-def _corrections(audit: Audit, facts: Facts) -> list[str]:
+def _corrections(audit: Audit, sample_info: SampleInfo) -> list[str]:
     moves = np.stack([audit.given, audit.proposed], axis=1)[audit.flagged]
     pairs, samples = np.unique(moves, axis=0, return_counts=True)
     order = np.argsort(-samples, kind="stable")[:MOST_LISTED]
     rows = [
-        (class_name(int(one), facts), class_name(int(other), facts), str(samples[pair]))
+        (class_name(int(one), sample_info), class_name(int(other), sample_info), str(samples[pair]))
         for pair, (one, other) in zip(order, pairs[order], strict=True)
     ]
     return _table(("given", "proposed", "samples"), rows)
 
 
-def _most_suspicious(audit: Audit, facts: Facts) -> list[str]:
+def _most_suspicious(audit: Audit, sample_info: SampleInfo) -> list[str]:
     rows = [
         (
-            str(sample if facts.ids is None else facts.ids[sample]),
-            class_name(int(audit.given[sample]), facts),
-            class_name(int(audit.proposed[sample]), facts),
+            str(sample if sample_info.ids is None else sample_info.ids[sample]),
+            class_name(int(audit.given[sample]), sample_info),
+            class_name(int(audit.proposed[sample]), sample_info),
             f"{audit.suspicion[sample]:.3f}",
         )
         for sample in audit.ranking[:MOST_LISTED]
         if audit.flagged[sample]
     ]
-    return _table(("sample" if facts.ids is None else "id", "given", "proposed", "suspicion"), rows)
+    return _table(
+        ("sample" if sample_info.ids is None else "id", "given", "proposed", "suspicion"), rows
+    )
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

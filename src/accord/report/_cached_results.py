@@ -61,7 +61,7 @@ class Measured:
     @cached_property
     def curves(self) -> dict[str, analysis.Curve]:
         """Accuracy after each epoch, by rule."""
-        allowed = (name for name in CURVES if find_rule(name).allowed(self.record.rows))
+        allowed = (name for name in CURVES if find_rule(name).allowed(self.record.reader))
         return {name: self.record.curve(name) for name in allowed}
 
     @cached_property
@@ -82,7 +82,7 @@ class Measured:
     @cached_property
     def final_margins(self) -> analysis.MarginHistogram:
         """Final margins where the last majority vote is right, and where it is wrong."""
-        return analysis.final_margin_histogram(self.record.rows, bins=MARGIN_BINS)
+        return analysis.final_margin_histogram(self.record.reader, bins=MARGIN_BINS)
 
     @cached_property
     def margins(self) -> NDArray[np.intp]:
@@ -92,7 +92,7 @@ class Measured:
     @cached_property
     def error_consensus(self) -> NDArray[np.intp]:
         """Wrong predictions of the last epoch by how many networks share each."""
-        return analysis.error_consensus_histogram(self.record.rows)
+        return analysis.error_consensus_histogram(self.record.reader)
 
     @cached_property
     def persistence(self) -> analysis.Persistence:
@@ -117,19 +117,19 @@ class Measured:
     @cached_property
     def reliability(self) -> dict[str, analysis.Calibration]:
         """How often labels are right by their share of votes, or by their mean probability."""
-        truth = self.record.rows.truth()
+        truth = self.record.reader.truth()
         found = {SECOND: analysis.calibration_of(self.agreed, truth)}
-        if self.record.rows.has_probabilities:
+        if self.record.reader.has_probabilities:
             found[AVERAGE] = self.record.calibration(AVERAGE)
         return found
 
     @cached_property
     def risks(self) -> dict[str, analysis.RiskCoverage]:
         """Wrong labels among those answered: from a margin on, or from a mean probability on."""
-        truth = self.record.rows.truth()
+        truth = self.record.reader.truth()
         right = self.agreed.labels == truth
         found = {SECOND: analysis.risk_coverage(self.record.margin(), right)}
-        if self.record.rows.has_probabilities:
+        if self.record.reader.has_probabilities:
             averaged = self.record.predict(AVERAGE)
             found[AVERAGE] = analysis.risk_coverage(averaged.scores, averaged.labels == truth)
         return found
@@ -148,7 +148,7 @@ class Measured:
     def remembered(self) -> int:
         """How many of the forgotten samples max agreement predicts right."""
         gone = self.forgetting.forgotten
-        return int((self.agreed.labels[gone] == self.record.rows.truth()[gone]).sum())
+        return int((self.agreed.labels[gone] == self.record.reader.truth()[gone]).sum())
 
     @cached_property
     def moved(self) -> int:
@@ -159,7 +159,7 @@ class Measured:
     @cached_property
     def recalls(self) -> list[ClassRecall]:
         """Recall of every class that occurs, with both rules."""
-        truth, classes = self.record.rows.truth(), self.record.classes
+        truth, classes = self.record.reader.truth(), self.record.classes
         first, second = (
             analysis.measure(self.record.predict(rule).labels, truth, classes=classes).recall
             for rule in (FIRST, SECOND)

@@ -36,7 +36,7 @@ def description_text(description: Description) -> str:
     ]
     if description.class_names and len(description.class_names) <= 20:
         lines.append(f"  classes: {', '.join(map(one_line, description.class_names))}")
-    first = next((about for about in description.about.values() if about), None)
+    first = next((about for about in description.metadata.values() if about), None)
     if first:
         lines.append(f"  about: {', '.join(f'{key} {value}' for key, value in first.items())}")
     return "\n".join(lines)

@@ -122,7 +122,7 @@ def reliability_caption(measured: Measured) -> str:
     """Say how to read the diagonal, and on which side of it the share of votes lies."""
     found = measured.reliability[SECOND]
     says = float(np.nansum(found.confidence * found.counts) / found.counts.sum())
-    right = float((measured.agreed.labels == measured.record.rows.truth()).mean())
+    right = float((measured.agreed.labels == measured.record.reader.truth()).mean())
     side = "modest" if right >= says else "bold"
     averaged = (
         f" The mean probability of the last epoch errs by "
@@ -227,7 +227,7 @@ def overfit_finding(measured: Measured) -> dict[str, Any] | None:
         "sure": f"{100 * found.sure:.2f} %",
         "epoch": found.best_epoch,
         "when": epoch_words(measured, found.best_epoch),
-        "trained_on": record.rows.facts.trained_on,
+        "trained_on": record.reader.sample_info.trained_on,
     }
 
 
@@ -251,7 +251,7 @@ def label_finding(measured: Measured) -> dict[str, Any] | None:
         "rate": f"{100 * found.flagged.mean():.1f} %",
         "by_all": f"{100 * found.noise_rate:.1f} %" if found.undecided > UNDECIDED else None,
         "score": _score(found),
-        "notes": audit_notes(found, record.rows.facts),
+        "notes": audit_notes(found, record.reader.sample_info),
         "by_id": record.ids is not None,
         "suspects": _suspects(measured, found),
     }

@@ -102,8 +102,8 @@ def measure_trust(
     (0.6, 0.58)
     """
     check_risk(risk)
-    chosen, why = resolve_rule(rule, record.rows)
-    rule, prediction = chosen.name, chosen(record.rows).noting(why)
+    chosen, why = resolve_rule(rule, record.reader)
+    rule, prediction = chosen.name, chosen(record.reader).noting(why)
     seen = _see(record, rule, prediction)
     by: Literal["margin", "score"] = "margin" if rule == DEFAULT else "score"
     truth = record.truth
@@ -121,7 +121,7 @@ def measure_trust(
         if threshold is None
         else _from(seen, threshold, confidence),
         members=found,
-        comparable=max(one.agreement for one in found) > chance_error(record.rows),
+        comparable=max(one.agreement for one in found) > chance_error(record.reader),
         forgetting=forgotten,
         rescued=int(seen.right[gone].sum()) if seen.known else None,
         notes=_notes(record, chosen, prediction),
@@ -191,7 +191,7 @@ def _labelled(prediction: Prediction) -> NDArray[np.bool_]:
 
 def _notes(record: Record, rule: Rule, prediction: Prediction) -> tuple[str, ...]:
     said = (
-        TRAINED_ON if record.rows.facts.trained_on else "",
+        TRAINED_ON if record.reader.sample_info.trained_on else "",
         f"{rule.name} {ORACLE}" if rule.oracle else "",
         prediction.note,
     )

@@ -44,7 +44,7 @@ def trust_finding(measured: Measured) -> dict[str, Any] | None:
             {"risk": f"{100 * risk:g} %", "answered": _answered(coverage_at(curve, risk))}
             for risk in RISKS
         ],
-        "trained_on": measured.record.rows.facts.trained_on,
+        "trained_on": measured.record.reader.sample_info.trained_on,
     }
 
 
@@ -101,7 +101,7 @@ def _accuracies(measured: Measured) -> dict[int, float]:
     if measured.record.truth is None:
         return {}
     single = next(one for one in measured.scores if one.per_network is not None)
-    return dict(zip(measured.record.rows.numbers, single.per_network or (), strict=True))
+    return dict(zip(measured.record.reader.numbers, single.per_network or (), strict=True))
 
 
 def _row(one: Member, accuracies: dict[int, float]) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _sentence(measured: Measured, bad: Sequence[Member]) -> str:
         named = ", ".join(f"network {one.network} ({one.kind})" for one in bad)
         does = "does" if len(bad) == 1 else "do"
         return f"{len(bad)} of {record.networks} {does} not vote with the rest: {named}."
-    if max(one.agreement for one in measured.members) <= chance_error(record.rows):
+    if max(one.agreement for one in measured.members) <= chance_error(record.reader):
         return (
             "No two networks agree beyond chance, so that none can be told from the rest: "
             "have they learnt anything yet?"
@@ -135,7 +135,7 @@ def _sentence(measured: Measured, bad: Sequence[Member]) -> str:
 def _left_out(measured: Measured) -> dict[str, Any]:
     """Return what max agreement and the majority vote of the good networks alone would change."""
     record = measured.record
-    good = good_networks(record.rows)
+    good = good_networks(record.reader)
     kept = record.select(networks=good)
     now = {
         rule: (record.predict(rule).labels, kept.predict(rule).labels) for rule in (SECOND, FIRST)

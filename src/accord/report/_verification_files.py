@@ -23,7 +23,7 @@ from accord.analysis._review_files import (
 )
 from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.rules import Prediction
-from accord.store import Facts
+from accord.store import SampleInfo
 from accord.store._storage import Folder
 
 PathLike = str | os.PathLike[str]
@@ -45,7 +45,7 @@ class Verified:
         return verified_accuracy(right, self.sampling, confidence=confidence)
 
 
-def write_verification(sampling: Sampling, path: PathLike, *, facts: Facts) -> None:
+def write_verification(sampling: Sampling, path: PathLike, *, sample_info: SampleInfo) -> None:
     """Write the samples to verify to a .csv file with an empty column `decided` for the class.
 
     What was predicted is left out, so that it sways nobody.
@@ -60,8 +60,8 @@ def write_verification(sampling: Sampling, path: PathLike, *, facts: Facts) -> N
     check_rewritable(target, "queue")
     samples = sampling.samples
     columns: dict[str, list[Any]] = {"sample": samples.tolist()}
-    if facts.ids is not None:
-        columns["id"] = facts.ids[samples].tolist()
+    if sample_info.ids is not None:
+        columns["id"] = sample_info.ids[samples].tolist()
     columns[STRATUM] = sampling.strata.tolist()
     columns[SIZE] = sampling.sizes[sampling.strata].tolist()
     columns[DRAWN] = np.bincount(sampling.strata)[sampling.strata].tolist()
@@ -80,7 +80,7 @@ def check_rewritable(path: Path, what: str, *, header: Header | None = None) -> 
     check_no_decisions(path, what, header=header, use=use)
 
 
-def read_verification(path: PathLike, *, facts: Facts) -> Verified:
+def read_verification(path: PathLike, *, sample_info: SampleInfo) -> Verified:
     """Read what people decided on the samples that were to be verified.
 
     Raises:
@@ -91,15 +91,15 @@ def read_verification(path: PathLike, *, facts: Facts) -> Verified:
     target = Path(path)
     if target.suffix != ".csv":
         raise ChoiceError(f"{target}: verified samples are read from .csv; got {target.suffix!r}")
-    decided = read_decisions(target, facts=facts)
+    decided = read_decisions(target, sample_info=sample_info)
     rows = list(_read(target))
     _check_decided(target, rows)
     strata = _strata(target, rows)
     sizes = dict(strata.values())
-    if sum(sizes.values()) != facts.samples:
+    if sum(sizes.values()) != sample_info.samples:
         raise RecordMismatch(
             f"{target}: its strata have {sum(sizes.values())} samples; the record has "
-            f"{facts.samples}. Is it about another record?"
+            f"{sample_info.samples}. Is it about another record?"
         )
     sampling = Sampling(
         decided.samples,
@@ -149,7 +149,8 @@ def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]
     numbers = sorted(stratum for stratum, _ in drawn)
     if numbers != list(range(len(drawn))) or min(drawn.values()) < LEAST_VERIFIED:
         raise SourceError(
-            f"{path}: strata must be 0, 1 … with one size each and {LEAST_VERIFIED} samples or more. "
+            f"{path}: strata must be 0, 1 … with one size each and "
+            f"{LEAST_VERIFIED} samples or more. "
             "Were rows changed or removed?"
         )
     _check_drawn(path, {stratum: count for (stratum, _), count in drawn.items()}, wanted)

@@ -78,7 +78,9 @@ def report_page(record: Record) -> str:
     return page.render(
         path=record.path,
         facts=_facts(record),
-        told=_told([told.about for told in record.rows.told()], record.rows.numbers),
+        told=_told(
+            [told.metadata for told in record.reader.networks_info()], record.reader.numbers
+        ),
         figures=_figures(measured, WITH_TRUTH if scored else WITHOUT_TRUTH),
         results=_results(measured) if scored else None,
         overfit=overfit_finding(measured),
@@ -107,7 +109,7 @@ def _facts(record: Record) -> dict[str, str]:
     sizes = ("networks", "epochs", "samples", "classes")
     kept = ("truth", "given", "ids", "class_names")
     has = [name.replace("_", " ") for name in kept if getattr(record, name) is not None]
-    has += ["probabilities"] if record.rows.has_probabilities else []
+    has += ["probabilities"] if record.reader.has_probabilities else []
     return {
         **{name: f"{getattr(record, name):,}" for name in sizes},
         "split": record.split,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accord.kernels._votes import POSTERIOR_BITS, agreement, on_grid
 from accord.rules._annotators import LARGEST, Annotators, Tally, small_parts
 from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, weigh
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 from accord.store._record_reader import BLOCK_BYTES
 
 MOST_ROUNDS: Final = 50
@@ -55,14 +55,14 @@ def group_epochs(
     return np.arange(epochs) // width
 
 
-def fit_in_memory(rows: Rows) -> bool:
+def fit_in_memory(rows: RecordReader) -> bool:
     """Tell whether the confusion matrices of these rows are small enough to hold."""
     groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
     return rows.networks * (int(groups[-1]) + 1) * rows.classes**2 <= LARGEST
 
 
 def fit_annotators(
-    rows: Rows,
+    rows: RecordReader,
     start: NDArray[Any],  # (sample,), a class for each
     *,
     likeness: Likeness,
@@ -82,7 +82,7 @@ def fit_annotators(
 
 
 def _fit_once(
-    rows: Rows,
+    rows: RecordReader,
     read: Reader,
     start: NDArray[Any],
     likeness: Likeness,
@@ -147,7 +147,9 @@ def full_votes(weights: Weights, likeness: Likeness, networks: int, *, louder: i
     return np.maximum(shares, np.minimum(louder * shares, 1.0))
 
 
-def _round(rows: Rows, read: Reader, annotators: Annotators) -> tuple[Tally, NDArray[np.intp]]:
+def _round(
+    rows: RecordReader, read: Reader, annotators: Annotators
+) -> tuple[Tally, NDArray[np.intp]]:
     found = np.empty(rows.samples, np.intp)
 
     def expected() -> Iterator[tuple[Block, NDArray[np.float64]]]:
@@ -159,7 +161,7 @@ def _round(rows: Rows, read: Reader, annotators: Annotators) -> tuple[Tally, NDA
 
 
 def _tally(
-    rows: Rows,
+    rows: RecordReader,
     groups: NDArray[np.intp],
     expected: Iterator[tuple[Block, NDArray[np.float64]]],
 ) -> Tally:
@@ -179,7 +181,7 @@ def _certain(
         yield part, posterior
 
 
-def _reader(rows: Rows) -> Reader:
+def _reader(rows: RecordReader) -> Reader:
     blocks = rows.blocks()
     first = next(blocks)
     if first.stop < rows.samples or first.values.nbytes > BLOCK_BYTES:

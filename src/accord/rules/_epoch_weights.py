@@ -10,7 +10,7 @@ from accord.kernels._blocks import spans, voters_of, width_for
 from accord.kernels._pairs import count_matching_pairs
 from accord.kernels._votes import WEIGHT_BITS, margins, on_grid
 from accord.rules._base import Definition, Prediction, Support, most_supported, predict_blocks
-from accord.store import Rows
+from accord.store import RecordReader
 
 Weights = NDArray[np.float64]  # (epoch,), adding up to 1
 Covariance = NDArray[np.float64]  # (epoch, epoch)
@@ -37,7 +37,7 @@ class Likeness:
     said: NDArray[np.float64]  # (epoch, class), the share of an epoch's votes for a class
 
 
-def measure_likeness(rows: Rows, among: NDArray[np.bool_] | None = None) -> Likeness:
+def measure_likeness(rows: RecordReader, among: NDArray[np.bool_] | None = None) -> Likeness:
     """Compare all epochs with each other, within networks and across them.
 
     Reads the rows once. All sums are of whole numbers: the order of the networks is
@@ -154,7 +154,7 @@ def _far_apart(epochs: int) -> NDArray[np.bool_]:  # (epoch, epoch)
     return np.asarray(distance >= max(1, epochs // APART))
 
 
-def find_disputed(rows: Rows) -> NDArray[np.bool_]:  # (sample,)
+def find_disputed(rows: RecordReader) -> NDArray[np.bool_]:  # (sample,)
     """Tell on which samples the votes are most divided: those below the median margin.
 
     Where a prediction is decided, the others have no say. If no sample is below the median, as
@@ -214,7 +214,7 @@ def independent_epochs(likeness: Likeness, weights: Weights) -> float:
     return float(np.clip(of_one / of_all, 1, len(weights)))
 
 
-def predict_weighted(rows: Rows, weights: Weights) -> Prediction:
+def predict_weighted(rows: RecordReader, weights: Weights) -> Prediction:
     """Predict the class with the largest sum of weights; the score is its share of them all."""
 
     def predict(labels: NDArray[Any]) -> Support:
@@ -231,7 +231,7 @@ def predict_weighted(rows: Rows, weights: Weights) -> Prediction:
     return predict_blocks(rows.blocks(), predict, samples=rows.samples)
 
 
-def predict_regressed(rows: Rows) -> Prediction:
+def predict_regressed(rows: RecordReader) -> Prediction:
     """Predict by a vote in which an epoch weighs the less, the more it repeats others."""
     likeness = measure_likeness(rows)
     return predict_weighted(rows, weigh(likeness.within, reliability(likeness.across)))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, NetworksMissing, RecordMismatch, SourceError, counted
 from accord.rules._base import Prediction, Rule
-from accord.store import Rows
+from accord.store import RecordReader
 from accord.store._storage import Folder, local_path
 
 NETWORKS: Final = "networks"  # the array that holds the networks' numbers
@@ -33,9 +33,9 @@ class Voters:
     progress: tuple[float, ...]  # of the first network
 
     @classmethod
-    def of(cls, rows: Rows) -> Self:
+    def of(cls, rows: RecordReader) -> Self:
         """Return the voters of these rows."""
-        return cls(rows.numbers, rows.told()[0].progress)
+        return cls(rows.numbers, rows.networks_info()[0].progress)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self | None:
@@ -64,7 +64,7 @@ class Voters:
         """Return what to keep in a file."""
         return {NETWORKS: np.array(self.numbers), PROGRESS: np.array(self.progress)}
 
-    def check(self, rows: Rows, rule: str, *, networks: bool) -> None:
+    def check(self, rows: RecordReader, rule: str, *, networks: bool) -> None:
         """Refuse rows of other epochs and, if `networks`, of other networks or another order.
 
         Raises:
@@ -79,7 +79,7 @@ class Voters:
 
 
 def _refuse(
-    rows: Rows, rule: str, what: str, wanted: tuple[float, ...], there: tuple[float, ...]
+    rows: RecordReader, rule: str, what: str, wanted: tuple[float, ...], there: tuple[float, ...]
 ) -> None:
     raise RecordMismatch(
         f"{rows.name}: {rule} was fitted on {what} {_named(wanted)}; these are {_named(there)}. "
@@ -112,7 +112,7 @@ class FittedRule(Rule):
     voters: Voters | None = None  # whom it has learnt from, as far as that is known
 
     @abstractmethod
-    def fit(self, rows: Rows) -> Self:
+    def fit(self, rows: RecordReader) -> Self:
         """Return the rule with what these rows tell."""
 
     @abstractmethod
@@ -168,7 +168,7 @@ class FittedRule(Rule):
         rule.caution = "" if rule.voters else UNNAMED
         return rule
 
-    def learnt_from(self, rows: Rows) -> Self:
+    def learnt_from(self, rows: RecordReader) -> Self:
         """Return this rule, which from now on knows whom it has learnt from."""
         self.voters = Voters.of(rows)
         return self
@@ -207,7 +207,7 @@ def _check_version(path: str | os.PathLike[str], found: Arrays) -> None:
         )
 
 
-def check_voters(rows: Rows, rule: str, **fitted: int) -> None:
+def check_voters(rows: RecordReader, rule: str, **fitted: int) -> None:
     """Refuse rows whose networks, epochs or classes are not as many as the rule was fitted on.
 
     Raises:
@@ -243,7 +243,7 @@ def check_numbers(name: str, values: NDArray[Any], shape: tuple[int | None, ...]
         )
 
 
-def check_networks(rows: Rows, rule: str) -> None:
+def check_networks(rows: RecordReader, rule: str) -> None:
     """Refuse to fit what compares networks with each other if there is only one.
 
     Raises:

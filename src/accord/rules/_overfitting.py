@@ -21,7 +21,7 @@ from accord.rules._epoch_weights import (
 )
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.majority import Majority
-from accord.store import Rows
+from accord.store import RecordReader
 
 Curve = NDArray[np.float64]  # (epoch,)
 Curves = NDArray[np.float64]  # (..., epoch)
@@ -155,7 +155,7 @@ class EqualPairs:
         )
 
 
-def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
+def count_equal_pairs(rows: RecordReader, *, groups: int = GROUPS) -> EqualPairs:
     """Compare every two networks at every epoch, reading the rows once.
 
     Groups of samples are interleaved: sample s belongs to group s mod `groups`.
@@ -163,9 +163,9 @@ def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
     Raises:
         NetworksMissing: there is only one network.
 
-    >>> from accord.store import ArrayRows, Facts
+    >>> from accord.store import ArrayReader, SampleInfo
     >>> labels = np.array([[[0, 1]], [[0, 0]], [[0, 1]]], np.uint8)
-    >>> count_equal_pairs(ArrayRows(labels, Facts(2, 2))).by_network
+    >>> count_equal_pairs(ArrayReader(labels, SampleInfo(2, 2))).by_network
     array([[0.75],
            [0.5 ],
            [0.75]])
@@ -193,7 +193,7 @@ def count_equal_pairs(rows: Rows, *, groups: int = GROUPS) -> EqualPairs:
     )
 
 
-def network_agreement(rows: Rows) -> NDArray[np.float64]:
+def network_agreement(rows: RecordReader) -> NDArray[np.float64]:
     """Return how often two networks predict the same class, over all pairs and samples (epoch,).
 
     Raises:
@@ -260,7 +260,7 @@ class GoodEpochs:
         return int(self.shares.argmax())
 
 
-def good_epochs(rows: Rows) -> GoodEpochs:
+def good_epochs(rows: RecordReader) -> GoodEpochs:
     """Judge every epoch's majority vote by what all these epochs together say.
 
     What Dawid–Skene makes of many epochs is more often right than the majority of any one, so that
@@ -277,7 +277,7 @@ def good_epochs(rows: Rows) -> GoodEpochs:
     return GoodEpochs(same.sum(axis=0) / rows.samples, same / sizes[:, None], sizes)
 
 
-def _judge(rows: Rows) -> Prediction:
+def _judge(rows: RecordReader) -> Prediction:
     try:
         return DawidSkene()(rows)
     except PredictionError:
@@ -306,7 +306,7 @@ class Verdict:
 
 
 def judge_record(
-    rows: Rows,
+    rows: RecordReader,
     pairs: EqualPairs,
     *,
     sure: float = SURE,
@@ -332,7 +332,7 @@ def judge_record(
     return now if then is None else replace(then, reason=f"{then.reason}, and rose later")
 
 
-def _past(rows: Rows, pairs: EqualPairs, options: _Options) -> Iterator[Verdict]:
+def _past(rows: RecordReader, pairs: EqualPairs, options: _Options) -> Iterator[Verdict]:
     """Judge the record as it was when agreement had fallen deepest, and after each epoch.
 
     Majorities are asked of a fall when it is new and when most is known of it, not after each epoch
@@ -364,7 +364,7 @@ def _fall_so_far(agreement: NDArray[np.float64]) -> float:
 
 
 def judge_rows(
-    rows: Rows,
+    rows: RecordReader,
     pairs: EqualPairs,
     *,
     sure: float = SURE,
@@ -388,7 +388,7 @@ def judge_rows(
     return replace(verdict, alarm=True, reason=reason, sure=by_majority, unsure=False)
 
 
-def _sure_of_majority(rows: Rows, least_fall: float, seed: int) -> float:
+def _sure_of_majority(rows: RecordReader, least_fall: float, seed: int) -> float:
     good = good_epochs(rows)
     fall = find_fall(good.shares)
     if fall is None or fall.size(good.shares) < least_fall:
@@ -454,7 +454,7 @@ EARLY: Final = 0.75  # of the epochs: a fall of agreement by then leaves many to
 REPEATS: Final = 0.65
 AGREES: Final = 0.6
 # Several rules ask it of the same rows, which do not change, and it may cost more than they do.
-_found: WeakKeyDictionary[Rows, int | None] = WeakKeyDictionary()
+_found: WeakKeyDictionary[RecordReader, int | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -465,7 +465,7 @@ class EarlyOverfit:
     spoils: bool  # whether the votes after it do more harm than good
 
 
-def epochs_before_overfit(rows: Rows) -> int | None:
+def epochs_before_overfit(rows: RecordReader) -> int | None:
     """Return how many epochs lie before the fall of agreement; None where it has not fallen."""
     if rows.networks == 1:
         return None
@@ -475,7 +475,7 @@ def epochs_before_overfit(rows: Rows) -> int | None:
     return _found[rows]
 
 
-def find_early_overfit(rows: Rows) -> EarlyOverfit | None:
+def find_early_overfit(rows: RecordReader) -> EarlyOverfit | None:
     """Find an early fall of agreement, and say whether it spoils the epochs after it.
 
     Networks that have learnt wrong labels by heart repeat them, and outvote what they knew. Where
@@ -490,7 +490,7 @@ def find_early_overfit(rows: Rows) -> EarlyOverfit | None:
     return EarlyOverfit(before, repeated >= REPEATS or best_agreement(likeness) >= AGREES)
 
 
-def epochs_before_early_overfit(rows: Rows) -> int | None:
+def epochs_before_early_overfit(rows: RecordReader) -> int | None:
     """Return how many epochs lie before an early fall that spoils the rest; None if none does."""
     found = find_early_overfit(rows)
     return found.before if found is not None and found.spoils else None

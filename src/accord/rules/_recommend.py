@@ -19,7 +19,7 @@ from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.weighted_agreement import WeightedAgreement
-from accord.store import ArrayRows, Facts, Rows
+from accord.store import ArrayReader, RecordReader, SampleInfo
 
 RECOMMENDED: Final = "recommended"  # stands for the rule that is
 Halves = Callable[[Rule], NDArray[np.bool_]]  # where two halves agree by a rule, (sample,)
@@ -58,7 +58,7 @@ class Recommendation:
     agreement: Mapping[str, float] = field(default_factory=dict)  # of the two halves, by rule
 
 
-def recommend(rows: Rows) -> Recommendation:
+def recommend(rows: RecordReader) -> Recommendation:
     """Recommend a rule from the votes alone.
 
     If the agreement between networks fell for good in the first three quarters of the training,
@@ -138,7 +138,7 @@ def choose(
     return _among_many_classes(directed, fall(), repeats)
 
 
-def resolve_rule(rule: str | Rule, rows: Rows) -> tuple[Rule, str]:
+def resolve_rule(rule: str | Rule, rows: RecordReader) -> tuple[Rule, str]:
     """Return the rule of that name and, if it is the recommended one, which it is and why.
 
     Raises:
@@ -150,7 +150,7 @@ def resolve_rule(rule: str | Rule, rows: Rows) -> tuple[Rule, str]:
     return find_rule(found.rule), f"recommended: {found.rule}, as {found.reason}"
 
 
-def predict_recommended(rows: Rows) -> Prediction:
+def predict_recommended(rows: RecordReader) -> Prediction:
     """Predict with the recommended rule; the note says which it is, and why."""
     rule, why = resolve_rule(RECOMMENDED, rows)
     return rule(rows).noting(why)
@@ -189,11 +189,11 @@ def standard_errors(
     return (more - less) / math.sqrt(max(1, more + less))
 
 
-def _are_ample(rows: Rows) -> bool:
+def _are_ample(rows: RecordReader) -> bool:
     return rows.samples >= SAMPLES_PER_CLASS * rows.classes and rows.classes <= MOST_CLASSES
 
 
-def _directed(rows: Rows) -> float | None:
+def _directed(rows: RecordReader) -> float | None:
     try:
         learnt = DawidSkene().fit(rows).learnt() or {}
     except PredictionError:  # it collapsed or did not settle: nothing can be said
@@ -231,7 +231,7 @@ def _fall(likeness: Likeness) -> float:
     return 0.0 if fall is None else float(fall.size(agreement))
 
 
-def _halves_agree(rule: Rule, rows: Rows) -> NDArray[np.bool_]:  # (sample,)
+def _halves_agree(rule: Rule, rows: RecordReader) -> NDArray[np.bool_]:  # (sample,)
     first, second = (rule(rows.select(networks=range(half, rows.networks, 2))) for half in (0, 1))
     return np.equal(first.labels, second.labels)
 
@@ -240,9 +240,9 @@ def _told(share: float) -> str:
     return f"two halves of the networks agree on {100 * share:.1f} % of the samples"
 
 
-def _evenly_spaced(rows: Rows) -> Rows:
+def _evenly_spaced(rows: RecordReader) -> RecordReader:
     step = -(-rows.samples // MOST_SAMPLES)
     if step == 1:
         return rows
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None, None, step))
-    return ArrayRows(labels, Facts(labels.shape[2], rows.classes), name=rows.name)
+    return ArrayReader(labels, SampleInfo(labels.shape[2], rows.classes), name=rows.name)

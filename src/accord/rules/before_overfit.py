@@ -9,7 +9,7 @@ from accord.rules._base import Definition, Prediction
 from accord.rules._fitted import check_networks
 from accord.rules._overfitting import epochs_before_overfit
 from accord.rules.dawid_skene import DawidSkene
-from accord.store import ArrayRows, Facts, Rows
+from accord.store import ArrayReader, RecordReader, SampleInfo
 
 
 class BeforeOverfit(DawidSkene):
@@ -26,7 +26,7 @@ class BeforeOverfit(DawidSkene):
 
     name = "before-overfit"
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict; the score is the class's posterior probability."""
         before = epochs_before_overfit(rows) if self.annotators is None else None
         if before is None:
@@ -34,7 +34,7 @@ class BeforeOverfit(DawidSkene):
         predicted = super().__call__(rows.select(epochs=range(before)))
         return predicted.noting(f"from the first {before} of {rows.epochs} epochs")
 
-    def fit(self, rows: Rows) -> Self:
+    def fit(self, rows: RecordReader) -> Self:
         """Return this rule with the epochs that these samples leave a say, and what they tell.
 
         Raises:
@@ -54,8 +54,8 @@ class BeforeOverfit(DawidSkene):
     @staticmethod
     def by_definition(record: Definition) -> list[int]:
         """Predict as the rule is defined."""
-        facts = Facts(record.labels.shape[2], record.classes)
-        before = epochs_before_overfit(ArrayRows(record.labels, facts))
+        sample_info = SampleInfo(record.labels.shape[2], record.classes)
+        before = epochs_before_overfit(ArrayReader(record.labels, sample_info))
         kept = slice(before)
         cut = replace(
             record, labels=record.labels[:, kept], probabilities=record.probabilities[:, kept]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from accord.errors import ChoiceError
 from accord.kernels import winners
 from accord.rules._base import ABSTAINED, Definition, Prediction, Rule, Support, predict_blocks
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 
 
 class Consensus(Rule):
@@ -34,7 +34,7 @@ class Consensus(Rule):
         self.least, self.threshold = least, threshold
         self.needs = frozenset({"probabilities"} if threshold else ())
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict; the score is the share of networks that agree."""
         last = rows.last()
         if not self.threshold:
@@ -44,24 +44,24 @@ class Consensus(Rule):
             self._sure_labels(last), self._by_probability(rows), samples=rows.samples
         )
 
-    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         """Ask for consensus at each epoch."""
         yield from super().after_each_epoch(rows) if self.threshold else self._each_epoch(rows)
 
-    def _each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def _each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         vote = self._by_votes(rows)
         for block in rows.blocks():
             labels = [vote(block.values[:, epoch])[0] for epoch in range(rows.epochs)]
             yield Block(block.start, block.stop, np.stack(labels))
 
-    def _by_votes(self, rows: Rows) -> Callable[[NDArray[Any]], Support]:
+    def _by_votes(self, rows: RecordReader) -> Callable[[NDArray[Any]], Support]:
         def predict(labels: NDArray[Any]) -> Support:
             won = winners(labels, classes=rows.classes)
             return self._enough(won.labels, won.votes, rows.networks)
 
         return predict
 
-    def _sure_labels(self, last: Rows) -> Iterator[Block]:
+    def _sure_labels(self, last: RecordReader) -> Iterator[Block]:
         """Read what each network says (network, sample); -1 where it is not probable enough."""
         for block in last.probability_blocks():
             said = last.read_labels(range(last.networks), [0], block.where)[:, 0].astype(np.intp)
@@ -70,7 +70,7 @@ class Consensus(Rule):
             sure = np.where(found >= self.threshold, said, ABSTAINED)
             yield Block(block.start, block.stop, sure)
 
-    def _by_probability(self, rows: Rows) -> Callable[[NDArray[Any]], Support]:
+    def _by_probability(self, rows: RecordReader) -> Callable[[NDArray[Any]], Support]:
         def predict(labels: NDArray[Any]) -> Support:
             votes = (labels[..., None] == np.arange(rows.classes)).sum(axis=0)
             return self._enough(votes.argmax(axis=-1), votes.max(axis=-1), rows.networks)

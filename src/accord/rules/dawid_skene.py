@@ -35,11 +35,11 @@ from accord.rules._epoch_weights import (
 )
 from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_voters
 from accord.rules.max_agreement import MaxAgreement
-from accord.store import Rows
+from accord.store import RecordReader
 from accord.store._record_reader import BLOCK_BYTES
 
 # Scores, the recommendation and the alarm all ask it of the same rows, which do not change.
-_found: WeakKeyDictionary[Rows, tuple[Prediction, Fit]] = WeakKeyDictionary()
+_found: WeakKeyDictionary[RecordReader, tuple[Prediction, Fit]] = WeakKeyDictionary()
 
 
 class DawidSkene(FittedRule):
@@ -67,7 +67,7 @@ class DawidSkene(FittedRule):
     def __init__(self, annotators: Annotators | None = None) -> None:
         self.annotators = annotators
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict; the score is the class's posterior probability."""
         if self.annotators is not None:
             return self._predict_fitted(rows, self.annotators)
@@ -81,7 +81,7 @@ class DawidSkene(FittedRule):
         predicted = _predict(rows, fit.annotators)
         return Prediction(predicted.labels, predicted.scores, _unsettled(fit))
 
-    def fit(self, rows: Rows) -> Self:
+    def fit(self, rows: RecordReader) -> Self:
         """Return this rule with what these samples tell of the annotators.
 
         Raises:
@@ -110,13 +110,13 @@ class DawidSkene(FittedRule):
         _check_annotators(annotators)
         return cls(annotators)
 
-    def left_out(self, rows: Rows) -> str:
+    def left_out(self, rows: RecordReader) -> str:
         """Say why the rule cannot predict these rows: its matrices would be too large."""
         if rows.networks == 1 or fit_in_memory(rows):
             return ""
         return f"its {rows.classes} × {rows.classes} confusion matrices would be too large"
 
-    def _predict_fitted(self, rows: Rows, annotators: Annotators) -> Prediction:
+    def _predict_fitted(self, rows: RecordReader, annotators: Annotators) -> Prediction:
         networks, _, _, classes = annotators.confusion.shape
         epochs = len(annotators.weights)
         check_voters(rows, self.name, networks=networks, epochs=epochs, classes=classes)
@@ -132,21 +132,21 @@ class DawidSkene(FittedRule):
         return _by_definition(record)
 
 
-def _fit(rows: Rows) -> tuple[Prediction, Fit]:
+def _fit(rows: RecordReader) -> tuple[Prediction, Fit]:
     found = _found.get(rows) or _search(rows)
     if found[1].annotators.confusion.nbytes <= BLOCK_BYTES:  # larger ones would fill the memory
         _found[rows] = found
     return found
 
 
-def _search(rows: Rows) -> tuple[Prediction, Fit]:
+def _search(rows: RecordReader) -> tuple[Prediction, Fit]:
     likeness = measure_likeness(rows)
     weights = weigh(likeness.within, reliability(likeness.across))
     start = predict_weighted(rows, weights)
     return start, fit_annotators(rows, start.labels, likeness=likeness, weights=weights)
 
 
-def _predict(rows: Rows, annotators: Annotators) -> Prediction:
+def _predict(rows: RecordReader, annotators: Annotators) -> Prediction:
     labels, scores = np.empty(rows.samples, np.intp), np.empty(rows.samples)
     for part, posterior in annotators.posteriors(rows.blocks()):
         labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from accord.kernels import winners
 from accord.rules._base import Definition, Prediction, Rule, Support, predict_blocks
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 
 
 class Majority(Rule):
@@ -18,7 +18,7 @@ class Majority(Rule):
     reads = "last"
     by_sample = True
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict, reading one row per network."""
 
         def predict(labels: NDArray[Any]) -> Support:
@@ -27,7 +27,7 @@ class Majority(Rule):
 
         return predict_blocks(rows.last().blocks(), predict, samples=rows.samples)
 
-    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         """Vote at each epoch."""
         for block in rows.blocks():
             labels = np.empty(block.values.shape[1:], block.values.dtype)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from accord.kernels import running_winners, winners
 from accord.rules._base import Definition, Prediction, Rule, Support, predict_blocks
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 
 
 class MaxAgreement(Rule):
@@ -17,7 +17,7 @@ class MaxAgreement(Rule):
     reads = "all"
     by_sample = True
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict; the score is the agreement, the share of votes the class has."""
 
         def predict(labels: NDArray[Any]) -> Support:
@@ -26,7 +26,7 @@ class MaxAgreement(Rule):
 
         return predict_blocks(rows.blocks(), predict, samples=rows.samples)
 
-    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         """Count on from epoch to epoch instead of anew for each."""
         for block in rows.blocks():
             running = running_winners(block.values, classes=rows.classes)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from accord.rules._base import Definition, Prediction, Rule
 from accord.rules.majority import Majority
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 
 
 class OracleBestEpoch(Rule):
@@ -21,22 +21,22 @@ class OracleBestEpoch(Rule):
     reads = "all"
     needs = frozenset({"truth"})
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict with the majority vote at the best epoch."""
         return Majority()(rows.select(epochs=[self.best_epoch(rows)]))
 
-    def best_epoch(self, rows: Rows) -> int:
+    def best_epoch(self, rows: RecordReader) -> int:
         """Return the epoch where the majority vote is most accurate."""
         return int(self._hits(rows).argmax())
 
-    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         """Predict with the best epoch so far."""
         hits = self._hits(rows)
         best = [int(hits[: epoch + 1].argmax()) for epoch in range(rows.epochs)]
         for block in Majority().after_each_epoch(rows):
             yield Block(block.start, block.stop, block.values[best])
 
-    def _hits(self, rows: Rows) -> NDArray[np.intp]:
+    def _hits(self, rows: RecordReader) -> NDArray[np.intp]:
         truth = rows.truth()
         hits = np.zeros(rows.epochs, np.intp)
         for block in Majority().after_each_epoch(rows):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.rules._base import Definition, Prediction, Rule, Support, most_supported, predict_blocks
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 
 
 class ProbabilityAverage(Rule):
@@ -18,7 +18,7 @@ class ProbabilityAverage(Rule):
     needs = frozenset({"probabilities"})
     by_sample = True
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict; the score is the class's mean probability."""
 
         def predict(probabilities: NDArray[Any]) -> Support:
@@ -26,7 +26,7 @@ class ProbabilityAverage(Rule):
 
         return predict_blocks(rows.last().probability_blocks(), predict, samples=rows.samples)
 
-    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         """Average at each epoch."""
         for block in rows.probability_blocks():
             support = block.values.sum(axis=0, dtype=np.float64)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from accord.rules._base import Definition, Prediction, Rule, predict_blocks
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 
 
 class Single(Rule):
@@ -19,7 +19,7 @@ class Single(Rule):
     symmetric = False
     by_sample = True
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict, reading one row."""
         return predict_blocks(
             rows.last().select(networks=[0]).blocks(),
@@ -27,7 +27,7 @@ class Single(Rule):
             samples=rows.samples,
         )
 
-    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         """Return the first network's labels."""
         for block in rows.select(networks=[0]).blocks():
             yield Block(block.start, block.stop, block.values[0])

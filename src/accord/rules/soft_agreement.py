@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.rules._base import Definition, Prediction, Rule, Support, most_supported, predict_blocks
-from accord.store import Block, Rows
+from accord.store import Block, RecordReader
 
 
 class SoftAgreement(Rule):
@@ -18,7 +18,7 @@ class SoftAgreement(Rule):
     needs = frozenset({"probabilities"})
     by_sample = True
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict; the score is the class's mean probability."""
 
         def predict(probabilities: NDArray[Any]) -> Support:
@@ -27,7 +27,7 @@ class SoftAgreement(Rule):
 
         return predict_blocks(rows.probability_blocks(), predict, samples=rows.samples)
 
-    def after_each_epoch(self, rows: Rows) -> Iterator[Block]:
+    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
         """Add up from epoch to epoch instead of anew for each."""
         for block in rows.probability_blocks():
             support = np.zeros(block.values.shape[2:])

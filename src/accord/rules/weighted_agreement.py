@@ -24,7 +24,7 @@ from accord.rules._epoch_weights import (
 )
 from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_voters
 from accord.rules._overfitting import epochs_before_early_overfit
-from accord.store import ArrayRows, Facts, Rows
+from accord.store import ArrayReader, RecordReader, SampleInfo
 
 # Of the likeness of epochs where votes are in dispute. On 70 records with three classes or more it
 # is 0.97 or more; on eight of two networks that had learnt little after 6 or 15 epochs, 0 to 0.91.
@@ -56,7 +56,7 @@ class WeightedAgreement(FittedRule):
     def __init__(self, weights: Weights | None = None) -> None:
         self.weights = weights
 
-    def __call__(self, rows: Rows) -> Prediction:
+    def __call__(self, rows: RecordReader) -> Prediction:
         """Predict; the score is the share of the weights that the class has."""
         if self.weights is None:
             fitted, note = _weigh(rows)
@@ -66,7 +66,7 @@ class WeightedAgreement(FittedRule):
             self.voters.check(rows, self.name, networks=False)  # of each it learnt the same
         return self._cautioned(predict_weighted(rows, self.weights))
 
-    def fit(self, rows: Rows) -> Self:
+    def fit(self, rows: RecordReader) -> Self:
         """Return this rule with the epochs' weights found on these samples.
 
         Raises:
@@ -99,7 +99,7 @@ class WeightedAgreement(FittedRule):
         return vote_by_definition(record, _weights_by_definition(record))
 
 
-def _weigh(rows: Rows) -> tuple[Weights, str]:
+def _weigh(rows: RecordReader) -> tuple[Weights, str]:
     """Return the epochs' weights, and a note where there is nothing to weigh them by."""
     if rows.networks == 1:
         return equal_weights(rows.epochs), ONE_NETWORK
@@ -127,7 +127,7 @@ def _pad(weights: Weights, epochs: int) -> Weights:
 
 def _weights_by_definition(record: Definition) -> Weights:
     networks, epochs, samples = record.labels.shape
-    rows = ArrayRows(record.labels, Facts(samples, record.classes))
+    rows = ArrayReader(record.labels, SampleInfo(samples, record.classes))
     before = epochs_before_early_overfit(rows)
     if networks == 1 or (before is None and record.classes <= 2):
         return equal_weights(epochs)

@@ -206,8 +206,8 @@ def _say(estimator: Estimator, way: str, recorder: Recorder) -> Any:
 
 def _placed(said: Any, estimator: Estimator, recorder: Recorder) -> NDArray[Any]:
     """Bring labels or probabilities into the record's classes."""
-    facts = recorder.facts
-    positions = positions_of(estimator.classes_, facts)
+    sample_info = recorder.sample_info
+    positions = positions_of(estimator.classes_, sample_info)
     if recorder.keeps_probabilities:
-        return place_columns(np.asarray(said), positions, classes=facts.classes)
+        return place_columns(np.asarray(said), positions, classes=sample_info.classes)
     return place_labels(said, estimator.classes_, positions)

@@ -37,12 +37,12 @@ def read_npy_files(folder: Path, *, test: bool) -> Source:
         [(str(file), load_npy(file)) for _, file in sorted(files[number].items())]
         for number in numbers
     ]
-    facts = {
+    sample_info = {
         name: load_npy(folder / f"{name}.npy")
         for name in ("truth", "given")
         if (folder / f"{name}.npy").exists()
     }
-    return Source(networks, tuple(numbers), facts)
+    return Source(networks, tuple(numbers), sample_info)
 
 
 def load_npy(file: Path) -> NDArray[Any]:
@@ -136,11 +136,11 @@ def read_dynamics(folder: Path) -> Source:
             epochs.append((str(file), _in_order(file, lines, *first)))
         networks.append(epochs)
     assert first is not None
-    facts = {
+    sample_info = {
         "ids": _as_ids(list(first[1])),
         "given": np.array([gold for _, gold in first[1].values()]),
     }
-    return Source(networks, tuple(range(len(networks))), facts, kind="logits")
+    return Source(networks, tuple(range(len(networks))), sample_info, kind="logits")
 
 
 def _folders(folder: Path) -> list[Path]:

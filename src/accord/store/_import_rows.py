@@ -24,7 +24,7 @@ class Source:
 
     networks: Sequence[Sequence[Named]]
     numbers: tuple[int, ...]
-    facts: dict[str, NDArray[Any]] = field(default_factory=dict)
+    sample_info: dict[str, NDArray[Any]] = field(default_factory=dict)
     kind: str | None = None  # where it is known what the arrays are
 
 

@@ -12,13 +12,13 @@ from accord._files import load_npz
 from accord.errors import ChoiceError, PredictionError, SourceError
 from accord.store._import_formats import has_dynamics, has_npy_files, read_dynamics, read_npy_files
 from accord.store._import_rows import Source, gather_rows
-from accord.store._metadata import make_facts
+from accord.store._metadata import make_sample_info
 from accord.store._packed import write_packed
-from accord.store._record_reader import ArrayRows
+from accord.store._record_reader import ArrayReader
 from accord.store._storage import CountProgress, cause_of
 from accord.store._validation import as_classes, check_probabilities, check_whole, to_numpy
 
-Reader = Callable[[Path, int | None], ArrayRows]
+Reader = Callable[[Path, int | None], ArrayReader]
 
 
 def import_record(
@@ -57,7 +57,7 @@ def import_record(
     write_packed(rows, record, progress=progress)
 
 
-def _read(path: Path, name: str | None, classes: int | None) -> ArrayRows:
+def _read(path: Path, name: str | None, classes: int | None) -> ArrayReader:
     reader = _reader(path, name)
     if not path.exists():
         raise SourceError(f"{path}: no such file")
@@ -70,7 +70,7 @@ def import_arrays(
     *,
     classes: int | None = None,
     split: str = "test",
-    **facts: object,
+    **sample_info: object,
 ) -> None:
     """Write arrays in memory as a packed record.
 
@@ -81,7 +81,7 @@ def import_arrays(
             epoch, sample (, class) will do.
         classes: how many classes there are; by default as the arrays tell.
         split: which part of the data the samples are.
-        **facts: `truth`, `given`, `ids`, `class_names`, as `Recorder` takes them.
+        **sample_info: `truth`, `given`, `ids`, `class_names`, as `Recorder` takes them.
 
     Raises:
         PredictionError: an array is of another shape or kind than the first, or not usable.
@@ -90,7 +90,7 @@ def import_arrays(
     >>> path = tempfile.mkdtemp() + "/record"
     >>> import_arrays(path, [[[0, 1], [0, 1]], [[0, 0], [0, 1]]], truth=[0, 1])
     """
-    strange = sorted(facts.keys() - {"truth", "given", "ids", "class_names"})
+    strange = sorted(sample_info.keys() - {"truth", "given", "ids", "class_names"})
     if strange:
         raise TypeError(f"import_arrays got an unexpected argument {strange[0]!r}")
     named = [
@@ -98,7 +98,7 @@ def import_arrays(
         for number, network in enumerate(networks)
     ]
     arrays = gather_rows(named)
-    arrays |= {name: to_numpy(value) for name, value in facts.items() if value is not None}
+    arrays |= {name: to_numpy(value) for name, value in sample_info.items() if value is not None}
     rows = rows_from_arrays(arrays, classes=classes, split=split)
     write_packed(rows, record)
 
@@ -127,7 +127,7 @@ def _formats_of(path: Path) -> list[str]:
     return [name for name, there in checks.items() if there]
 
 
-def read_npz(path: Path, classes: int | None) -> ArrayRows:
+def read_npz(path: Path, classes: int | None) -> ArrayReader:
     """Read an npz file into memory and check all of it. Pickled objects are refused."""
     try:
         arrays = load_npz(path)
@@ -149,11 +149,11 @@ def rows_from_arrays(
     classes: int | None,
     name: str = "arrays",
     split: str = "test",
-) -> ArrayRows:
+) -> ArrayReader:
     """Check arrays by their names and return them as rows."""
     labels = _labels(arrays, name)
     classes = _classes(arrays, classes)
-    facts = make_facts(
+    sample_info = make_sample_info(
         samples=labels.shape[2],
         classes=classes,
         split=split,
@@ -163,8 +163,8 @@ def rows_from_arrays(
         class_names=arrays.get("class_names"),
     )
     probabilities = _probabilities(arrays, labels, classes)
-    return ArrayRows(
-        as_classes(labels, classes=classes), facts, probabilities=probabilities, name=name
+    return ArrayReader(
+        as_classes(labels, classes=classes), sample_info, probabilities=probabilities, name=name
     )
 
 
@@ -227,24 +227,26 @@ def _probabilities(
     return values.astype(np.float16)
 
 
-def read_npy_folder(path: Path, classes: int | None) -> ArrayRows:
+def read_npy_folder(path: Path, classes: int | None) -> ArrayReader:
     """Read what networks said of the test samples, one npy file for each epoch of each."""
     return _gathered(path, read_npy_files(path, test=True), classes=classes)
 
 
-def read_npy_train_folder(path: Path, classes: int | None) -> ArrayRows:
+def read_npy_train_folder(path: Path, classes: int | None) -> ArrayReader:
     """Read what networks said of the training samples."""
     return _gathered(path, read_npy_files(path, test=False), classes=classes, split="train")
 
 
-def read_cartography(path: Path, classes: int | None) -> ArrayRows:
+def read_cartography(path: Path, classes: int | None) -> ArrayReader:
     """Read training dynamics as Dataset Cartography logs them."""
     return _gathered(path, read_dynamics(path), classes=classes, split="train")
 
 
-def _gathered(path: Path, source: Source, *, classes: int | None, split: str = "test") -> ArrayRows:
+def _gathered(
+    path: Path, source: Source, *, classes: int | None, split: str = "test"
+) -> ArrayReader:
     try:
-        arrays = {**gather_rows(source.networks, kind=source.kind), **source.facts}
+        arrays = {**gather_rows(source.networks, kind=source.kind), **source.sample_info}
         rows = rows_from_arrays(arrays, classes=classes, name=str(path), split=split)
     except PredictionError as error:
         raise SourceError(f"{path}: {error}") from error

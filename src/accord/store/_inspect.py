@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from accord.errors import RowDamaged
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, read_commit
-from accord.store._metadata import read_fact, read_facts, read_root
-from accord.store._record_reader import Facts
+from accord.store._metadata import read_fact, read_root, read_sample_info
+from accord.store._record_reader import SampleInfo
 from accord.store._recorded import (
-    PackedRows,
+    PackedReader,
     network_facts,
     network_lengths,
     network_numbers,
     read_row,
 )
-from accord.store._storage import Place, open_place, storage_error
+from accord.store._storage import Storage, open_storage, storage_error
 
 
 @dataclass(frozen=True)
@@ -41,43 +41,45 @@ class Description:
     class_names: tuple[str, ...] | None
     created: str | None
     made_with: dict[str, str]  # what the first network was recorded with
-    about: dict[int, dict[str, Any]]  # network number -> what its recorder was told
+    metadata: dict[int, dict[str, Any]]  # network number -> what its recorder was told
     size: int | None  # bytes on a local disk
 
 
 def describe(location: str | os.PathLike[str]) -> Description:
     """Describe a record; networks may be of unequal length, or hold nothing yet."""
-    place = open_place(location)
+    place = open_storage(location)
     root = read_root(place)
     packed = root["layout"] == layout.PACKED
     if packed:
-        rows = PackedRows(place)
+        rows = PackedReader(place)
         epochs = dict.fromkeys(rows.numbers, rows.epochs)
-        about = {told.network: told.about for told in rows.told()}
-        versions = [told.made_with for told in rows.told()]
+        about = {told.network: told.metadata for told in rows.networks_info()}
+        versions = [told.made_with for told in rows.networks_info()]
         probabilities = rows.has_probabilities
     else:
         epochs = network_lengths(place)
         said = {number: network_facts(place, number) for number in epochs}
-        about = {number: facts.get("about", {}) for number, facts in said.items()}
-        versions = [facts.get("made_with", {}) for facts in said.values()]
-        kept = [layout.PROBABILITIES in facts.get("arrays", ()) for facts in said.values()]
+        about = {number: sample_info.get("about", {}) for number, sample_info in said.items()}
+        versions = [sample_info.get("made_with", {}) for sample_info in said.values()]
+        kept = [
+            layout.PROBABILITIES in sample_info.get("arrays", ()) for sample_info in said.values()
+        ]
         probabilities = bool(kept) and all(kept)
-    facts = read_facts(place)
-    has = [fact for fact in layout.FACTS if getattr(facts, fact) is not None]
+    sample_info = read_sample_info(place)
+    has = [fact for fact in layout.FACTS if getattr(sample_info, fact) is not None]
     return Description(
         path=place.name,
         packed=packed,
         format=root["format"],
         epochs=epochs,
-        samples=facts.samples,
-        classes=facts.classes,
-        split=facts.split,
+        samples=sample_info.samples,
+        classes=sample_info.classes,
+        split=sample_info.split,
         has=(*has, *([layout.PROBABILITIES] if probabilities else ())),
-        class_names=facts.class_names,
+        class_names=sample_info.class_names,
         created=root.get("created"),
         made_with=next(filter(None, versions), root.get("made_with", {})),
-        about=about,
+        metadata=about,
         size=_size(getattr(place, "path", None)),
     )
 
@@ -125,21 +127,21 @@ def check_record(location: str | os.PathLike[str]) -> CheckReport:
     Leftovers of interrupted writers and networks of unequal length are told, not held
     against the record: only damaged rows make it unsound.
     """
-    place = open_place(location)
+    place = open_storage(location)
     root = read_root(place)
     if root["layout"] == layout.PACKED:
         return _check_packed(place)
-    facts = Facts(root["samples"], root["classes"])
+    sample_info = SampleInfo(root["samples"], root["classes"])
     lengths: dict[int, int] = {}
     findings = [*_check_facts(place)]
     for number in network_numbers(place):
-        findings += _check_network(place, number, facts, lengths)
+        findings += _check_network(place, number, sample_info, lengths)
     findings += _check_lengths(lengths)
     findings += _check_parts(place)
     return CheckReport(sum(lengths.values()), tuple(findings))
 
 
-def _check_facts(place: Place) -> Iterator[Finding]:
+def _check_facts(place: Storage) -> Iterator[Finding]:
     for fact in layout.FACTS:
         try:
             read_fact(place, fact)
@@ -148,7 +150,7 @@ def _check_facts(place: Place) -> Iterator[Finding]:
 
 
 def _check_network(
-    place: Place, number: int, facts: Facts, lengths: dict[int, int]
+    place: Storage, number: int, sample_info: SampleInfo, lengths: dict[int, int]
 ) -> Iterator[Finding]:
     try:
         epochs = lengths[number] = committed_epochs(place, number)
@@ -157,24 +159,26 @@ def _check_network(
         yield Finding(str(error), damage=True)
         return
     for epoch in range(epochs):
-        yield from _check_row(place, number, epoch, facts)
+        yield from _check_row(place, number, epoch, sample_info)
     for array in (layout.LABELS, layout.PROBABILITIES):
         yield from _check_leftovers(place, number, array, epochs)
 
 
-def _check_row(place: Place, number: int, epoch: int, facts: Facts) -> Iterator[Finding]:
+def _check_row(
+    place: Storage, number: int, epoch: int, sample_info: SampleInfo
+) -> Iterator[Finding]:
     where = f"network {number}, epoch {epoch}"
     try:
         commit = read_commit(place, number, epoch)
         for array in commit["objects"]:
-            values = read_row(place, number, epoch, commit, array=array, facts=facts)
-            if array == layout.LABELS and _strays(values, facts.classes):
+            values = read_row(place, number, epoch, commit, array=array, sample_info=sample_info)
+            if array == layout.LABELS and _strays(values, sample_info.classes):
                 yield Finding(f"{where}: a label is outside the classes", damage=True)
     except RowDamaged as error:
         yield Finding(str(error).partition(". To see")[0], damage=True)
 
 
-def _check_leftovers(place: Place, number: int, array: str, epochs: int) -> Iterator[Finding]:
+def _check_leftovers(place: Storage, number: int, array: str, epochs: int) -> Iterator[Finding]:
     for name in place.children(f"{layout.network_folder(number)}/{array}"):
         epoch = name.split(".")[1] if name.startswith("c.") else ""
         if epoch.isdecimal() and int(epoch) >= epochs:
@@ -192,7 +196,7 @@ def _check_lengths(lengths: dict[int, int]) -> Iterator[Finding]:
         yield Finding("the record holds no epochs yet")
 
 
-def _check_parts(place: Place) -> Iterator[Finding]:
+def _check_parts(place: Storage) -> Iterator[Finding]:
     for name in place.unfinished():
         yield Finding(
             f"{name}: half-written, left by a writer that was stopped or is writing now; "
@@ -200,22 +204,22 @@ def _check_parts(place: Place) -> Iterator[Finding]:
         )
 
 
-def _check_packed(place: Place) -> CheckReport:
-    rows = PackedRows(place, damaged=True)
+def _check_packed(place: Storage) -> CheckReport:
+    rows = PackedReader(place, damaged=True)
     findings = [*_check_facts(place)]
     for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + rows.has_probabilities]:
         findings += [*_check_form(rows, name), *_check_chunks(rows, name)]
     return CheckReport(rows.networks * rows.epochs, tuple(findings))
 
 
-def _check_form(rows: PackedRows, name: str) -> Iterator[Finding]:
+def _check_form(rows: PackedReader, name: str) -> Iterator[Finding]:
     try:
         rows.check_form(name)
     except RowDamaged as error:
         yield Finding(str(error), damage=True)
 
 
-def _check_chunks(rows: PackedRows, name: str) -> Iterator[Finding]:
+def _check_chunks(rows: PackedReader, name: str) -> Iterator[Finding]:
     read = rows.read_labels if name == layout.LABELS else rows.read_probabilities
     _, epoch_step, sample_step, *class_step = rows.chunks(name)
     there = set(rows.place.children(name))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from accord._version import __version__
 from accord.errors import RowDamaged
-from accord.store._storage import Place
+from accord.store._storage import Storage
 
 
 def made_with() -> dict[str, str]:
@@ -99,24 +99,26 @@ def commit_key(network: int, epoch: int) -> str:
     return f"{network_folder(network)}/{COMMITS}/c.{epoch}"
 
 
-def commit_document(facts: Mapping[str, Any]) -> bytes:
+def commit_document(sample_info: Mapping[str, Any]) -> bytes:
     """Write a commit: one string in the form of Zarr's vlen-utf8 codec, uncompressed."""
-    text = _json(facts)
+    text = _json(sample_info)
     return struct.pack("<II", 1, len(text)) + text
 
 
 def facts_in_commit(document: bytes) -> dict[str, Any]:
     """Return the facts of a commit; empty if it cannot be read."""
     try:
-        facts = json.loads(document[8:])
+        sample_info = json.loads(document[8:])
     except ValueError:
         return {}
-    return facts if isinstance(facts, dict) else {}
+    return sample_info if isinstance(sample_info, dict) else {}
 
 
-def group_document(facts: Mapping[str, Any]) -> bytes:
+def group_document(sample_info: Mapping[str, Any]) -> bytes:
     """Write the metadata of a Zarr group that carries `facts` under our own name."""
-    return _json({"zarr_format": 3, "node_type": "group", "attributes": {"accord": dict(facts)}})
+    return _json(
+        {"zarr_format": 3, "node_type": "group", "attributes": {"accord": dict(sample_info)}}
+    )
 
 
 def array_document(
@@ -124,7 +126,7 @@ def array_document(
     *,
     chunks: Sequence[int],
     dtype: str,
-    facts: Mapping[str, Any] | None = None,
+    sample_info: Mapping[str, Any] | None = None,
     compressed: bool = True,
 ) -> bytes:
     """Write the metadata of a Zarr array as `encode` stores it: zstd, flat chunk names."""
@@ -140,7 +142,7 @@ def array_document(
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
             "fill_value": "" if text else 0,
             "codecs": codecs if compressed else codecs[:1],
-            "attributes": {"accord": dict(facts)} if facts else {},
+            "attributes": {"accord": dict(sample_info)} if sample_info else {},
         }
     )
 
@@ -148,10 +150,10 @@ def array_document(
 def facts_in(document: bytes) -> dict[str, Any]:
     """Return what a group or array document carries under our own name; empty if nothing."""
     try:
-        facts = json.loads(document)["attributes"]["accord"]
+        sample_info = json.loads(document)["attributes"]["accord"]
     except (ValueError, KeyError, TypeError):
         return {}
-    return facts if isinstance(facts, dict) else {}
+    return sample_info if isinstance(sample_info, dict) else {}
 
 
 def form_in(document: bytes | None) -> dict[str, Any]:
@@ -200,7 +202,7 @@ def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, allow_nan=False).encode()
 
 
-def committed_epochs(place: Place, network: int) -> int:
+def committed_epochs(place: Storage, network: int) -> int:
     """Return how many rows a network holds; an error if one in between is missing."""
     names = place.children(f"{network_folder(network)}/{COMMITS}")
     numbers = (name.removeprefix("c.") for name in names if name.startswith("c."))
@@ -214,12 +216,12 @@ def committed_epochs(place: Place, network: int) -> int:
     return len(epochs)
 
 
-def read_commit(place: Place, network: int, epoch: int) -> dict[str, Any]:
+def read_commit(place: Storage, network: int, epoch: int) -> dict[str, Any]:
     """Return the facts of one commit."""
-    facts = facts_in_commit(place.get(commit_key(network, epoch)) or b"")
-    if not {"progress", "objects"} <= facts.keys():
+    sample_info = facts_in_commit(place.get(commit_key(network, epoch)) or b"")
+    if not {"progress", "objects"} <= sample_info.keys():
         raise RowDamaged(
             f"{place.name}: network {network}, epoch {epoch}: its commit cannot be read. "
             f"To see every damaged row: accord check {place.name}"
         )
-    return facts
+    return sample_info

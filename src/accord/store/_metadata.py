@@ -20,15 +20,15 @@ from accord.errors import (
     counted,
 )
 from accord.store import _layout as layout
-from accord.store._record_reader import Facts
-from accord.store._storage import Place
+from accord.store._record_reader import SampleInfo
+from accord.store._storage import Storage
 from accord.store._validation import as_labels, ids_to_numpy, to_numpy
 
 MOST_CLASSES: Final = 2**32  # labels are stored as uint32 at most
 COMES_SECONDS: Final = 2.0  # for what another recorder is writing to be there
 
 
-def make_facts(
+def make_sample_info(
     *,
     samples: int,
     classes: int,
@@ -37,10 +37,10 @@ def make_facts(
     given: object = None,
     ids: object = None,
     class_names: object = None,
-) -> Facts:
+) -> SampleInfo:
     """Check what a caller says of the samples and classes.
 
-    >>> make_facts(samples=2, classes=3, truth=[0, 2]).truth
+    >>> make_sample_info(samples=2, classes=3, truth=[0, 2]).truth
     array([0, 2], dtype=uint8)
     """
     samples, classes = _whole(samples, "samples"), _whole(classes, "classes")
@@ -51,7 +51,7 @@ def make_facts(
             return None
         return as_labels(to_numpy(values), samples=samples, classes=classes, what=what)
 
-    return Facts(
+    return SampleInfo(
         samples=samples,
         classes=classes,
         split=split,
@@ -126,7 +126,7 @@ def _as_texts(names: NDArray[Any], what: str) -> list[str]:
     return texts
 
 
-def read_root(place: Place) -> dict[str, Any]:
+def read_root(place: Storage) -> dict[str, Any]:
     """Return what the top of a record says; an error if there is none, or of another version."""
     document = place.get(layout.ROOT)
     if document is None and not place.exists():
@@ -159,11 +159,11 @@ def read_root(place: Place) -> dict[str, Any]:
     return root
 
 
-def read_facts(place: Place) -> Facts:
+def read_sample_info(place: Storage) -> SampleInfo:
     """Return all a record says of its samples and classes."""
     root = read_root(place)
     names = read_fact(place, "class_names")
-    return Facts(
+    return SampleInfo(
         samples=root["samples"],
         classes=root["classes"],
         split=root["split"],
@@ -174,26 +174,26 @@ def read_facts(place: Place) -> Facts:
     )
 
 
-def write_facts(place: Place, facts: Facts) -> None:
+def write_sample_info(place: Storage, sample_info: SampleInfo) -> None:
     """Write the facts that are not there yet; refuse those that differ from what is there."""
-    for fact, values in _given(facts):
+    for fact, values in _given(sample_info):
         _write_fact(place, fact, values)
 
 
-def check_facts(place: Place, facts: Facts) -> None:
+def check_sample_info(place: Storage, sample_info: SampleInfo) -> None:
     """Refuse facts that differ from what is there; write nothing."""
-    for fact, values in _given(facts):
+    for fact, values in _given(sample_info):
         _check_fact(place, fact, values)
 
 
-def _given(facts: Facts) -> Iterator[tuple[str, NDArray[Any]]]:
+def _given(sample_info: SampleInfo) -> Iterator[tuple[str, NDArray[Any]]]:
     for fact in layout.FACTS:
-        values = getattr(facts, fact)
+        values = getattr(sample_info, fact)
         if values is not None:
             yield fact, np.asarray(values)
 
 
-def _write_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
+def _write_fact(place: Storage, fact: str, values: NDArray[Any]) -> None:
     document, data = encode_fact(values)
     root, chunk = f"{fact}/{layout.ROOT}", f"{fact}/c.0"
     if place.get(root) is None:
@@ -205,7 +205,7 @@ def _write_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
     _check_fact(place, fact, values)
 
 
-def _comes(place: Place, key: str) -> bool:
+def _comes(place: Storage, key: str) -> bool:
     """Tell whether another recorder is writing this, waiting for it to be there."""
     deadline = time.monotonic() + COMES_SECONDS
     while place.get(key) is None:
@@ -215,7 +215,7 @@ def _comes(place: Place, key: str) -> bool:
     return True
 
 
-def _check_fact(place: Place, fact: str, values: NDArray[Any]) -> None:
+def _check_fact(place: Storage, fact: str, values: NDArray[Any]) -> None:
     there = read_fact(place, fact)
     if there is not None and not _same(there, values):
         raise RecordMismatch(
@@ -236,20 +236,22 @@ def encode_fact(values: NDArray[Any]) -> tuple[bytes, bytes]:
     """Return the Zarr metadata and the one chunk of a fact: whole numbers or text."""
     dtype = values.dtype.name if values.dtype.kind in "iu" else layout.TEXT
     data = layout.encode(values if dtype != layout.TEXT else values.astype(np.str_))
-    facts = {"blake2b": layout.checksum(data)}
-    return layout.array_document(values.shape, chunks=values.shape, dtype=dtype, facts=facts), data
+    sample_info = {"blake2b": layout.checksum(data)}
+    return layout.array_document(
+        values.shape, chunks=values.shape, dtype=dtype, sample_info=sample_info
+    ), data
 
 
-def read_fact(place: Place, fact: str) -> NDArray[Any] | None:
+def read_fact(place: Storage, fact: str) -> NDArray[Any] | None:
     """Return one of the facts, None if it was not recorded, or say that it is damaged."""
     document = place.get(f"{fact}/{layout.ROOT}")
     if document is None:
         return None
     try:
         said = json.loads(document)
-        facts = layout.facts_in(document)
+        sample_info = layout.facts_in(document)
         data = place.get(f"{fact}/c.0") or b""
-        if layout.checksum(data) != facts["blake2b"]:
+        if layout.checksum(data) != sample_info["blake2b"]:
             raise ValueError("it does not match its checksum")
         return layout.decode(data, shape=said["shape"], dtype=said["data_type"])
     except (ValueError, KeyError, TypeError) as error:

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from accord.errors import ExtraMissing, StorageError
-from accord.store._storage import Place
+from accord.store._storage import Storage
 
 _memories: dict[str, Any] = {}  # memory://NAME, for as long as the process lives
 _processes: set[int] = set()  # that reached an object store: this one, and those it was forked from
 
 
-class Bucket(Place):
+class Bucket(Storage):
     """A prefix in an object store, by URL.
 
     Pickled, it is connected anew; in a forked process it is refused, where it would hang.

@@ -16,11 +16,11 @@ from zarr.storage import WrapperStore
 from accord.errors import ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import _layout as layout
 from accord.store._layout import made_with, now
-from accord.store._metadata import write_facts
+from accord.store._metadata import write_sample_info
 from accord.store._object_store import Bucket
-from accord.store._record_reader import Rows, Told
-from accord.store._recorded import open_rows
-from accord.store._storage import CountProgress, Folder, Place, open_place, storage_error
+from accord.store._record_reader import NetworkInfo, RecordReader
+from accord.store._recorded import open_reader
+from accord.store._storage import CountProgress, Folder, Storage, open_storage, storage_error
 
 
 class StrictStore(WrapperStore[Store]):
@@ -55,12 +55,12 @@ def pack_record(
     `networks` only those are packed, by number. With `labels_only` probabilities, far larger
     than labels, are left out; without it, all networks must have them or none.
     """
-    rows = open_rows(source, common=common, networks=networks)
+    rows = open_reader(source, common=common, networks=networks)
     write_packed(rows, out, labels_only=labels_only, progress=progress)
 
 
 def write_packed(
-    rows: Rows,
+    rows: RecordReader,
     out: str | os.PathLike[str],
     *,
     labels_only: bool = False,
@@ -69,7 +69,7 @@ def write_packed(
     """Write any rows as a packed record."""
     if not labels_only:
         _check_alike(rows)
-    target = open_place(out)
+    target = open_storage(out)
     _check_free(out)
     if isinstance(target, Bucket):
         with tempfile.TemporaryDirectory() as scratch:
@@ -87,7 +87,7 @@ def write_packed(
             scratch.replace(path)
 
 
-def _check_alike(rows: Rows) -> None:
+def _check_alike(rows: RecordReader) -> None:
     kept = rows.with_probabilities
     others = [str(number) for number in rows.numbers if number not in kept]
     if kept and others:
@@ -101,7 +101,7 @@ def _check_alike(rows: Rows) -> None:
 
 
 def _check_free(out: str | os.PathLike[str]) -> None:
-    place = open_place(out)
+    place = open_storage(out)
     if place.exists():
         raise RecordExists(f"{place.name}: already there; choose a new name or remove it first")
 
@@ -121,9 +121,11 @@ def _scratch_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _build(rows: Rows, folder: Path, progress: CountProgress | None, *, labels_only: bool) -> None:
+def _build(
+    rows: RecordReader, folder: Path, progress: CountProgress | None, *, labels_only: bool
+) -> None:
     place = Folder(folder)
-    write_facts(place, rows.facts)
+    write_sample_info(place, rows.sample_info)
     samples = min(rows.samples, LABELS_PER_CHUNK // min(rows.epochs, EPOCHS_PER_CHUNK))
     labels = _create_array(folder, layout.LABELS, rows, samples=samples)
     for block in rows.blocks():
@@ -141,7 +143,7 @@ def _build(rows: Rows, folder: Path, progress: CountProgress | None, *, labels_o
     place.put(layout.ROOT, layout.group_document(_root(rows, place)))
 
 
-def _create_array(folder: Path, array: str, rows: Rows, *, samples: int) -> Any:
+def _create_array(folder: Path, array: str, rows: RecordReader, *, samples: int) -> Any:
     import zarr
     from zarr.codecs import Crc32cCodec, TransposeCodec, ZstdCodec
 
@@ -166,7 +168,7 @@ def _create_array(folder: Path, array: str, rows: Rows, *, samples: int) -> Any:
     )
 
 
-def _root(rows: Rows, place: Place) -> dict[str, Any]:
+def _root(rows: RecordReader, place: Storage) -> dict[str, Any]:
     forms = {
         array: layout.form_in(place.get(f"{array}/{layout.ROOT}"))
         for array in (layout.LABELS, layout.PROBABILITIES)
@@ -176,21 +178,21 @@ def _root(rows: Rows, place: Place) -> dict[str, Any]:
         "layout": layout.PACKED,
         "samples": rows.samples,
         "classes": rows.classes,
-        "split": rows.facts.split,
+        "split": rows.sample_info.split,
         "created": now(),
         "made_with": made_with(),
         "arrays": {array: form for array, form in forms.items() if form},
-        "networks": [_network(told) for told in rows.told()],
+        "networks": [_network(told) for told in rows.networks_info()],
     }
 
 
-def _network(told: Told) -> dict[str, Any]:
+def _network(told: NetworkInfo) -> dict[str, Any]:
     return {
         "network": told.network,
-        "about": told.about,
+        "about": told.metadata,
         "made_with": told.made_with,
         "progress": list(told.progress),
-        "told": list(told.told),
+        "told": list(told.metrics),
         "times": list(told.times),
     }
 

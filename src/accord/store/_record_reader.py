@@ -18,7 +18,7 @@ HELD_OUT: Final = frozenset({"test", "validation"})  # splits that networks are 
 
 
 @dataclass(frozen=True)
-class Facts:
+class SampleInfo:
     """What a record says of its samples and classes, apart from the predictions."""
 
     samples: int
@@ -52,18 +52,18 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Told:
+class NetworkInfo:
     """What the recorder was told of each epoch of one network."""
 
     network: int
     progress: tuple[float, ...]
-    told: tuple[dict[str, Any], ...]
+    metrics: tuple[dict[str, Any], ...]
     times: tuple[str, ...] = ()
-    about: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
     made_with: dict[str, str] = field(default_factory=dict)
 
 
-class Rows(ABC):
+class RecordReader(ABC):
     """Predictions by (network, epoch, sample), read in blocks of samples.
 
     `numbers` are the networks' own numbers; every other method counts networks and
@@ -71,7 +71,7 @@ class Rows(ABC):
     """
 
     name: str
-    facts: Facts
+    sample_info: SampleInfo
     numbers: tuple[int, ...]
     epochs: int
     has_probabilities: bool
@@ -89,7 +89,7 @@ class Rows(ABC):
         """Return probabilities (network, epoch, sample, class)."""
 
     @abstractmethod
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return what was told of each network and its epochs."""
 
     @property
@@ -105,21 +105,21 @@ class Rows(ABC):
     @property
     def samples(self) -> int:
         """How many samples there are."""
-        return self.facts.samples
+        return self.sample_info.samples
 
     @property
     def classes(self) -> int:
         """How many classes there are."""
-        return self.facts.classes
+        return self.sample_info.classes
 
     def truth(self) -> NDArray[Any]:
         """Return the true labels; an error if the record has none."""
-        if self.facts.truth is None:
+        if self.sample_info.truth is None:
             raise TruthMissing(
                 f"{self.name}: no true labels were recorded, so nothing can be scored. "
                 "Give them when recording: Recorder(…, truth=labels)"
             )
-        return self.facts.truth
+        return self.sample_info.truth
 
     def blocks(self) -> Iterator[Block]:
         """Read the labels of all networks and epochs, one block of samples after another."""
@@ -149,7 +149,7 @@ class Rows(ABC):
         networks: Sequence[int] | None = None,
         epochs: slice | Sequence[int] | None = None,
         samples: slice | None = None,
-    ) -> "Rows":
+    ) -> "RecordReader":
         """Return a view of some networks, some epochs and a range of samples, by position.
 
         Epochs and samples may be counted from the end.
@@ -159,8 +159,8 @@ class Rows(ABC):
             epochs = range(self.epochs)[epochs or slice(None)]
         positions = whole_numbers(self.name, "epochs", epochs)
         counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in positions)
-        rows = ChosenRows(self, tuple(chosen), tuple(counted))
-        return rows if samples is None else RangedRows(rows, samples)
+        rows = Subset(self, tuple(chosen), tuple(counted))
+        return rows if samples is None else SampleRange(rows, samples)
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
         """Return the positions of networks given by their own numbers."""
@@ -168,7 +168,7 @@ class Rows(ABC):
         check_numbers(self.name, numbers, self.numbers)
         return [self.numbers.index(number) for number in numbers]
 
-    def last(self) -> "Rows":
+    def last(self) -> "RecordReader":
         """Return a view of the last epoch alone."""
         return self.select(epochs=[self.epochs - 1])
 
@@ -179,19 +179,19 @@ class Rows(ABC):
             yield slice(start, min(start + step, self.samples))
 
 
-class ArrayRows(Rows):
+class ArrayReader(RecordReader):
     """Rows that lie in memory."""
 
     def __init__(
         self,
         labels: NDArray[Any],
-        facts: Facts,
+        sample_info: SampleInfo,
         *,
         probabilities: NDArray[Any] | None = None,
         name: str = "labels",
     ) -> None:
         self.name = name
-        self.facts = facts
+        self.sample_info = sample_info
         self.numbers = tuple(range(labels.shape[0]))
         self.epochs = labels.shape[1]
         self.has_probabilities = probabilities is not None
@@ -212,21 +212,23 @@ class ArrayRows(Rows):
         assert self._probabilities is not None
         return self._probabilities[:, :, samples][np.ix_(list(networks), list(epochs))]
 
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return one plain progress per epoch."""
         progress = tuple(float(epoch + 1) for epoch in range(self.epochs))
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
-        return tuple(Told(number, progress, nothing) for number in self.numbers)
+        return tuple(NetworkInfo(number, progress, nothing) for number in self.numbers)
 
 
-class ChosenRows(Rows):
+class Subset(RecordReader):
     """Some networks and epochs of other rows."""
 
-    def __init__(self, rows: Rows, networks: tuple[int, ...], epochs: tuple[int, ...]) -> None:
+    def __init__(
+        self, rows: RecordReader, networks: tuple[int, ...], epochs: tuple[int, ...]
+    ) -> None:
         _check_choice(rows.name, "network", networks, rows.networks)
         _check_choice(rows.name, "epoch", epochs, rows.epochs)
         self.name = rows.name
-        self.facts = rows.facts
+        self.sample_info = rows.sample_info
         self.numbers = tuple(rows.numbers[network] for network in networks)
         self.epochs = len(epochs)
         self.has_probabilities = set(self.numbers) <= set(rows.with_probabilities)
@@ -251,18 +253,18 @@ class ChosenRows(Rows):
         """Return probabilities (network, epoch, sample, class)."""
         return self._rows.read_probabilities(*self._positions(networks, epochs), samples)
 
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return what was told of the chosen networks and epochs."""
-        everything = self._rows.told()
+        everything = self._rows.networks_info()
         return tuple(self._cut(everything[network]) for network in self._networks)
 
-    def _cut(self, told: Told) -> Told:
-        return Told(
+    def _cut(self, told: NetworkInfo) -> NetworkInfo:
+        return NetworkInfo(
             told.network,
             tuple(told.progress[epoch] for epoch in self._chosen_epochs),
-            tuple(told.told[epoch] for epoch in self._chosen_epochs),
+            tuple(told.metrics[epoch] for epoch in self._chosen_epochs),
             tuple(told.times[epoch] for epoch in self._chosen_epochs) if told.times else (),
-            told.about,
+            told.metadata,
             told.made_with,
         )
 
@@ -275,14 +277,14 @@ class ChosenRows(Rows):
         )
 
 
-class RangedRows(Rows):
+class SampleRange(RecordReader):
     """A range of the samples of other rows, counted anew from 0."""
 
-    def __init__(self, rows: Rows, samples: slice) -> None:
+    def __init__(self, rows: RecordReader, samples: slice) -> None:
         self._range = range(rows.samples)[samples]
         _check_range(rows.name, self._range, rows.samples)
         self.name = rows.name
-        self.facts = _cut_facts(rows.facts, samples)
+        self.sample_info = _cut_sample_info(rows.sample_info, samples)
         self.numbers = rows.numbers
         self.epochs = rows.epochs
         self.has_probabilities = rows.has_probabilities
@@ -305,25 +307,25 @@ class RangedRows(Rows):
         """Return probabilities (network, epoch, sample, class)."""
         return self._rows.read_probabilities(networks, epochs, self._inside(samples))
 
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return what was told of each network and its epochs."""
-        return self._rows.told()
+        return self._rows.networks_info()
 
     def _inside(self, samples: slice) -> slice:
         inside = self._range[samples]
         return slice(inside.start, inside.stop, inside.step)
 
 
-def _cut_facts(facts: Facts, samples: slice) -> Facts:
+def _cut_sample_info(sample_info: SampleInfo, samples: slice) -> SampleInfo:
     def cut(values: NDArray[Any] | None) -> NDArray[Any] | None:
         return None if values is None else values[samples]
 
     return replace(
-        facts,
-        samples=len(range(facts.samples)[samples]),
-        truth=cut(facts.truth),
-        given=cut(facts.given),
-        ids=cut(facts.ids),
+        sample_info,
+        samples=len(range(sample_info.samples)[samples]),
+        truth=cut(sample_info.truth),
+        given=cut(sample_info.given),
+        ids=cut(sample_info.ids),
     )
 
 

@@ -19,9 +19,15 @@ from accord.errors import (
 )
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, read_commit
-from accord.store._metadata import read_facts, read_root
-from accord.store._record_reader import Facts, Rows, Told, check_numbers, whole_numbers
-from accord.store._storage import ZIP_DAMAGE, Place, open_place, storage_error
+from accord.store._metadata import read_root, read_sample_info
+from accord.store._record_reader import (
+    NetworkInfo,
+    RecordReader,
+    SampleInfo,
+    check_numbers,
+    whole_numbers,
+)
+from accord.store._storage import ZIP_DAMAGE, Storage, open_storage, storage_error
 
 # What Zarr raises over chunks and metadata that are not what they should be.
 ZARR_DAMAGE: Final = (
@@ -33,28 +39,28 @@ ZARR_DAMAGE: Final = (
 )
 
 
-def open_rows(
+def open_reader(
     location: str | os.PathLike[str],
     *,
     common: bool = False,
     networks: Sequence[int] | None = None,
-) -> Rows:
+) -> RecordReader:
     """Open a record as it stands now; rows committed later are not seen.
 
     With `common`, networks of unequal length are cut to the epochs that all of them have.
     With `networks`, by their numbers, the others need not be readable.
     """
-    place = open_place(location)
+    place = open_storage(location)
     if read_root(place)["layout"] == layout.PACKED:
-        packed = PackedRows(place)
+        packed = PackedReader(place)
         return packed if networks is None else packed.select(packed.numbered(networks))
     lengths = _chosen_lengths(place, network_lengths(place), networks)
     _check_lengths(place, lengths, common=common)
-    return RecordedRows(place, tuple(lengths), min(lengths.values()))
+    return UnpackedReader(place, tuple(lengths), min(lengths.values()))
 
 
 def _chosen_lengths(
-    place: Place, lengths: dict[int, int], networks: Sequence[int] | None
+    place: Storage, lengths: dict[int, int], networks: Sequence[int] | None
 ) -> dict[int, int]:
     if networks is None:
         return lengths
@@ -65,12 +71,12 @@ def _chosen_lengths(
     return {number: lengths[number] for number in networks}
 
 
-def network_lengths(place: Place) -> dict[int, int]:
+def network_lengths(place: Storage) -> dict[int, int]:
     """Return how many epochs each network of a record being written holds."""
     return {network: committed_epochs(place, network) for network in network_numbers(place)}
 
 
-def network_numbers(place: Place) -> list[int]:
+def network_numbers(place: Storage) -> list[int]:
     """Return the numbers of the networks of a record being written.
 
     A folder without metadata is none yet, unless rows were committed in it: then it is damaged.
@@ -83,7 +89,7 @@ def network_numbers(place: Place) -> list[int]:
     )
 
 
-def _check_lengths(place: Place, lengths: dict[int, int], *, common: bool) -> None:
+def _check_lengths(place: Storage, lengths: dict[int, int], *, common: bool) -> None:
     if not lengths or not any(lengths.values()):
         raise NotARecord(f"{place.name}: the record holds no epochs yet")
     told = ", ".join(f"network {network}: {epochs}" for network, epochs in lengths.items())
@@ -100,13 +106,13 @@ def _check_lengths(place: Place, lengths: dict[int, int], *, common: bool) -> No
         )
 
 
-class RecordedRows(Rows):
+class UnpackedReader(RecordReader):
     """A record in the form that recorders write: one object per row."""
 
-    def __init__(self, place: Place, numbers: tuple[int, ...], epochs: int) -> None:
+    def __init__(self, place: Storage, numbers: tuple[int, ...], epochs: int) -> None:
         self.place = place
         self.name = place.name
-        self.facts = read_facts(place)
+        self.sample_info = read_sample_info(place)
         self.numbers = numbers
         self.epochs = epochs
         self._networks = [network_facts(place, number) for number in numbers]
@@ -118,7 +124,9 @@ class RecordedRows(Rows):
         """The numbers of the networks whose probabilities were recorded."""
         said = zip(self.numbers, self._networks, strict=True)
         return tuple(
-            number for number, facts in said if layout.PROBABILITIES in facts.get("arrays", ())
+            number
+            for number, sample_info in said
+            if layout.PROBABILITIES in sample_info.get("arrays", ())
         )
 
     def read_labels(
@@ -149,7 +157,9 @@ class RecordedRows(Rows):
     def _row(self, array: str, network: int, epoch: int) -> NDArray[Any]:
         number = self.numbers[network]
         commit = self._commit(network, epoch)
-        return read_row(self.place, number, epoch, commit, array=array, facts=self.facts)
+        return read_row(
+            self.place, number, epoch, commit, array=array, sample_info=self.sample_info
+        )
 
     def _commit(self, network: int, epoch: int) -> dict[str, Any]:
         key = network, epoch
@@ -157,13 +167,13 @@ class RecordedRows(Rows):
             self._commits[key] = read_commit(self.place, self.numbers[network], epoch)
         return self._commits[key]
 
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return what the commits say of each epoch."""
         return tuple(self._told(network) for network in range(self.networks))
 
-    def _told(self, network: int) -> Told:
+    def _told(self, network: int) -> NetworkInfo:
         commits = [self._commit(network, epoch) for epoch in range(self.epochs)]
-        return Told(
+        return NetworkInfo(
             self.numbers[network],
             tuple(float(commit["progress"]) for commit in commits),
             tuple(commit.get("told", {}) for commit in commits),
@@ -173,16 +183,16 @@ class RecordedRows(Rows):
         )
 
 
-def network_facts(place: Place, number: int) -> dict[str, Any]:
+def network_facts(place: Storage, number: int) -> dict[str, Any]:
     """Return what the writer of one network said of it, or say that it is damaged."""
     key = f"{layout.network_folder(number)}/{layout.ROOT}"
-    facts = layout.facts_in(place.get(key) or b"")
-    if not facts:
+    sample_info = layout.facts_in(place.get(key) or b"")
+    if not sample_info:
         raise RowDamaged(
             f"{place.name}: network {number} holds rows, and {key} is missing or cannot be read. "
             "Restore it from a copy."
         )
-    return facts
+    return sample_info
 
 
 def row_form(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...], str]:
@@ -193,11 +203,17 @@ def row_form(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...]
 
 
 def read_row(
-    place: Place, network: int, epoch: int, commit: dict[str, Any], *, array: str, facts: Facts
+    place: Storage,
+    network: int,
+    epoch: int,
+    commit: dict[str, Any],
+    *,
+    array: str,
+    sample_info: SampleInfo,
 ) -> NDArray[Any]:
     """Return one row, or say that it is damaged and how."""
     data = place.get(layout.row_key(network, array, epoch))
-    shape, dtype = row_form(array, samples=facts.samples, classes=facts.classes)
+    shape, dtype = row_form(array, samples=sample_info.samples, classes=sample_info.classes)
     try:
         if data is None:
             raise ValueError(f"its {array} are missing")
@@ -211,17 +227,19 @@ def read_row(
         ) from error
 
 
-class PackedRows(Rows):
+class PackedReader(RecordReader):
     """A packed record: one array over networks, epochs and samples.
 
     What is `damaged` is opened for a check: facts are not read, and chunks may be missing.
     """
 
-    def __init__(self, place: Place, *, damaged: bool = False) -> None:
+    def __init__(self, place: Storage, *, damaged: bool = False) -> None:
         self.place = place
         self.name = place.name
         root = read_root(place)
-        self.facts = Facts(root["samples"], root["classes"]) if damaged else read_facts(place)
+        self.sample_info = (
+            SampleInfo(root["samples"], root["classes"]) if damaged else read_sample_info(place)
+        )
         self._opened: dict[tuple[str, int], Any] = {}
         self._forms = root.get("arrays")
         self.epochs = _epochs(place, self._array(layout.LABELS))
@@ -296,10 +314,10 @@ class PackedRows(Rows):
                 "says. Pack the original again, or restore this file from a copy."
             )
 
-    def told(self) -> tuple[Told, ...]:
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return what the packed record kept of each epoch."""
         return tuple(
-            Told(
+            NetworkInfo(
                 network["network"],
                 tuple(network["progress"]),
                 tuple(network["told"]),
@@ -311,7 +329,7 @@ class PackedRows(Rows):
         )
 
 
-def _check_shape(rows: PackedRows, name: str, array: Any) -> None:
+def _check_shape(rows: PackedReader, name: str, array: Any) -> None:
     promised: tuple[int, ...] = rows.networks, rows.epochs, rows.samples
     if name == layout.PROBABILITIES:
         promised = (*promised, rows.classes)
@@ -321,7 +339,7 @@ def _check_shape(rows: PackedRows, name: str, array: Any) -> None:
         )
 
 
-def _check_chunks(rows: PackedRows, name: str, array: Any) -> None:
+def _check_chunks(rows: PackedReader, name: str, array: Any) -> None:
     sizes = zip(array.shape, array.chunks, strict=True)
     numbers = itertools.product(*(range(-(-size // step)) for size, step in sizes))
     wanted = {rows.chunk_name(name, number) for number in numbers}
@@ -332,7 +350,7 @@ def _check_chunks(rows: PackedRows, name: str, array: Any) -> None:
         )
 
 
-def _open_array(place: Place, array: str) -> Any:
+def _open_array(place: Storage, array: str) -> Any:
     import zarr
 
     from accord.store._packed import StrictStore
@@ -351,18 +369,18 @@ def _open_array(place: Place, array: str) -> Any:
     return opened
 
 
-def _denied(place: Place, error: PermissionError) -> StorageError:
+def _denied(place: Storage, error: PermissionError) -> StorageError:
     """Say that a file of a packed record may not be read, which is no damage."""
     return storage_error(Path(error.filename or place.name), error, "read")
 
 
-def _epochs(place: Place, labels: Any) -> int:
+def _epochs(place: Storage, labels: Any) -> int:
     if labels.ndim != 3:
         raise NotARecord(f"{place.name}: labels have {labels.ndim} axes; a packed record has 3")
     return int(labels.shape[1])
 
 
-def _checked_networks(place: Place, networks: Any, epochs: int) -> list[dict[str, Any]]:
+def _checked_networks(place: Storage, networks: Any, epochs: int) -> list[dict[str, Any]]:
     if isinstance(networks, list) and all(_tells(network, epochs) for network in networks):
         return networks
     raise NotARecord(

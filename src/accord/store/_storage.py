@@ -31,7 +31,7 @@ ZIP_DAMAGE: Final = (
 )
 
 
-class Place(ABC):
+class Storage(ABC):
     """Named bytes, written whole or not at all."""
 
     name: str
@@ -77,7 +77,7 @@ class Place(ABC):
         """Remove what writers that died left half-written below `prefix`."""
 
 
-class Folder(Place):
+class Folder(Storage):
     """A folder on a local or shared file system."""
 
     nothing = "no such file or folder"
@@ -193,7 +193,7 @@ class Folder(Place):
                 (self.path / name).unlink(missing_ok=True)
 
 
-class Zip(Place):
+class Zip(Storage):
     """One zip file that holds a packed record; read-only."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
@@ -247,7 +247,7 @@ class Zip(Place):
         return ZipStore(self.path, mode="r")
 
 
-def open_place(location: str | os.PathLike[str]) -> Place:
+def open_storage(location: str | os.PathLike[str]) -> Storage:
     """Return the place a path or URL names; nothing need be there yet.
 
     `s3://…`, `gs://…`, `az://…` and `memory://…` need `pip install 'accord[cloud]'`;

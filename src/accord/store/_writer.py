@@ -22,9 +22,9 @@ from accord.errors import (
 )
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, made_with, now, read_commit
-from accord.store._metadata import check_facts, read_root, write_facts
-from accord.store._record_reader import Facts
-from accord.store._storage import Place, open_place
+from accord.store._metadata import check_sample_info, read_root, write_sample_info
+from accord.store._record_reader import SampleInfo
+from accord.store._storage import Storage, open_storage
 from accord.store._validation import Row, plain
 
 RESIZE_SECONDS: Final = 1.0
@@ -39,29 +39,31 @@ class Writer:
     def __init__(
         self,
         location: str | os.PathLike[str],
-        facts: Facts,
+        sample_info: SampleInfo,
         *,
         network: int,
         probabilities: bool = False,
-        about: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         network = _checked_network(network)
-        said = plain(_checked_about(about))
-        self.place = open_place(location)
+        said = plain(_checked_metadata(metadata))
+        self.place = open_storage(location)
         self.network = network
-        self.facts = facts
-        self._arrays = _arrays(facts, probabilities=probabilities)
+        self.sample_info = sample_info
+        self._arrays = _arrays(sample_info, probabilities=probabilities)
         self._token = uuid.uuid4().hex
         self._process = os.getpid()
         self._resources = contextlib.ExitStack()
         self._open = False
         self._tried: int | None = None
-        _create_root(self.place, facts)
-        check_facts(self.place, facts)
+        _create_root(self.place, sample_info)
+        check_sample_info(self.place, sample_info)
         _create_network(self.place, network, self._arrays, said)
         self._resources.enter_context(self.place.hold(_network_key(network)))
         try:
-            write_facts(self.place, facts)  # not before: a recorder that is refused tells nothing
+            write_sample_info(
+                self.place, sample_info
+            )  # not before: a recorder that is refused tells nothing
             self.epochs = self._resume()
         except BaseException:
             self._resources.close()
@@ -90,7 +92,7 @@ class Writer:
         *,
         epoch: int | None = None,
         progress: float | None = None,
-        told: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, Any] | None = None,
     ) -> None:
         """Append one row and return once it is on the disk.
 
@@ -101,7 +103,7 @@ class Writer:
         progress = self._checked_progress(self.epochs + 1 if progress is None else progress)
         self._check_new(self._checked_epoch(epoch), progress)
         objects = self._encoded(row)
-        commit = self._commit_document(progress, objects, plain(told or {}))
+        commit = self._commit_document(progress, objects, plain(metrics or {}))
         try:
             for array, data in objects.items():
                 self._write_object(layout.row_key(self.network, array, self.epochs), data)
@@ -246,16 +248,18 @@ class Writer:
             )
 
 
-def _arrays(facts: Facts, *, probabilities: bool) -> dict[str, tuple[tuple[int, ...], str]]:
+def _arrays(
+    sample_info: SampleInfo, *, probabilities: bool
+) -> dict[str, tuple[tuple[int, ...], str]]:
     arrays: dict[str, tuple[tuple[int, ...], str]] = {
-        layout.LABELS: ((facts.samples,), layout.label_dtype(facts.classes).name)
+        layout.LABELS: ((sample_info.samples,), layout.label_dtype(sample_info.classes).name)
     }
     if probabilities:
-        arrays[layout.PROBABILITIES] = ((facts.samples, facts.classes), "float16")
+        arrays[layout.PROBABILITIES] = ((sample_info.samples, sample_info.classes), "float16")
     return arrays
 
 
-def _create_root(place: Place, facts: Facts) -> None:
+def _create_root(place: Storage, sample_info: SampleInfo) -> None:
     if place.get(layout.ROOT) is None:
         others = [name for name in place.children() if not name.startswith(".")]
         if others and layout.ROOT not in place.children():
@@ -265,27 +269,27 @@ def _create_root(place: Place, facts: Facts) -> None:
         root = {
             "format": layout.FORMAT,
             "layout": layout.ROWS,
-            "samples": facts.samples,
-            "classes": facts.classes,
-            "split": facts.split,
+            "samples": sample_info.samples,
+            "classes": sample_info.classes,
+            "split": sample_info.split,
             "created": now(),
             "made_with": made_with(),
         }
         place.create(layout.ROOT, layout.group_document(root))
-    _check_same_root(place, facts)
+    _check_same_root(place, sample_info)
 
 
-def _check_same_root(place: Place, facts: Facts) -> None:
+def _check_same_root(place: Storage, sample_info: SampleInfo) -> None:
     root = read_root(place)
     if root["layout"] != layout.ROWS:
         raise RecordMismatch(
             f"{place.name}: the record is packed and takes no more rows; record elsewhere"
         )
     for what in ("samples", "classes", "split"):
-        if root[what] != getattr(facts, what):
+        if root[what] != getattr(sample_info, what):
             raise RecordMismatch(
                 f"{place.name}: the record has {what} {root[what]}; "
-                f"this recorder says {getattr(facts, what)}. Record other data elsewhere."
+                f"this recorder says {getattr(sample_info, what)}. Record other data elsewhere."
             )
 
 
@@ -294,7 +298,7 @@ def _network_key(network: int) -> str:
 
 
 def _create_network(
-    place: Place,
+    place: Storage,
     network: int,
     arrays: Mapping[str, tuple[tuple[int, ...], str]],
     about: dict[str, Any],
@@ -311,14 +315,14 @@ def _create_network(
             )
 
 
-def _checked_about(about: Any) -> Mapping[str, Any]:
-    if about is None:
+def _checked_metadata(metadata: Any) -> Mapping[str, Any]:
+    if metadata is None:
         return {}
-    if isinstance(about, Mapping):
-        return about
+    if isinstance(metadata, Mapping):
+        return metadata
     raise ChoiceError(
-        f"about must hold facts by their names; got a {type(about).__name__}. "
-        'Give a dict, such as about={"seed": 3}'
+        f"metadata must be a mapping; got a {type(metadata).__name__}. "
+        'Give a dict, such as metadata={"seed": 3}'
     )
 
 

@@ -11,16 +11,16 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from accord.rules import ABSTAINED, Definition, Prediction, Rule
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
-from accord.store._storage import Place
+from accord.store._storage import Storage
 
 
-class PlaceContract(ABC):
+class StorageContract(ABC):
     """Inherit this in a test class and say how to make a fresh, empty place."""
 
     @abstractmethod
-    def make_place(self) -> Place:
+    def make_place(self) -> Storage:
         """Return a place with nothing in it."""
 
     def test_nothing_is_there_at_first(self) -> None:
@@ -122,10 +122,10 @@ def small_records(draw: st.DrawFn) -> Definition:
     return Definition(labels, (eighths / 8).astype(np.float16), truth, classes)
 
 
-def rows_of(record: Definition) -> ArrayRows:
+def rows_of(record: Definition) -> ArrayReader:
     """Return a small record as rows."""
-    facts = Facts(record.labels.shape[2], record.classes, truth=record.truth)
-    return ArrayRows(record.labels, facts, probabilities=record.probabilities)
+    sample_info = SampleInfo(record.labels.shape[2], record.classes, truth=record.truth)
+    return ArrayReader(record.labels, sample_info, probabilities=record.probabilities)
 
 
 def reordered(

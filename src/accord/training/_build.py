@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from accord._recorders.eval_mode import undisturbed
 from accord.errors import ChoiceError
 from accord.store._record_reader import check_numbers
-from accord.training._input_schema import Traits
+from accord.training._input_schema import InputSchema
 from accord.training._loop import precision
 from accord.training._losses import build_loss
-from accord.training._prepared_data import Material
+from accord.training._prepared_data import PreparedData
 from accord.training._randomness import derive_seed
 from accord.training._settings import choose_device, recipe_for
 from accord.training.networks import BatchEnsemble, build, is_own, to_batch_ensemble
@@ -91,7 +91,7 @@ def choose_members(spec: Spec, networks: Sequence[int] | None) -> list[Member]:
     return [member for member in members if member.number in networks]
 
 
-def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn.Module:
+def build_network(spec: Spec, member: Member, material: PreparedData | InputSchema) -> nn.Module:
     """Build one network of a spec, with its first weights."""
     channels, size = material.shape
     _check_options(member.network, member.options, RESERVED)
@@ -112,7 +112,7 @@ def build_network(spec: Spec, member: Member, material: Material | Traits) -> nn
     return network
 
 
-def loss_of(member: Member, material: Material) -> nn.Module:
+def loss_of(member: Member, material: PreparedData) -> nn.Module:
     """Build what one network of a spec minimises."""
     samples, classes = len(material.splits["train"]), material.classes
     _check_options(member.loss.kind, member.loss.options, {"samples", "classes"})
@@ -125,7 +125,7 @@ def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[
         raise ChoiceError(f"{name}: {', '.join(taken)} follows from the data, and is no option")
 
 
-def check_members(spec: Spec, material: Material) -> None:
+def check_members(spec: Spec, material: PreparedData) -> None:
     """Refuse a spec with a network or a loss that cannot be built; those that are alike, once.
 
     A network of the user's own is shown a few samples, too.
@@ -145,7 +145,7 @@ def check_members(spec: Spec, material: Material) -> None:
             tried.append(alike)
 
 
-def _try(network: nn.Module, member: Member, spec: Spec, material: Material) -> None:
+def _try(network: nn.Module, member: Member, spec: Spec, material: PreparedData) -> None:
     device = choose_device()
     samples = material.first(SAMPLES).batches("train", device=device)
     try_network(

@@ -11,14 +11,14 @@ from accord.data._dataset import Kind, NamedColumns
 from accord.data._images import ImageFiles
 from accord.errors import SourceError
 from accord.store._storage import Folder
-from accord.training._prepared_data import Material, Scale
+from accord.training._prepared_data import PreparedData, Scale
 
 FILE: Final = "samples.json"
 FORM: Final = 1  # of that file; others are refused
 
 
 @dataclass(frozen=True)
-class Traits:
+class InputSchema:
     """What a network of a run takes for granted of every sample that it sees."""
 
     kind: Kind
@@ -39,7 +39,7 @@ class Traits:
 
     @property
     def shape(self) -> tuple[int, tuple[int, int]]:
-        """An image's channels and size, as `Material.shape` tells."""
+        """An image's channels and size, as `PreparedData.shape` tells."""
         return self.channels, self.size
 
     @property
@@ -50,12 +50,12 @@ class Traits:
         return np.array(self.mean, np.float32), np.array(self.spread, np.float32)
 
 
-def find_traits(material: Material) -> Traits:
+def find_input_schema(material: PreparedData) -> InputSchema:
     """Measure the samples that a run trains on."""
     channels, size = material.shape
     inputs, scale = material.splits["train"].inputs, material.scale
     mean, spread = (None, None) if scale is None else (tuple(one.tolist()) for one in scale)
-    return Traits(
+    return InputSchema(
         kind=material.dataset.kind,
         class_names=material.dataset.class_names,
         channels=channels,
@@ -69,7 +69,7 @@ def find_traits(material: Material) -> Traits:
     )
 
 
-def keep_traits(out: Path, traits: Traits) -> None:
+def save_input_schema(out: Path, traits: InputSchema) -> None:
     """Write what the samples have in common beside a run's spec.
 
     Raises:
@@ -80,13 +80,13 @@ def keep_traits(out: Path, traits: Traits) -> None:
         check_traits(out, traits)
 
 
-def check_traits(out: Path, traits: Traits) -> None:
+def check_traits(out: Path, traits: InputSchema) -> None:
     """Refuse samples that are not those that a run began with, as far as it is known.
 
     Raises:
         SourceError: they differ, or what is kept of them is damaged.
     """
-    there = load_traits(out)
+    there = load_input_schema(out)
     if there is None or (changed := _first_change(there, traits)) is None:
         return
     before, now = (_short(getattr(one, changed)) for one in (there, traits))
@@ -96,8 +96,8 @@ def check_traits(out: Path, traits: Traits) -> None:
     )
 
 
-def _first_change(there: Traits, traits: Traits) -> str | None:
-    for field in fields(Traits):
+def _first_change(there: InputSchema, traits: InputSchema) -> str | None:
+    for field in fields(InputSchema):
         before, now = (getattr(one, field.name) for one in (there, traits))
         if field.name in ("mean", "spread") and None not in (before, now):
             # Two machines may round the last digits otherwise.
@@ -114,8 +114,8 @@ def _short(value: Any) -> str:
     return told if len(told) <= 80 else f"{told[:79]}…"
 
 
-def load_traits(out: Path) -> Traits | None:
-    """Return what `keep_traits` wrote, or None.
+def load_input_schema(out: Path) -> InputSchema | None:
+    """Return what `save_input_schema` wrote, or None.
 
     Raises:
         SourceError: the file is damaged, or of another version of Accord.
@@ -127,7 +127,7 @@ def load_traits(out: Path) -> Traits | None:
         found = json.loads(data)
         if found.pop("form") != FORM:
             raise ValueError("it was written by another version of Accord")
-        return Traits(**{name: _frozen(value) for name, value in found.items()})
+        return InputSchema(**{name: _frozen(value) for name, value in found.items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(
             f"{out / FILE}: does not say what the samples were like ({error}). "

@@ -16,7 +16,7 @@ from accord._files import csv_text
 from accord._recorder import Recorder
 from accord.errors import StorageError
 from accord.kernels import equally_spaced
-from accord.store import describe, open_rows
+from accord.store import describe, open_reader
 from accord.store._storage import Folder
 from accord.training._batches import Batches
 from accord.training._checkpoints import (
@@ -28,7 +28,7 @@ from accord.training._checkpoints import (
     save_state,
 )
 from accord.training._loop import Moment, Recipe, marks_of, predict_probabilities
-from accord.training._prepared_data import Material
+from accord.training._prepared_data import PreparedData
 from accord.training._weight_averages import Averaged, refresh_norms, without_averages
 from accord.training.spec import Member, Spec
 
@@ -40,7 +40,7 @@ class Run:
     """What the networks of one run share."""
 
     spec: Spec
-    material: Material
+    material: PreparedData
     out: Path
     device: torch.device
 
@@ -82,7 +82,7 @@ class SplitKeeper:
                         class_names=run.material.dataset.class_names,
                         split=split,
                         probabilities=run.spec.record.probabilities,
-                        about={"spec": run.spec.digest(), **member.model_dump(mode="json")},
+                        metadata={"spec": run.spec.digest(), **member.model_dump(mode="json")},
                     )
                 )
                 for position in range(member.members)
@@ -186,8 +186,8 @@ def recorded_moments(path: Path) -> dict[int, int]:
 
 def last_loss(record: Path, network: int) -> float:
     """Return the loss that a network recorded last; 0 if it recorded none."""
-    (told,) = open_rows(record, networks=[network]).told()
-    return float(told.told[-1].get("loss", 0.0))
+    (told,) = open_reader(record, networks=[network]).networks_info()
+    return float(told.metrics[-1].get("loss", 0.0))
 
 
 def write_metrics(record: Path, out: Path) -> None:
@@ -200,6 +200,6 @@ def write_metrics(record: Path, out: Path) -> None:
 def _metrics(record: Path) -> Iterator[list[Any]]:
     for number, epochs in recorded_moments(record).items():
         if epochs:
-            (told,) = open_rows(record, networks=[number]).told()
-            for progress, facts, when in zip(told.progress, told.told, told.times, strict=True):
+            (told,) = open_reader(record, networks=[number]).networks_info()
+            for progress, facts, when in zip(told.progress, told.metrics, told.times, strict=True):
                 yield [number, progress, facts.get("loss"), facts.get("lr"), when]

@@ -12,7 +12,7 @@ from accord.errors import counted
 from accord.training._build import check_members, choose_members
 from accord.training._loop import moments_of
 from accord.training._network_run import recorded_moments
-from accord.training._prepared_data import prepare_material
+from accord.training._prepared_data import prepare_data
 from accord.training._settings import choose_device, recipe_for
 from accord.training.networks import told_once
 from accord.training.run import refuse_another
@@ -47,7 +47,7 @@ def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) ->
     """
     members = tuple(choose_members(spec, networks))
     refuse_another(spec, out)
-    material = prepare_material(spec)
+    material = prepare_data(spec)
     check_members(spec, material)
     recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
     moments = moments_of(recipe, len(material.splits["train"]))

@@ -74,7 +74,7 @@ Scale: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]  # mean, spre
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class PreparedData:
     """The splits of a run; `labels` are the given ones and `truth` the clean ones, if known."""
 
     dataset: Dataset
@@ -119,7 +119,7 @@ class Material:
             length=length,
         )
 
-    def first(self, samples: int) -> "Material":
+    def first(self, samples: int) -> "PreparedData":
         """Return so many training samples alone, scaled by themselves: to try a network on."""
         train = self.splits["train"]
         return replace(self, splits={"train": train.choose(np.arange(len(train))[:samples])})
@@ -181,7 +181,7 @@ def show(
     )
 
 
-def prepare_material(spec: Spec) -> Material:
+def prepare_data(spec: Spec) -> PreparedData:
     """Read the data, make labels wrong, hold samples out: all that comes before training.
 
     Raises:
@@ -208,7 +208,7 @@ def prepare_material(spec: Spec) -> Material:
                 f"{spec.name}: train.clean_only leaves {counted(len(train), 'sample')}, of fewer "
                 "than two classes: almost all labels are wrong"
             )
-    return Material(dataset, {"train": train, **splits})
+    return PreparedData(dataset, {"train": train, **splits})
 
 
 def _check_fit(spec: Spec, kind: str) -> None:

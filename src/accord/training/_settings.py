@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from accord.training._loop import Recipe
-from accord.training._prepared_data import Material
+from accord.training._prepared_data import PreparedData
 from accord.training.spec import Member, Spec
 
 # Multiply-adds of a step's forward pass, at most, that one thread does as well as several: on two
@@ -38,7 +38,7 @@ def recipe_for(spec: Spec, member: Member, device: torch.device) -> Recipe:
     )
 
 
-def threads_for(network: nn.Module, spec: Spec, material: Material) -> int:
+def threads_for(network: nn.Module, spec: Spec, material: PreparedData) -> int:
     """Return in how many threads to train a network on a CPU: in one, if its steps are small.
 
     Threads that share little work wait for each other, and OpenMP's do so by spinning, for

@@ -25,7 +25,7 @@ from accord.store._storage import Folder
 from accord.training._batches import Batches
 from accord.training._build import build_network, check_members, choose_members, loss_of
 from accord.training._checkpoints import State
-from accord.training._input_schema import find_traits, keep_traits
+from accord.training._input_schema import find_input_schema, save_input_schema
 from accord.training._lockstep import Entrant, train_side_by_side, why_not
 from accord.training._loop import Moment, Recipe, moments_of, train
 from accord.training._network_run import (
@@ -36,7 +36,7 @@ from accord.training._network_run import (
     recorded_moments,
     write_metrics,
 )
-from accord.training._prepared_data import Material, prepare_material
+from accord.training._prepared_data import PreparedData, prepare_data
 from accord.training._settings import choose_device, recipe_for, threads, threads_for
 from accord.training._weight_averages import Averaged
 from accord.training._workers import Crew, Pace, Tell, Word
@@ -206,13 +206,13 @@ def train_run(
     _check_processes(processes, device)
     refuse_another(spec, out)
     asked = time.monotonic()
-    run = Run(spec, prepare_material(spec), out, device)
+    run = Run(spec, prepare_data(spec), out, device)
     hands = Hands(source, processes, seconds=time.monotonic() - asked)
-    traits = find_traits(run.material)
+    traits = find_input_schema(run.material)
     if not (out / "spec.toml").exists():
         check_members(spec, run.material)
     _claim(spec, out, source)  # not before all is checked: what cannot begin leaves nothing
-    keep_traits(out, traits)
+    save_input_schema(out, traits)
     failed: dict[int, str] = {}
     teller = _Teller(progress, len(members), spec.train.epochs)
     notes = list(run.material.notes)
@@ -413,7 +413,7 @@ class _Start:
         self._checkpoints.keep(self.network, moment)
 
 
-def _moments(start: _Start, material: Material) -> Iterator[Moment]:
+def _moments(start: _Start, material: PreparedData) -> Iterator[Moment]:
     if not start.trainable:
         yield from _untrained(start.network, start.recipe, start.samples)
         return
@@ -432,7 +432,7 @@ def _is_trainable(network: nn.Module) -> bool:
     return bool(getattr(network, "trainable", True))
 
 
-def _given(material: Material) -> Tensor:
+def _given(material: PreparedData) -> Tensor:
     return torch.from_numpy(material.splits["train"].labels.astype(np.int64))
 
 

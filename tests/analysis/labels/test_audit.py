@@ -28,13 +28,15 @@ from accord.analysis._audit_votes import (
 from accord.analysis._corrected_accuracy import corrected_accuracy
 from accord.errors import ChoiceError, PredictionError, RecordError
 from accord.kernels import count_votes, equally_spaced
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows
 
 
-def with_facts(record, **facts):
+def with_facts(record, **sample_info):
     labels = record.read_labels(range(record.networks), range(record.epochs), slice(None))
-    return ArrayRows(labels, dataclasses.replace(record.facts, **facts), name="memorised")
+    return ArrayReader(
+        labels, dataclasses.replace(record.sample_info, **sample_info), name="memorised"
+    )
 
 
 def labels_of(record):
@@ -92,7 +94,7 @@ def contradicting(votes, given, label, classes):
 @settings(deadline=None)
 def test_contradiction_equals_its_definition(record):
     labels, given, classes = record
-    found = measure_contradiction(ArrayRows(labels, Facts(len(given), classes)), given)
+    found = measure_contradiction(ArrayReader(labels, SampleInfo(len(given), classes)), given)
     worths = []
     for epoch in range(labels.shape[1]):
         share, both, same, apart, alike = contradiction_by_definition(
@@ -122,10 +124,10 @@ def test_contradiction_equals_its_definition(record):
 def test_classes_that_do_not_occur_change_nothing(record):
     labels, given, classes = record
     spread = np.arange(classes) * 7 + 3  # more classes than samples, most of which nobody says
-    wide = ArrayRows(spread[labels], Facts(len(given), 7 * classes + 3))
-    wider = ArrayRows(spread[labels], Facts(len(given), 1000))
+    wide = ArrayReader(spread[labels], SampleInfo(len(given), 7 * classes + 3))
+    wider = ArrayReader(spread[labels], SampleInfo(len(given), 1000))
     found, more = (measure_contradiction(rows, spread[given]) for rows in (wide, wider))
-    expected = measure_contradiction(ArrayRows(labels, Facts(len(given), classes)), given)
+    expected = measure_contradiction(ArrayReader(labels, SampleInfo(len(given), classes)), given)
     for field in dataclasses.fields(expected):
         for one in (found, more):
             np.testing.assert_allclose(
@@ -135,9 +137,9 @@ def test_classes_that_do_not_occur_change_nothing(record):
 
 def test_classes_that_do_not_occur_are_not_counted():
     record = memorised_rows(samples=50)
-    wide = ArrayRows(labels_of(record), Facts(50, 50_000))
+    wide = ArrayReader(labels_of(record), SampleInfo(50, 50_000))
     tracemalloc.start()
-    measure_contradiction(wide, record.facts.given)
+    measure_contradiction(wide, record.sample_info.given)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (
@@ -147,7 +149,7 @@ def test_classes_that_do_not_occur_are_not_counted():
 
 def test_epochs_that_tell_lie_between_random_votes_and_votes_by_heart():
     record = memorised_rows()
-    found = measure_contradiction(record, record.facts.given)
+    found = measure_contradiction(record, record.sample_info.given)
     assert found.weights.argmax() in range(2, 6)
     assert found.whole_weights.max() == STEPS
     assert found.whole_weights[2:6].min() > STEPS / 2
@@ -161,17 +163,17 @@ def test_only_some_samples_of_a_large_record_are_looked_at(monkeypatch):
     monkeypatch.setattr(contradictions, "MOST_SAMPLES", 400)
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1)  # several blocks, whose starts no step divides
     monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
-    some = measure_contradiction(record, record.facts.given)
-    labels, given = labels_of(record)[:, :, ::3], record.facts.given[::3]
+    some = measure_contradiction(record, record.sample_info.given)
+    labels, given = labels_of(record)[:, :, ::3], record.sample_info.given[::3]
     monkeypatch.undo()
-    expected = measure_contradiction(ArrayRows(labels, Facts(400, 5)), given)
+    expected = measure_contradiction(ArrayReader(labels, SampleInfo(400, 5)), given)
     for field in dataclasses.fields(some):
         np.testing.assert_array_equal(getattr(some, field.name), getattr(expected, field.name))
 
 
 def test_of_many_epochs_that_tell_some_are_kept(monkeypatch):
     record = memorised_rows(epochs=24)
-    found = measure_contradiction(record, record.facts.given)
+    found = measure_contradiction(record, record.sample_info.given)
     all_steps = found.whole_weights
     useful = np.flatnonzero(all_steps)
     monkeypatch.setattr(contradictions, "MOST_EPOCHS", 5)
@@ -221,7 +223,7 @@ def test_epochs_that_weigh_nothing_are_not_read(monkeypatch):
 
 def test_wrong_labels_are_found_and_corrected():
     record = memorised_rows()
-    found, wrong = audit(record), record.facts.given != record.truth()
+    found, wrong = audit(record), record.sample_info.given != record.truth()
     assert found.score.auroc > 0.99
     assert found.score.precision > 0.95
     assert found.score.recall > 0.95
@@ -233,7 +235,7 @@ def test_wrong_labels_are_found_and_corrected():
 
 def test_an_audit_is_one_story():
     record = memorised_rows()
-    found, given = audit(record), record.facts.given
+    found, given = audit(record), record.sample_info.given
     np.testing.assert_array_equal(found.given, given)
     np.testing.assert_array_equal(found.flagged, found.proposed != given)
     np.testing.assert_array_equal(found.flagged, found.suspicion > 0.5)
@@ -251,8 +253,8 @@ def test_an_audit_is_one_story():
 
 def test_equal_suspicion_goes_to_the_first_sample():
     record = memorised_rows(samples=40)
-    labels, given = (np.tile(values, 2) for values in (labels_of(record), record.facts.given))
-    found = audit(ArrayRows(labels, Facts(80, 5, given=given)))
+    labels, given = (np.tile(values, 2) for values in (labels_of(record), record.sample_info.given))
+    found = audit(ArrayReader(labels, SampleInfo(80, 5, given=given)))
     ranked = found.ranking.tolist()
     assert all(ranked.index(s) < ranked.index(s + 40) for s in range(40))
 
@@ -262,8 +264,12 @@ def test_the_truth_has_no_say():
     one, other = audit(record), audit(with_facts(record, truth=None))
     np.testing.assert_array_equal(one.suspicion, other.suspicion)
     assert other.score is None
-    assert audit(with_facts(record, truth=record.facts.given)).score is None  # nothing is wrong
-    assert audit(with_facts(record, truth=(record.facts.given + 1) % 5)).score is None  # all is
+    assert (
+        audit(with_facts(record, truth=record.sample_info.given)).score is None
+    )  # nothing is wrong
+    assert (
+        audit(with_facts(record, truth=(record.sample_info.given + 1) % 5)).score is None
+    )  # all is
 
 
 def test_the_order_of_networks_and_epochs_has_no_say():
@@ -278,7 +284,7 @@ def test_reading_in_small_parts_changes_nothing(monkeypatch):
     record = memorised_rows()
     late = np.arange(600) >= 20  # from then on, nobody predicts class 4
     labels = np.where(late & (labels_of(record) == 4), 0, labels_of(record))
-    record = ArrayRows(labels, record.facts).select()
+    record = ArrayReader(labels, record.sample_info).select()
     whole, table = audit(record), audit_probabilities(record)
     assert whole.unpredicted == ()
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1)
@@ -313,7 +319,7 @@ def test_right_labels_that_are_learnt_at_once_are_left_alone():
 def test_random_votes_say_nothing_of_the_labels():
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 5, (4, 12, 600)).astype(np.uint8)
-    found = audit(ArrayRows(labels, Facts(600, 5, given=generator.integers(0, 5, 600))))
+    found = audit(ArrayReader(labels, SampleInfo(600, 5, given=generator.integers(0, 5, 600))))
     assert found.noise_rate < 0.01
     assert found.suspicion.max() < 0.5
 
@@ -321,12 +327,12 @@ def test_random_votes_say_nothing_of_the_labels():
 def test_votes_that_never_agree_beyond_chance_leave_every_label_alone():
     given = np.array([0, 1] * 20)
     labels = np.stack([np.full((3, 40), 2), np.full((3, 40), 3)])  # each its own class
-    found = audit(ArrayRows(labels, Facts(40, 4, given=given)))
+    found = audit(ArrayReader(labels, SampleInfo(40, 4, given=given)))
     assert not found.flagged.any()
     assert found.weights.tolist() == [1 / 3] * 3
     assert found.unpredicted == (0, 1)
     np.testing.assert_array_equal(
-        audit_probabilities(ArrayRows(labels, Facts(40, 4, given=given))),
+        audit_probabilities(ArrayReader(labels, SampleInfo(40, 4, given=given))),
         np.tile([0, 0, 0.5, 0.5], (40, 1)),
     )
 
@@ -341,7 +347,7 @@ def test_labels_of_a_small_type_do_not_overflow():
 
 def test_evidence_is_each_candidates_share_of_the_weighted_votes():
     record = memorised_rows(classes=7)
-    given = record.facts.given.astype(np.uint8)
+    given = record.sample_info.given.astype(np.uint8)
     contradiction = measure_contradiction(record, given)
     evidence, shares = gather_evidence(record, given, contradiction), audit_probabilities(record)
     assert evidence.candidates.shape == (600, 5)
@@ -358,7 +364,7 @@ def test_evidence_is_each_candidates_share_of_the_weighted_votes():
 
 def test_suspicion_is_the_chance_of_all_other_classes():
     record = memorised_rows()
-    given, found = record.facts.given, audit(record)
+    given, found = record.sample_info.given, audit(record)
     evidence = gather_evidence(record, given, measure_contradiction(record, given))
     chances = tell_classes(evidence, classes=5)
     np.testing.assert_allclose(found.suspicion, 1 - chances[:, 0], atol=1e-12)
@@ -383,16 +389,16 @@ def wavering_rows(seed=0):
     votes = (truth + wavering) % classes
     by_heart = generator.random(votes.shape) < np.linspace(0, 0.8, epochs)[:, np.newaxis]
     votes = np.where(by_heart, given, votes)
-    facts = Facts(samples, classes, "train", truth, given)
-    return ArrayRows(votes.astype(np.uint8), facts, name="wavering")
+    sample_info = SampleInfo(samples, classes, "train", truth, given)
+    return ArrayReader(votes.astype(np.uint8), sample_info, name="wavering")
 
 
 def test_labels_of_which_many_go_one_way_are_counted_though_networks_go_that_way_too():
     record = wavering_rows()
-    found, wrong = audit(record), record.facts.given != record.truth()
+    found, wrong = audit(record), record.sample_info.given != record.truth()
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
     assert found.score.auroc > 0.97
-    actual = count_moves(record.facts.given, record.truth(), classes=6)
+    actual = count_moves(record.sample_info.given, record.truth(), classes=6)
     assert np.abs(found.confusion - actual).sum() / 2 < 0.08 * len(found)
 
 
@@ -400,7 +406,7 @@ def test_labels_of_which_many_go_one_way_are_counted_though_networks_go_that_way
 def test_a_record_of_every_second_epoch_tells_as_much(every):
     for record in (memorised_rows(epochs=24), wavering_rows()):
         found = audit(record.select(epochs=range(0, record.epochs, every)))
-        wrong = record.facts.given != record.truth()
+        wrong = record.sample_info.given != record.truth()
         assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.07)
         assert found.score.auroc > 0.95
 
@@ -408,14 +414,14 @@ def test_a_record_of_every_second_epoch_tells_as_much(every):
 def test_two_networks_are_enough():
     for record in (memorised_rows(), wavering_rows()):
         found = audit(record.select(networks=[0, 1]))
-        wrong = record.facts.given != record.truth()
+        wrong = record.sample_info.given != record.truth()
         assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
         assert found.score.auroc > 0.95
 
 
 def test_one_epoch_ranks_labels_and_accuses_few():
     record = memorised_rows(samples=3000)
-    wrong = record.facts.given != record.truth()
+    wrong = record.sample_info.given != record.truth()
     for networks in (range(4), [0, 1]):
         found = audit(record.select(networks=networks, epochs=[4]))
         assert found.score.auroc > 0.94
@@ -430,11 +436,11 @@ def test_one_epoch_of_random_votes_flags_hardly_anything():
 @pytest.mark.parametrize("directed", [False, True])
 def test_a_hundred_classes_of_forty_samples_are_told_apart(directed):
     record = memorised_rows(classes=100, samples=4000, directed=directed)
-    found, wrong = audit(record), record.facts.given != record.truth()
+    found, wrong = audit(record), record.sample_info.given != record.truth()
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.03)
     assert found.score.auroc > 0.99
     assert (found.proposed == record.truth()).mean() > 0.96
-    rates = np.bincount(record.facts.given, wrong) / np.bincount(record.facts.given)
+    rates = np.bincount(record.sample_info.given, wrong) / np.bincount(record.sample_info.given)
     assert np.abs(found.noise_rates - rates).mean() < 0.03
 
 
@@ -473,7 +479,7 @@ def test_probabilities_are_weighted_shares_of_votes():
     table = audit_probabilities(record)
     assert (table.shape, table.dtype) == ((600, 5), np.float64)
     np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
-    steps = measure_contradiction(record, record.facts.given).whole_weights
+    steps = measure_contradiction(record, record.sample_info.given).whole_weights
     said = labels_of(record)[:, :, 7]
     expected = [((said == c) * steps).sum() / (4 * steps.sum()) for c in range(5)]
     np.testing.assert_allclose(table[7], expected)
@@ -509,20 +515,20 @@ def test_a_share_of_labels_known_by_heart_is_never_rounded_up():
     labels = np.tile(given, (2, 1, 1)).astype(np.uint8)
     labels[0, 0, 0] = 1
     with pytest.raises(RecordError, match=r"agree with 99\.9 % or more of the given labels"):
-        audit(ArrayRows(labels, Facts(3000, 5, given=given)))
+        audit(ArrayReader(labels, SampleInfo(3000, 5, given=given)))
 
 
 def test_one_sample_is_told_as_one():
     with pytest.raises(RecordError, match="the only sample is given class 2"):
-        audit(ArrayRows(np.zeros((2, 3, 1), int), Facts(1, 5, given=np.array([2]))))
+        audit(ArrayReader(np.zeros((2, 3, 1), int), SampleInfo(1, 5, given=np.array([2]))))
 
 
 def test_a_class_that_nobody_predicts_is_not_judged():
     record = memorised_rows()
     labels = np.where(labels_of(record) == 4, 0, labels_of(record))
-    found = audit(ArrayRows(labels, record.facts))
+    found = audit(ArrayReader(labels, record.sample_info))
     assert found.unpredicted == (4,)
-    mute = record.facts.given == 4
+    mute = record.sample_info.given == 4
     assert not found.flagged[mute].any()
     assert set(found.ranking[-mute.sum() :]) == set(np.flatnonzero(mute))
     assert found.noise_rates[4] == 0
@@ -530,7 +536,7 @@ def test_a_class_that_nobody_predicts_is_not_judged():
 
 def test_a_class_that_is_never_given_does_no_harm():
     record = memorised_rows(classes=5)
-    wider = ArrayRows(labels_of(record), dataclasses.replace(record.facts, classes=9))
+    wider = ArrayReader(labels_of(record), dataclasses.replace(record.sample_info, classes=9))
     found = audit(wider)
     assert found.unpredicted == ()
     assert np.isnan(found.noise_rates[8])
@@ -539,16 +545,16 @@ def test_a_class_that_is_never_given_does_no_harm():
 
 def test_tables_that_do_not_fit_are_refused():
     samples = 600_000
-    facts = Facts(samples, 1000, given=np.arange(samples) % 2)
+    sample_info = SampleInfo(samples, 1000, given=np.arange(samples) % 2)
     with pytest.raises(PredictionError, match="the largest is 4 GiB"):
-        audit_probabilities(ArrayRows(np.zeros((2, 1, samples), np.uint16), facts))
+        audit_probabilities(ArrayReader(np.zeros((2, 1, samples), np.uint16), sample_info))
 
 
 def test_classes_that_do_not_occur_take_no_room():
     record = memorised_rows(classes=10)
     spread = np.arange(10) * 3000 + 17
-    facts = {"truth": spread[record.truth()], "given": spread[record.facts.given]}
-    wide = ArrayRows(spread[labels_of(record)], Facts(600, 30_000, "train", **facts))
+    sample_info = {"truth": spread[record.truth()], "given": spread[record.sample_info.given]}
+    wide = ArrayReader(spread[labels_of(record)], SampleInfo(600, 30_000, "train", **sample_info))
     found, expected = audit(wide), audit(record)
     np.testing.assert_allclose(found.suspicion, expected.suspicion, atol=0.005)
     np.testing.assert_array_equal(found.proposed, spread[expected.proposed])
@@ -584,18 +590,18 @@ def one_sided_rows(classes=2, samples=3000, rate=0.4, seed=0):
     votes = np.where(generator.random(shape) < 0.85, truth, generator.integers(0, classes, shape))
     learnt = 8 + 11 * generator.random((4, 1, samples))
     votes = np.where(np.arange(20)[:, np.newaxis] > learnt, given, votes)
-    facts = Facts(samples, classes, "train", truth, given)
-    return ArrayRows(votes.astype(np.uint8), facts, name="one-sided")
+    sample_info = SampleInfo(samples, classes, "train", truth, given)
+    return ArrayReader(votes.astype(np.uint8), sample_info, name="one-sided")
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.4, 0.6])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_wrong_labels_of_one_class_are_counted_among_few_classes(classes, rate):
     record = one_sided_rows(classes, rate=rate)
-    found, wrong = audit(record), record.facts.given != record.truth()
+    found, wrong = audit(record), record.sample_info.given != record.truth()
     assert found.score.auroc > 0.99
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.02)
-    assert audit_notes(found, record.facts) == []
+    assert audit_notes(found, record.sample_info) == []
 
 
 def soon_by_heart_rows(rate, epochs=30):
@@ -606,16 +612,16 @@ def soon_by_heart_rows(rate, epochs=30):
     votes = np.where(generator.random((4, epochs, 3000)) < 0.8, truth, 1 - truth)
     learnt = 2 + generator.exponential(6, 3000)
     votes = np.where(np.arange(epochs)[:, np.newaxis] > learnt, given, votes)
-    return ArrayRows(votes.astype(np.uint8), Facts(3000, 2, "train", truth, given))
+    return ArrayReader(votes.astype(np.uint8), SampleInfo(3000, 2, "train", truth, given))
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.4])
 def test_two_classes_are_counted_though_most_epochs_are_by_heart(rate):
     record = soon_by_heart_rows(rate)
     found = audit(record)
-    wrong = record.facts.given != record.truth()
+    wrong = record.sample_info.given != record.truth()
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
-    (note,) = audit_notes(found, record.facts)
+    (note,) = audit_notes(found, record.sample_info)
     assert note.startswith("the votes hardly tell: of 100 labels,")
 
 
@@ -630,7 +636,7 @@ def weak_rows(by_heart=0):
     begun = generator.random((4, 20, 1500)) < np.linspace(0.1, 2, 20)[:, np.newaxis]
     votes = np.where(begun, votes, generator.integers(0, 10, (4, 20, 1500)))
     votes[:, 20 - by_heart :] = given
-    return ArrayRows(votes.astype(np.uint8), Facts(1500, 10, "train", truth, given))
+    return ArrayReader(votes.astype(np.uint8), SampleInfo(1500, 10, "train", truth, given))
 
 
 def test_networks_that_learn_little_make_the_noise_rate_look_too_high_and_a_note_says_so():
@@ -639,11 +645,11 @@ def test_networks_that_learn_little_make_the_noise_rate_look_too_high_and_a_note
     last = record.read_labels(range(4), [19], slice(None))
     assert found.learnt == pytest.approx((last == found.given).mean())
     assert found.noise_rate > 0.35  # where 18 % are wrong
-    (note,) = audit_notes(found, record.facts)
+    (note,) = audit_notes(found, record.sample_info)
     assert note.startswith("networks learn little here: at the last epoch they say ")
     assert f"{100 * found.learnt:.0f} in 100" in note
     assert f"{100 * found.noise_rate:.1f} % may be far too high" in note
-    notes = audit_notes(audit(weak_rows(by_heart=1)), record.facts)
+    notes = audit_notes(audit(weak_rows(by_heart=1)), record.sample_info)
     assert not any("learn little" in note for note in notes)
 
 
@@ -652,10 +658,10 @@ def test_networks_that_do_not_learn_wrong_labels_are_not_weak():
     truth = generator.integers(0, 10, 3000)
     given = np.where(generator.random(3000) < 0.4, generator.integers(0, 10, 3000), truth)
     votes = np.where(generator.random((4, 20, 3000)) < 0.9, truth, (truth + 1) % 10)
-    record = ArrayRows(votes.astype(np.uint8), Facts(3000, 10, "train", truth, given))
+    record = ArrayReader(votes.astype(np.uint8), SampleInfo(3000, 10, "train", truth, given))
     found = audit(record)
     assert found.learnt < 0.7
-    assert not any("learn little" in note for note in audit_notes(found, record.facts))
+    assert not any("learn little" in note for note in audit_notes(found, record.sample_info))
 
 
 def test_the_noise_rate_is_the_mean_suspicion_where_too_many_labels_are_undecided():
@@ -678,7 +684,7 @@ def test_epochs_by_heart_count_for_less_the_fewer_classes_there_are():
 def test_random_votes_of_two_classes_tell_nothing():
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 2, (4, 30, 1000)).astype(np.uint8)
-    found = audit(ArrayRows(labels, Facts(1000, 2, given=generator.integers(0, 2, 1000))))
+    found = audit(ArrayReader(labels, SampleInfo(1000, 2, given=generator.integers(0, 2, 1000))))
     assert found.noise_rate == 0
     assert found.beyond_chance < 0.05
 
@@ -686,7 +692,7 @@ def test_random_votes_of_two_classes_tell_nothing():
 def test_rates_that_correct_an_accuracy():
     record = wavering_rows()
     found, truth = audit(record), record.truth()
-    rates, given = found.label_confusion, record.facts.given
+    rates, given = found.label_confusion, record.sample_info.given
     np.testing.assert_allclose(rates.sum(axis=1), 1)
     planted = count_moves(truth, given, classes=6) / np.bincount(truth)[:, np.newaxis]
     np.testing.assert_allclose(rates, planted, atol=0.1)
@@ -695,7 +701,7 @@ def test_rates_that_correct_an_accuracy():
 
 
 def test_counts_and_columns_are_not_taken_for_rates():
-    found, given = audit(wavering_rows()), wavering_rows().facts.given
+    found, given = audit(wavering_rows()), wavering_rows().sample_info.given
     for wrong in (found.confusion, found.confusion.T, found.label_confusion.T):
         with pytest.raises(PredictionError, match=r"\(class, given label\) with rows that add"):
             corrected_accuracy(given, given, wrong)
@@ -703,5 +709,5 @@ def test_counts_and_columns_are_not_taken_for_rates():
 
 def test_labels_of_a_class_that_nothing_is_taken_for_count_as_right():
     record = memorised_rows()
-    wider = ArrayRows(labels_of(record), dataclasses.replace(record.facts, classes=7))
+    wider = ArrayReader(labels_of(record), dataclasses.replace(record.sample_info, classes=7))
     np.testing.assert_array_equal(audit(wider).label_confusion[5:], np.eye(7)[5:])

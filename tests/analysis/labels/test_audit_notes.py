@@ -7,7 +7,7 @@ from memorised import NAMES, memorised_rows
 from accord.analysis._audit import _begins_late, audit
 from accord.analysis._audit_notes import audit_notes
 from accord.analysis._audit_votes import Contradiction
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 LATE = "wrong labels that were known by heart by then are not found"
 
@@ -18,8 +18,8 @@ def found():
 
 
 def notes_of(found, **changes):
-    facts = Facts(600, 5, split="train", class_names=NAMES)
-    return audit_notes(dataclasses.replace(found, **changes), facts)
+    sample_info = SampleInfo(600, 5, split="train", class_names=NAMES)
+    return audit_notes(dataclasses.replace(found, **changes), sample_info)
 
 
 def test_a_good_audit_has_no_notes(found):
@@ -28,27 +28,27 @@ def test_a_good_audit_has_no_notes(found):
 
 @pytest.mark.parametrize("split", ["test", "validation"])
 def test_samples_that_were_held_out_are_said_to_be_no_training_samples(found, split):
-    (note,) = audit_notes(found, memorised_rows(split=split).facts)
+    (note,) = audit_notes(found, memorised_rows(split=split).sample_info)
     assert note.startswith(f"the record says that its samples are of the {split} split: no train")
-    assert audit_notes(found, memorised_rows(split="part").facts) == []
+    assert audit_notes(found, memorised_rows(split="part").sample_info) == []
 
 
 def test_a_record_that_is_known_to_begin_late_is_told():
     record = memorised_rows(epochs=24)
     for first, late in ((0, False), (10, True), (14, True)):
         rows = record.select(epochs=range(first, 24))
-        notes = audit_notes(audit(rows), rows.facts)
+        notes = audit_notes(audit(rows), rows.sample_info)
         assert any(LATE in note for note in notes) is late
 
 
 def test_a_record_in_which_nobody_begins_is_told_to_begin_late():
     record = memorised_rows(samples=2000)
-    given, truth = record.facts.given, record.truth()
+    given, truth = record.sample_info.given, record.truth()
     found_out = np.arange(2000) % 2 == 0  # the other wrong labels are known by heart
     labels = np.tile(np.where(found_out, truth, given), (4, 6, 1)).astype(np.uint16)
-    assert audit(ArrayRows(labels, record.facts)).begins_late
+    assert audit(ArrayReader(labels, record.sample_info)).begins_late
     beginners = record.read_labels(range(4), range(2), slice(None))
-    early = ArrayRows(np.concatenate([beginners, labels], axis=1), record.facts)
+    early = ArrayReader(np.concatenate([beginners, labels], axis=1), record.sample_info)
     assert not audit(early).begins_late
 
 
@@ -101,10 +101,10 @@ def test_fewer_flagged_than_contradicted_together_are_told(found):
 
 @pytest.mark.parametrize("epochs", [1, 5])
 def test_votes_of_which_no_epoch_counts_are_told_and_nothing_else(epochs):
-    facts = Facts(60, 3, given=np.arange(60) % 3)
-    constant = audit(ArrayRows(np.zeros((3, epochs, 60), np.uint8), facts))
+    sample_info = SampleInfo(60, 3, given=np.arange(60) % 3)
+    constant = audit(ArrayReader(np.zeros((3, epochs, 60), np.uint8), sample_info))
     assert not constant.suspicion.any()
-    (note,) = audit_notes(constant, facts)
+    (note,) = audit_notes(constant, sample_info)
     assert note.startswith("no epoch counts: at none do two networks contradict a label")
     assert "the order of the ranking means nothing" in note
 
@@ -118,8 +118,8 @@ def test_of_one_epoch_of_guesses_the_ranking_is_never_said_to_hold(split, networ
         given, guesses = (
             generator.integers(0, classes, shape) for shape in (300, (networks, 1, 300))
         )
-        facts = Facts(300, classes, split=split, given=given)
-        told += audit_notes(audit(ArrayRows(guesses.astype(np.uint8), facts)), facts)
+        sample_info = SampleInfo(300, classes, split=split, given=given)
+        told += audit_notes(audit(ArrayReader(guesses.astype(np.uint8), sample_info)), sample_info)
     assert not any("the ranking holds" in note for note in told)
     assert any("of one epoch alone count: the order of the ranking may mean" in one for one in told)
 
@@ -129,7 +129,7 @@ def test_of_one_epoch_that_tells_the_ranking_holds(split):
     rows = memorised_rows(split=split).select(epochs=[6])
     found = audit(rows)
     assert found.score.auroc > 0.8
-    notes = audit_notes(found, rows.facts)
+    notes = audit_notes(found, rows.sample_info)
     assert len(notes) == (2 if split == "test" else 1)
     assert all("the ranking holds" in note for note in notes)
 
@@ -155,7 +155,7 @@ def test_many_classes_are_not_all_named(found):
     many = tuple(range(12))
     (note,) = audit_notes(
         dataclasses.replace(found, unpredicted=many, never_predicted=many),
-        Facts(600, 12, split="train"),
+        SampleInfo(600, 12, split="train"),
     )
     assert "predicts 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more: the 600 labels" in note
 
@@ -166,9 +166,9 @@ SPARED = "given so is flagged: either they do not know the class"
 def test_guesses_are_not_taken_for_right_labels():
     record = memorised_rows(samples=2000)
     guesses = np.random.default_rng(0).integers(0, 5, (4, 12, 2000)).astype(np.uint16)
-    found = audit(ArrayRows(guesses, record.facts))
+    found = audit(ArrayReader(guesses, record.sample_info))
     assert not found.flagged.any()
-    (note,) = audit_notes(found, record.facts)
+    (note,) = audit_notes(found, record.sample_info)
     assert note.startswith("networks mostly contradict 0, 1, 2, 3, 4, and none of the 2000 labels")
     assert SPARED in note
 
@@ -181,15 +181,15 @@ def rare_class():
     by_heart = generator.random((4, 12, 2000)) < np.linspace(0, 0.6, 12)[:, np.newaxis]
     guessed = generator.random((4, 12, 2000)) < 0.2
     votes = np.where(by_heart, given, np.where(guessed, generator.random(2000) < 0.5, truth))
-    facts = Facts(2000, 2, split="train", given=given.astype(int))
-    return ArrayRows(votes.astype(np.uint16), facts)
+    sample_info = SampleInfo(2000, 2, split="train", given=given.astype(int))
+    return ArrayReader(votes.astype(np.uint16), sample_info)
 
 
 def test_labels_of_a_rare_class_that_nobody_believes_are_told():
     rows = rare_class()
     found = audit(rows)
     assert not found.flagged.any()
-    (note,) = audit_notes(found, rows.facts)
+    (note,) = audit_notes(found, rows.sample_info)
     assert note.startswith("networks mostly contradict 1, and none of the 122 labels")
     assert SPARED in note
 

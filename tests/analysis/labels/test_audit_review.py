@@ -27,7 +27,7 @@ from accord.analysis._review_files import (
 )
 from accord.data.noise import labels_from_file
 from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError, StorageError
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 IDS = np.array([f"image-{sample}" for sample in range(600)])
 
@@ -70,7 +70,7 @@ def test_the_queue_is_the_head_of_the_ranking(found):
 
 def test_an_audit_is_written_for_other_tools(found, record, tmp_path):
     path = tmp_path / "audit.csv"
-    write_audit(found, path, facts=record.facts)
+    write_audit(found, path, sample_info=record.sample_info)
     rows = read_rows(path)
     assert list(rows[0]) == [
         "sample", "id", "given", "given_name", "proposed", "proposed_name",
@@ -87,7 +87,7 @@ def test_an_audit_is_written_for_other_tools(found, record, tmp_path):
 
 
 def test_without_ids_and_names_there_are_no_such_columns(found, tmp_path):
-    write_audit(found, tmp_path / "audit.csv", facts=Facts(600, 5))
+    write_audit(found, tmp_path / "audit.csv", sample_info=SampleInfo(600, 5))
     assert list(read_rows(tmp_path / "audit.csv")[0])[:4] == [
         "sample", "given", "proposed", "suspicion",
     ]  # fmt: skip
@@ -95,14 +95,14 @@ def test_without_ids_and_names_there_are_no_such_columns(found, tmp_path):
 
 def test_decisions_come_back_from_a_csv_queue(found, record, tmp_path):
     path, truth = tmp_path / "queue.csv", record.truth()
-    write_queue(found, review_queue(found, 50), path, facts=record.facts)
+    write_queue(found, review_queue(found, 50), path, sample_info=record.sample_info)
     rows = read_rows(path)
     assert [row["decided"] for row in rows] == [""] * 50
     for row in rows[:40]:  # people decide on 40 of the 50, by name or number
         label = truth[int(row["sample"])]
         row["decided"] = f" {NAMES[label]}" if int(row["sample"]) % 2 else label
     write_rows(path, rows)
-    decisions = read_decisions(path, facts=record.facts)
+    decisions = read_decisions(path, sample_info=record.sample_info)
     assert decisions.samples.tolist() == sorted(found.ranking[:40].tolist())
     assert decisions.labels.tolist() == truth[decisions.samples].tolist()
     assert len(decisions) == 40
@@ -110,50 +110,56 @@ def test_decisions_come_back_from_a_csv_queue(found, record, tmp_path):
 
 def test_decisions_come_back_by_ids_with_line_breaks(found, tmp_path):
     ids = np.array([f"image\r{sample}\n" for sample in range(600)])
-    path, facts = tmp_path / "queue.csv", Facts(600, 5, ids=ids)
-    write_queue(found, found.ranking[:3], path, facts=facts)
+    path, sample_info = tmp_path / "queue.csv", SampleInfo(600, 5, ids=ids)
+    write_queue(found, found.ranking[:3], path, sample_info=sample_info)
     rows = read_rows(path)
     assert [row["id"] for row in rows] == ids[found.ranking[:3]].tolist()
     write_rows(path, [{"id": row["id"], "decided": "2"} for row in rows])
-    assert read_decisions(path, facts=facts).samples.tolist() == sorted(found.ranking[:3].tolist())
+    assert read_decisions(path, sample_info=sample_info).samples.tolist() == sorted(
+        found.ranking[:3].tolist()
+    )
 
 
 def test_a_link_leads_to_the_sample(found, record, tmp_path):
     queue = review_queue(found, 3)
     link = "https://host/{id}.png?at={sample}"
-    write_queue(found, queue, tmp_path / "queue.csv", facts=record.facts, link=link)
+    write_queue(found, queue, tmp_path / "queue.csv", sample_info=record.sample_info, link=link)
     expected = [f"https://host/image-{sample}.png?at={sample}" for sample in queue]
     assert [row["link"] for row in read_rows(tmp_path / "queue.csv")] == expected
-    write_queue(found, queue, tmp_path / "queue.json", facts=record.facts, link=link)
+    write_queue(found, queue, tmp_path / "queue.json", sample_info=record.sample_info, link=link)
     tasks = json.loads((tmp_path / "queue.json").read_text())
     assert [task["data"]["image"] for task in tasks] == expected
     assert tasks[0]["predictions"][0]["result"][0]["to_name"] == "image"
-    write_queue(found, queue, tmp_path / "queue.csv", facts=Facts(600, 5), link="{id}")
+    write_queue(found, queue, tmp_path / "queue.csv", sample_info=SampleInfo(600, 5), link="{id}")
     assert read_rows(tmp_path / "queue.csv")[0]["link"] == str(queue[0])
     for wrong in ("{name}", "{0}", "{", "{sample.__class__}", "{sample:>9}", "{id!r}", "{{id}}"):
         with pytest.raises(ChoiceError, match=r"may hold \{id\} and \{sample\}"):
-            write_queue(found, queue, tmp_path / "q.csv", facts=record.facts, link=wrong)
+            write_queue(
+                found, queue, tmp_path / "q.csv", sample_info=record.sample_info, link=wrong
+            )
 
 
 def test_what_a_link_is_filled_with_is_quoted(found, tmp_path):
-    facts = Facts(600, 5, ids=np.full(600, "a b/ü#1?.x"))
+    sample_info = SampleInfo(600, 5, ids=np.full(600, "a b/ü#1?.x"))
     link = "https://h/{id}.png?at={sample}"
-    write_queue(found, found.ranking[:1], tmp_path / "q.csv", facts=facts, link=link)
+    write_queue(found, found.ranking[:1], tmp_path / "q.csv", sample_info=sample_info, link=link)
     filled = f"https://h/a%20b/%C3%BC%231%3F.x.png?at={found.ranking[0]}"
     assert read_rows(tmp_path / "q.csv")[0]["link"] == filled
 
 
 def test_what_a_link_is_filled_with_is_not_filled_again(found, tmp_path):
-    facts = Facts(600, 5, ids=np.full(600, "{sample}{id}"))
-    write_queue(found, found.ranking[:1], tmp_path / "q.csv", facts=facts, link="x/{id}")
+    sample_info = SampleInfo(600, 5, ids=np.full(600, "{sample}{id}"))
+    write_queue(
+        found, found.ranking[:1], tmp_path / "q.csv", sample_info=sample_info, link="x/{id}"
+    )
     assert read_rows(tmp_path / "q.csv")[0]["link"] == "x/%7Bsample%7D%7Bid%7D"
 
 
 def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
-    path, facts = tmp_path / "queue.csv", record.facts
+    path, sample_info = tmp_path / "queue.csv", record.sample_info
     path.touch()
-    write_queue(found, found.ranking[:3], path, facts=facts)
-    write_queue(found, found.ranking[:4], path, facts=facts)  # nobody decided yet
+    write_queue(found, found.ranking[:3], path, sample_info=sample_info)
+    write_queue(found, found.ranking[:4], path, sample_info=sample_info)  # nobody decided yet
     rows = read_rows(path)
     rows[1]["decided"] = "bee"
     write_rows(path, rows)
@@ -161,7 +167,7 @@ def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
     with pytest.raises(
         RecordExists, match=r"queue\.csv: holds a decision of people\. Name another"
     ):
-        write_queue(found, found.ranking[:3], path, facts=facts)
+        write_queue(found, found.ranking[:3], path, sample_info=sample_info)
     rows[2]["decided"] = "bee"
     write_rows(path, rows)
     with pytest.raises(RecordExists, match=r"2 decisions.* --decisions .*queue\.csv"):
@@ -173,12 +179,12 @@ def test_tasks_are_not_written_over_annotations(exported, found, record):
     path, tasks = exported
     before = path.read_bytes()
     with pytest.raises(RecordExists, match="holds 20 decisions of people"):
-        write_queue(found, found.ranking[:3], path, facts=record.facts)
+        write_queue(found, found.ranking[:3], path, sample_info=record.sample_info)
     assert path.read_bytes() == before
     for task in tasks:
         task["annotations"] = []
     path.write_text(json.dumps(tasks))
-    write_queue(found, found.ranking[:3], path, facts=record.facts)
+    write_queue(found, found.ranking[:3], path, sample_info=record.sample_info)
     assert len(json.loads(path.read_text())) == 3
 
 
@@ -206,7 +212,7 @@ def test_audits_and_labels_are_not_written_over_decisions(found, record, tmp_pat
     path = tmp_path / "decided.csv"
     path.write_text(text)
     with pytest.raises(RecordExists, match=r"decided\.csv: (holds a decision|.* no audit)"):
-        write_audit(found, path, facts=record.facts)
+        write_audit(found, path, sample_info=record.sample_info)
     with pytest.raises(
         RecordExists, match=r"decided\.csv: (holds a decision|.* no file of labels)"
     ):
@@ -218,18 +224,18 @@ def test_audits_and_labels_are_written_over_their_like_and_over_an_empty_queue(
     found, record, tmp_path
 ):
     path = tmp_path / "file.csv"
-    for facts in (record.facts, Facts(600, 5), record.facts):
-        write_audit(found, path, facts=facts)
+    for sample_info in (record.sample_info, SampleInfo(600, 5), record.sample_info):
+        write_audit(found, path, sample_info=sample_info)
     path.unlink()
-    write_queue(found, found.ranking[:3], path, facts=record.facts)
-    write_audit(found, path, facts=record.facts)
+    write_queue(found, found.ranking[:3], path, sample_info=record.sample_info)
+    write_audit(found, path, sample_info=record.sample_info)
     path.unlink()
     for _ in range(2):
         write_labels(found.given, path)
     for columns in ("sample,given", "given,sample,proposed"):
         path.write_text(f"{columns}\n")
         with pytest.raises(RecordExists, match=r"there is a file that is no audit"):
-            write_audit(found, path, facts=record.facts)
+            write_audit(found, path, sample_info=record.sample_info)
 
 
 def test_a_folder_is_not_written_over(tmp_path):
@@ -239,7 +245,9 @@ def test_a_folder_is_not_written_over(tmp_path):
 
 
 def test_tasks_are_in_label_studios_form(found, record, tmp_path):
-    write_queue(found, review_queue(found, 3), tmp_path / "queue.json", facts=record.facts)
+    write_queue(
+        found, review_queue(found, 3), tmp_path / "queue.json", sample_info=record.sample_info
+    )
     task = json.loads((tmp_path / "queue.json").read_text())[0]
     worst = int(found.ranking[0])
     suspicion = round(float(found.suspicion[worst]), 6)
@@ -296,7 +304,7 @@ def export(tasks, chosen):
 @pytest.fixture
 def exported(found, record, tmp_path):
     path = tmp_path / "export.json"
-    write_queue(found, review_queue(found, 20), path, facts=record.facts)
+    write_queue(found, review_queue(found, 20), path, sample_info=record.sample_info)
     truth = record.truth()
     tasks = export(json.loads(path.read_text()), lambda task: NAMES[truth[task["data"]["sample"]]])
     path.write_text(json.dumps(tasks))
@@ -311,7 +319,7 @@ def test_decisions_come_back_from_label_studio(exported, found, record):
     comment = {"from_name": "note", "type": "textarea", "value": {"text": ["blurred"]}}
     tasks[3]["annotations"][0]["result"].append(comment)
     path.write_text(json.dumps(tasks))
-    decisions = read_decisions(path, facts=record.facts)
+    decisions = read_decisions(path, sample_info=record.sample_info)
     assert decisions.samples.tolist() == sorted(found.ranking[2:20].tolist())
     assert decisions.labels.tolist() == record.truth()[decisions.samples].tolist()
 
@@ -321,12 +329,12 @@ def test_two_people_must_agree(exported, record):
     first = tasks[0]["annotations"]
     first.append(json.loads(json.dumps(first[0])))
     path.write_text(json.dumps(tasks))
-    assert len(read_decisions(path, facts=record.facts)) == 20
+    assert len(read_decisions(path, sample_info=record.sample_info)) == 20
     value = first[1]["result"][0]["value"]
     value["choices"] = [next(name for name in NAMES if [name] != value["choices"])]
     path.write_text(json.dumps(tasks))
     with pytest.raises(SourceError, match=r"task 1: sample \d+ was decided before, as"):
-        read_decisions(path, facts=record.facts)
+        read_decisions(path, sample_info=record.sample_info)
 
 
 def test_an_annotation_without_one_choice_is_refused(exported, record):
@@ -334,7 +342,7 @@ def test_an_annotation_without_one_choice_is_refused(exported, record):
     tasks[4]["annotations"][0]["result"] = []
     path.write_text(json.dumps(tasks))
     with pytest.raises(SourceError, match=r"task 5: one class must be chosen; got \[\]"):
-        read_decisions(path, facts=record.facts)
+        read_decisions(path, sample_info=record.sample_info)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +367,7 @@ def test_damaged_annotations_are_refused(exported, record, annotations, words):
     tasks[4]["annotations"] = annotations
     path.write_text(json.dumps(tasks))
     with pytest.raises(SourceError, match=rf"export\.json: task 5: {words}.*Export.* again"):
-        read_decisions(path, facts=record.facts)
+        read_decisions(path, sample_info=record.sample_info)
 
 
 @pytest.mark.parametrize("document", ['{"data": {}}', "[1]", '[{"image": "a", "choice": "cat"}]'])
@@ -367,7 +375,7 @@ def test_json_of_another_form_is_refused(document, record, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(document)
     with pytest.raises(SourceError, match="Export the project as JSON, not JSON-MIN"):
-        read_decisions(path, facts=record.facts)
+        read_decisions(path, sample_info=record.sample_info)
 
 
 @pytest.mark.parametrize("document", ["[" * 100_000, f"[{'9' * 5000}]"])
@@ -375,59 +383,65 @@ def test_json_that_no_reader_takes_is_refused(document, record, tmp_path):
     path = tmp_path / "export.json"
     path.write_text(document)
     with pytest.raises(SourceError, match=r"export\.json: cannot be read"):
-        read_decisions(path, facts=record.facts)
+        read_decisions(path, sample_info=record.sample_info)
 
 
 def test_decisions_go_by_sample_or_id(record, tmp_path):
     path = tmp_path / "decided.csv"
-    by_sample = read_decisions(decide(path, "sample,decided 5,bee 3,0"), facts=record.facts)
-    by_id = read_decisions(decide(path, "id,decided image-5,1 image-3,ant"), facts=record.facts)
+    by_sample = read_decisions(
+        decide(path, "sample,decided 5,bee 3,0"), sample_info=record.sample_info
+    )
+    by_id = read_decisions(
+        decide(path, "id,decided image-5,1 image-3,ant"), sample_info=record.sample_info
+    )
     for decisions in (by_sample, by_id):
         assert (decisions.samples.tolist(), decisions.labels.tolist()) == ([3, 5], [0, 1])
 
 
 def test_a_row_may_end_in_empty_cells(record, tmp_path):
     path = decide(tmp_path / "decided.csv", "sample,decided 3,bee,, 4,cat")
-    assert read_decisions(path, facts=record.facts).samples.tolist() == [3, 4]
+    assert read_decisions(path, sample_info=record.sample_info).samples.tolist() == [3, 4]
 
 
 def test_a_spreadsheets_byte_order_mark_is_no_part_of_a_name(record, tmp_path):
     path = tmp_path / "decided.csv"
     path.write_text("\ufeffsample,decided\n5,bee\n", encoding="utf-8")
-    assert read_decisions(path, facts=record.facts).samples.tolist() == [5]
+    assert read_decisions(path, sample_info=record.sample_info).samples.tolist() == [5]
 
 
 MISLEADING = ("4", "3", "2", "1", "0")
 
 
 def test_where_names_are_other_classes_numbers_classes_go_by_name(tmp_path):
-    facts = Facts(9, 2, given=np.zeros(9, int), class_names=("1", "0"))
+    sample_info = SampleInfo(9, 2, given=np.zeros(9, int), class_names=("1", "0"))
     path = decide(tmp_path / "decided.csv", "sample,given,decided 5,1,1 6,1,0")
-    assert read_decisions(path, facts=facts).labels.tolist() == [0, 1]
+    assert read_decisions(path, sample_info=sample_info).labels.tolist() == [0, 1]
     path = decide(tmp_path / "decided.csv", "sample,given,decided 5,0,1")
     with pytest.raises(RecordMismatch, match=r"given 1 in the record \(by name: .*not 0"):
-        read_decisions(path, facts=facts)
-    facts = Facts(9, 3, class_names=("1", "b", "c"))
+        read_decisions(path, sample_info=sample_info)
+    sample_info = SampleInfo(9, 3, class_names=("1", "b", "c"))
     with pytest.raises(SourceError, match="'2' is none of the 3 classes"):
-        read_decisions(decide(tmp_path / "decided.csv", "sample,decided 5,2"), facts=facts)
+        read_decisions(
+            decide(tmp_path / "decided.csv", "sample,decided 5,2"), sample_info=sample_info
+        )
 
 
 def test_to_copy_what_is_given_changes_nothing(found, record, tmp_path):
-    facts = dataclasses.replace(record.facts, class_names=MISLEADING)
-    write_queue(found, found.ranking[:9], tmp_path / "queue.csv", facts=facts)
+    sample_info = dataclasses.replace(record.sample_info, class_names=MISLEADING)
+    write_queue(found, found.ranking[:9], tmp_path / "queue.csv", sample_info=sample_info)
     rows = read_rows(tmp_path / "queue.csv")
     assert "given_name" not in rows[0]
     for what, labels in (("given", found.given), ("proposed", found.proposed)):
         for row in rows:
             row["decided"] = row[what]
         write_rows(tmp_path / "decided.csv", rows)
-        decisions = read_decisions(tmp_path / "decided.csv", facts=facts)
+        decisions = read_decisions(tmp_path / "decided.csv", sample_info=sample_info)
         np.testing.assert_array_equal(decisions.labels, labels[decisions.samples])
 
 
 def test_names_that_are_their_own_numbers_mislead_nobody(found, record, tmp_path):
-    facts = dataclasses.replace(record.facts, class_names=("0", "1", "2", "3", "4"))
-    write_queue(found, found.ranking[:2], tmp_path / "queue.csv", facts=facts)
+    sample_info = dataclasses.replace(record.sample_info, class_names=("0", "1", "2", "3", "4"))
+    write_queue(found, found.ranking[:2], tmp_path / "queue.csv", sample_info=sample_info)
     row = read_rows(tmp_path / "queue.csv")[0]
     assert row["given"] == row["given_name"] == str(found.given[found.ranking[0]])
 
@@ -439,60 +453,62 @@ PADDED = (" <=50K", " >50K")
 def test_blanks_around_a_name_are_no_matter(tmp_path, decided):
     path = tmp_path / "decided.csv"
     path.write_text(f"sample,decided\n5,{decided}\n")
-    decisions = read_decisions(path, facts=Facts(9, 2, class_names=PADDED))
+    decisions = read_decisions(path, sample_info=SampleInfo(9, 2, class_names=PADDED))
     assert decisions.labels.tolist() == [1]
 
 
 def test_blanks_alone_decide_nothing(record, tmp_path):
     path = tmp_path / "decided.csv"
     path.write_text("sample,decided\n5,  \n6,bee\n")
-    assert read_decisions(path, facts=record.facts).samples.tolist() == [6]
+    assert read_decisions(path, sample_info=record.sample_info).samples.tolist() == [6]
 
 
 def test_names_that_differ_in_blanks_alone_are_told_apart(tmp_path):
     path = tmp_path / "decided.csv"
     path.write_text("sample,decided\n5,cat\n6, cat\n7,2\n")
-    decisions = read_decisions(path, facts=Facts(9, 3, class_names=(" cat", "cat", "dog")))
+    decisions = read_decisions(
+        path, sample_info=SampleInfo(9, 3, class_names=(" cat", "cat", "dog"))
+    )
     assert decisions.labels.tolist() == [1, 0, 2]
 
 
 def test_blanks_do_not_hide_that_names_are_other_classes_numbers(tmp_path):
-    facts = Facts(9, 2, class_names=(" 1", " 0"))
+    sample_info = SampleInfo(9, 2, class_names=(" 1", " 0"))
     path = decide(tmp_path / "decided.csv", "sample,decided 5,1 6,0")
-    assert read_decisions(path, facts=facts).labels.tolist() == [0, 1]
+    assert read_decisions(path, sample_info=sample_info).labels.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("names", [("cat", "cat", "dog"), (" cat", "cat ", "dog")])
 def test_a_name_of_two_classes_decides_nothing(tmp_path, names):
-    facts = Facts(9, 3, class_names=names)
+    sample_info = SampleInfo(9, 3, class_names=names)
     path = decide(tmp_path / "decided.csv", "sample,decided 5,cat")
     with pytest.raises(SourceError, match=r"line 2: 'cat' names the classes 0 and 1.*number"):
-        read_decisions(path, facts=facts)
+        read_decisions(path, sample_info=sample_info)
     path = decide(tmp_path / "decided.csv", "sample,decided 5,1 6,dog")
-    assert read_decisions(path, facts=facts).labels.tolist() == [1, 2]
+    assert read_decisions(path, sample_info=sample_info).labels.tolist() == [1, 2]
 
 
 def test_numbers_that_pandas_saved_beside_gaps_are_whole(tmp_path):
     path = decide(tmp_path / "decided.csv", "sample,decided 5,2.0 6, 7,0.0")
-    assert read_decisions(path, facts=Facts(9, 3)).labels.tolist() == [2, 0]
-    named = Facts(9, 3, class_names=("0.0", "2.0", "x"))
-    assert read_decisions(path, facts=named).labels.tolist() == [1, 0]
+    assert read_decisions(path, sample_info=SampleInfo(9, 3)).labels.tolist() == [2, 0]
+    named = SampleInfo(9, 3, class_names=("0.0", "2.0", "x"))
+    assert read_decisions(path, sample_info=named).labels.tolist() == [1, 0]
     for text in ("1.5", "-1.0", "3.0", "1.0.0"):
         path = decide(tmp_path / "decided.csv", f"sample,decided 5,{text}")
         with pytest.raises(SourceError, match=rf"'{text}' is none of the 3 classes"):
-            read_decisions(path, facts=Facts(9, 3))
+            read_decisions(path, sample_info=SampleInfo(9, 3))
 
 
 def test_another_encoding_is_refused_with_the_cure(record, tmp_path):
     path = tmp_path / "decided.csv"
     path.write_bytes("sample,decided\n5,é\n".encode("latin-1"))
     with pytest.raises(SourceError, match=r"decided\.csv: cannot be read: .*Save it as UTF-8$"):
-        read_decisions(path, facts=record.facts)
+        read_decisions(path, sample_info=record.sample_info)
 
 
 def test_the_same_decision_twice_is_one(record, tmp_path):
     path = decide(tmp_path / "decided.csv", "sample,decided 5,bee 5,1")
-    assert len(read_decisions(path, facts=record.facts)) == 1
+    assert len(read_decisions(path, sample_info=record.sample_info)) == 1
 
 
 @pytest.mark.parametrize(
@@ -539,43 +555,43 @@ def test_the_same_decision_twice_is_one(record, tmp_path):
 )
 def test_decisions_that_do_not_fit_are_refused(record, tmp_path, text, error, words):
     with pytest.raises(error, match=words):
-        read_decisions(decide(tmp_path / "decided.csv", text), facts=record.facts)
+        read_decisions(decide(tmp_path / "decided.csv", text), sample_info=record.sample_info)
 
 
 def test_decisions_about_other_labels_are_refused(record, tmp_path):
-    given = int(record.facts.given[3])
+    given = int(record.sample_info.given[3])
     path = decide(tmp_path / "decided.csv", f"sample,given,decided 3,{given},bee")
-    read_decisions(path, facts=record.facts)
+    read_decisions(path, sample_info=record.sample_info)
     other = NAMES[(given + 1) % 5]
     path = decide(tmp_path / "decided.csv", f"sample,given,decided 3,{other},bee")
     words = f"sample 3 is given {NAMES[given]} in the record, not {other}.*another record"
     with pytest.raises(RecordMismatch, match=words):
-        read_decisions(path, facts=record.facts)
+        read_decisions(path, sample_info=record.sample_info)
 
 
 def test_ids_are_of_no_use_to_a_record_without(tmp_path):
     path = decide(tmp_path / "decided.csv", "id,decided a,0")
     with pytest.raises(RecordMismatch, match="id 'a': the record has no ids"):
-        read_decisions(path, facts=Facts(9, 2))
+        read_decisions(path, sample_info=SampleInfo(9, 2))
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "missing.json"])
 def test_files_that_cannot_be_read_are_refused(record, tmp_path, name):
     with pytest.raises(SourceError, match="cannot be read"):
-        read_decisions(tmp_path / name, facts=record.facts)
+        read_decisions(tmp_path / name, sample_info=record.sample_info)
     (tmp_path / name).write_bytes(b"\xff\xfe{")
     with pytest.raises(SourceError, match="cannot be read"):
-        read_decisions(tmp_path / name, facts=record.facts)
+        read_decisions(tmp_path / name, sample_info=record.sample_info)
 
 
 def test_endings_that_mean_nothing_are_refused(found, record, tmp_path):
-    facts, queue = record.facts, review_queue(found)
+    sample_info, queue = record.sample_info, review_queue(found)
     with pytest.raises(ChoiceError, match=r"an audit is written as \.csv; got '\.txt'"):
-        write_audit(found, tmp_path / "a.txt", facts=facts)
+        write_audit(found, tmp_path / "a.txt", sample_info=sample_info)
     with pytest.raises(ChoiceError, match=r"a queue is written as \.csv or \.json"):
-        write_queue(found, queue, tmp_path / "a.txt", facts=facts)
+        write_queue(found, queue, tmp_path / "a.txt", sample_info=sample_info)
     with pytest.raises(ChoiceError, match=r"decisions are read from \.csv or \.json"):
-        read_decisions(tmp_path / "a.txt", facts=facts)
+        read_decisions(tmp_path / "a.txt", sample_info=sample_info)
     with pytest.raises(ChoiceError, match=r"labels are written as \.npz or \.npy or \.csv"):
         write_labels(found.given, tmp_path / "a.txt")
     with pytest.raises(ChoiceError, match=r"probabilities are written as \.npy"):
@@ -637,24 +653,24 @@ def test_the_gain_is_what_people_changed(found, record):
 
 
 def test_suspicion_is_about_the_chance_of_a_wrong_label(found, record):
-    wrong = record.facts.given != record.truth()
+    wrong = record.sample_info.given != record.truth()
     assert found.suspicion.mean() == pytest.approx(wrong.mean(), abs=0.03)
 
 
 def test_a_class_that_could_not_be_judged_is_told(record):
     labels = record.read_labels(range(4), range(12), slice(None))
-    found = audit(ArrayRows(np.where(labels == 4, 0, labels), record.facts))
-    mute = (record.facts.given == 4).sum()
-    assert audit_notes(found, record.facts) == [
+    found = audit(ArrayReader(np.where(labels == 4, 0, labels), record.sample_info))
+    mute = (record.sample_info.given == 4).sum()
+    assert audit_notes(found, record.sample_info) == [
         f"no network ever predicts eel: the {mute} labels given so could not be judged "
         "and are ranked last"
     ]
-    assert audit_notes(audit(record), record.facts) == []
+    assert audit_notes(audit(record), record.sample_info) == []
 
 
 def test_one_epoch_alone_is_told(record):
-    (note,) = audit_notes(audit(record.select(epochs=[4])), record.facts)
+    (note,) = audit_notes(audit(record.select(epochs=[4])), record.sample_info)
     assert note.startswith("the votes of one epoch alone count: the ranking holds, and")
     assert note.endswith("far too low. Record more epochs")
-    notes = audit_notes(audit(record.select(epochs=[0, 4, 5])), record.facts)
+    notes = audit_notes(audit(record.select(epochs=[0, 4, 5])), record.sample_info)
     assert not any("one epoch" in note for note in notes)

@@ -138,7 +138,7 @@ def test_independent_votes_are_counted(voices):
 
 
 def evidence_of(record):
-    given = record.facts.given
+    given = record.sample_info.given
     return gather_evidence(record, given, measure_contradiction(record, given))
 
 
@@ -146,7 +146,7 @@ def test_habits_are_learnt_without_the_truth():
     record = memorised_rows(samples=6000, directed=True, rate=0.4)
     habits = learn_habits(evidence_of(record), classes=5)
     planted = np.zeros((5, 5))
-    np.add.at(planted, (record.truth(), record.facts.given), 1 / 6000)
+    np.add.at(planted, (record.truth(), record.sample_info.given), 1 / 6000)
     np.testing.assert_allclose(habits.given, planted, atol=0.01)
     assert (habits.said.argmax(axis=1) == np.arange(5)).all()
     assert 0 < habits.by_heart < 0.5

@@ -2,7 +2,7 @@ import numpy as np
 from memorised import memorised_rows
 
 from accord.analysis._audit import audit, never_predicted, suspect_unpredicted
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows
 
 GIVEN = np.array([2, 2, 0, 3, 2])
@@ -19,7 +19,9 @@ def votes():
 
 
 def test_labels_are_suspicious_by_the_votes_since_their_class_is_predicted():
-    found = suspect_unpredicted(ArrayRows(votes(), Facts(5, 4)), GIVEN, np.array([2, 3]), rate=0.1)
+    found = suspect_unpredicted(
+        ArrayReader(votes(), SampleInfo(5, 4)), GIVEN, np.array([2, 3]), rate=0.1
+    )
     against = np.array([0, 3 / 4, 3 / 4])  # of the votes at two epochs
     np.testing.assert_allclose(found[[0, 1, 4]], 0.1 * against / against.mean())
     assert np.isnan(found[[2, 3]]).all()
@@ -27,19 +29,23 @@ def test_labels_are_suspicious_by_the_votes_since_their_class_is_predicted():
 
 
 def test_no_such_label_is_flagged():
-    found = suspect_unpredicted(ArrayRows(votes(), Facts(5, 4)), GIVEN, np.array([2]), rate=0.9)
+    found = suspect_unpredicted(
+        ArrayReader(votes(), SampleInfo(5, 4)), GIVEN, np.array([2]), rate=0.9
+    )
     assert found[[0, 1, 4]].tolist() == [0, 0.5, 0.5]
 
 
 def test_labels_that_nobody_contradicts_are_not_suspicious():
     labels = np.full((2, 3, 5), 2)
-    found = suspect_unpredicted(ArrayRows(labels, Facts(5, 4)), GIVEN, np.array([2]), rate=0.9)
+    found = suspect_unpredicted(
+        ArrayReader(labels, SampleInfo(5, 4)), GIVEN, np.array([2]), rate=0.9
+    )
     assert found[[0, 1, 4]].tolist() == [0, 0, 0]
 
 
 def test_blocks_make_no_difference(monkeypatch):
     record = memorised_rows().select()
-    given, classes = record.facts.given, np.array([1, 3])
+    given, classes = record.sample_info.given, np.array([1, 3])
     whole = suspect_unpredicted(record, given, classes, rate=0.2)
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
@@ -52,15 +58,15 @@ def late_class_rows():
     labels = record.read_labels(range(4), range(12), slice(None))
     labels[:, :11][labels[:, :11] == 4] = 0
     generator = np.random.default_rng(0)
-    given, truth = record.facts.given, record.truth()
+    given, truth = record.sample_info.given, record.truth()
     taught = (given == 4) & ((truth == 4) | (generator.random(2000) < 0.2))
     labels[:, 11] = np.where((given == 4) & ~taught, 0, given)
-    return ArrayRows(labels, record.facts)
+    return ArrayReader(labels, record.sample_info)
 
 
 def test_a_class_that_is_learnt_late_is_ranked_by_later_votes():
     record = late_class_rows()
-    found, given = audit(record), record.facts.given
+    found, given = audit(record), record.sample_info.given
     assert (found.unpredicted, found.never_predicted) == ((4,), ())
     of_class = given == 4
     assert not found.flagged[of_class].any()
@@ -80,7 +86,7 @@ def test_such_labels_are_as_often_wrong_as_all_others(monkeypatch):
     monkeypatch.setattr("accord.analysis._audit.suspect_unpredicted", remember)
     record = late_class_rows()
     found = audit(record)
-    assert rates == [found.flagged[record.facts.given != 4].mean()]
+    assert rates == [found.flagged[record.sample_info.given != 4].mean()]
 
 
 def test_where_there_are_no_others_nothing_is_suspected():
@@ -88,6 +94,6 @@ def test_where_there_are_no_others_nothing_is_suspected():
     given = np.arange(40) % 2 + 1
     labels = np.zeros((2, 3, 40), int)
     labels[:, 1:] = given
-    found = audit(ArrayRows(labels, Facts(40, 3, split="train", given=given)))
+    found = audit(ArrayReader(labels, SampleInfo(40, 3, split="train", given=given)))
     assert found.unpredicted == (1, 2)
     assert not found.suspicion.any()

@@ -19,7 +19,7 @@ from accord.rules._overfitting import (
     sure_beyond_wobble,
 )
 from accord.rules.majority import Majority
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 
 def overfitted(**options):
@@ -209,7 +209,7 @@ def wobbling(*, wrong_together=0.2, samples=2000):
     for epoch, network in np.ndindex(40, 4):
         strays = generator.random(samples) < apart[epoch] / 2
         labels[network, epoch, strays] += generator.integers(1, 4, strays.sum())
-    return ArrayRows((labels % 4).astype(np.uint8), Facts(samples, 4, truth=truth))
+    return ArrayReader((labels % 4).astype(np.uint8), SampleInfo(samples, 4, truth=truth))
 
 
 def test_where_agreement_leaves_a_doubt_a_majority_that_turned_away_settles_it():
@@ -260,7 +260,7 @@ def test_a_majority_that_left_on_few_samples_alone_settles_nothing():
     clean = wobbling(wrong_together=0, samples=1280)
     labels = clean.read_labels(range(4), range(40), slice(None)).copy()
     labels[:, 25:, np.arange(1280) % 64 < 3] += 1
-    rows = ArrayRows(labels % 4, clean.facts)
+    rows = ArrayReader(labels % 4, clean.sample_info)
     pairs = count_equal_pairs(rows)
     shares = good_epochs(rows).shares
     assert shares[:25].mean() - shares[25:].mean() > 0.03
@@ -275,7 +275,7 @@ def test_the_majority_has_no_say_where_agreement_did_not_fall(monkeypatch):
     labels = np.tile(truth, (4, 40, 1))
     for epoch in range(40):
         labels[:, epoch, 20 * epoch :] += 1
-    rows = ArrayRows((labels % 4).astype(np.uint8), Facts(1000, 4))
+    rows = ArrayReader((labels % 4).astype(np.uint8), SampleInfo(1000, 4))
     assert not judge_rows(rows, count_equal_pairs(rows)).alarm
 
 
@@ -297,7 +297,7 @@ def test_the_agreement_is_that_between_networks():
 
 
 def test_on_the_record_that_comes_with_accord_the_epoch_is_nearly_the_oracles():
-    rows = accord.open("example://cifar10-sym40").rows
+    rows = accord.open("example://cifar10-sym40").reader
     found = watch(rows)
     majority = Majority()(rows.select(epochs=[found.epoch])).labels
     assert found.alarm
@@ -307,7 +307,7 @@ def test_on_the_record_that_comes_with_accord_the_epoch_is_nearly_the_oracles():
 def test_the_truth_has_no_say():
     rows = overfitted()
     labels = rows.read_labels(range(5), range(40), slice(None))
-    blind = ArrayRows(labels, Facts(rows.samples, rows.classes))
+    blind = ArrayReader(labels, SampleInfo(rows.samples, rows.classes))
     with_truth, without = watch(rows), watch(blind)
     assert (with_truth.epoch, with_truth.sure) == (without.epoch, without.sure)
 
@@ -316,18 +316,18 @@ def test_one_network_that_goes_astray_raises_none():
     rows = clean(networks=4)
     labels = rows.read_labels(range(4), range(40), slice(None)).copy()
     labels[2, 25:] = np.random.default_rng(0).integers(0, 5, labels[2, 25:].shape)
-    found = watch(ArrayRows(labels, rows.facts))
+    found = watch(ArrayReader(labels, rows.sample_info))
     assert not found.alarm
     assert found.fall > 0.2
     assert found.reason == "only the agreement with network 2 has fallen"
-    assert not judge(count_equal_pairs(ArrayRows(labels, rows.facts))).unsure
+    assert not judge(count_equal_pairs(ArrayReader(labels, rows.sample_info))).unsure
 
 
 def test_networks_are_named_by_their_own_numbers():
     rows = clean(networks=4)
     labels = rows.read_labels(range(4), range(40), slice(None)).copy()
     labels[2, 25:] = 0
-    astray = ArrayRows(labels, rows.facts).select(networks=[1, 2, 3])
+    astray = ArrayReader(labels, rows.sample_info).select(networks=[1, 2, 3])
     assert watch(astray).reason == "only the agreement with network 2 has fallen"
 
 
@@ -346,7 +346,7 @@ def test_a_fall_that_few_samples_cause_is_doubted():
     labels[:, :, 1::2] = 1
     labels[0, 15:, ::64] = 1
     labels[1, 15:, ::64] = 2
-    found = judge(count_equal_pairs(ArrayRows(labels, Facts(640, 3))))
+    found = judge(count_equal_pairs(ArrayReader(labels, SampleInfo(640, 3))))
     assert found.fall >= 0.01
     assert found.sure < 0.99
     assert found.reason == "agreement fell no more than samples differ"
@@ -360,7 +360,7 @@ def test_a_fall_within_the_wobble_is_doubted():
     for epoch, share in enumerate(np.clip(shares, 0, 1)):
         apart = generator.random(4000) > share
         labels[1, epoch, apart], labels[2, epoch, apart] = 1, 2
-    found = judge(count_equal_pairs(ArrayRows(labels, Facts(4000, 3))))
+    found = judge(count_equal_pairs(ArrayReader(labels, SampleInfo(4000, 3))))
     assert not found.alarm
     assert found.reason == "agreement fell no more than it wobbles"
 
@@ -372,7 +372,7 @@ def test_one_epoch_has_no_past():
 
 
 def test_all_samples_of_one_class_raise_none():
-    rows = ArrayRows(np.zeros((3, 30, 50), np.uint8), Facts(50, 1))
+    rows = ArrayReader(np.zeros((3, 30, 50), np.uint8), SampleInfo(50, 1))
     assert not watch(rows).alarm
 
 

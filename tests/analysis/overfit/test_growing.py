@@ -7,7 +7,7 @@ from accord.analysis import _watch as growing
 from accord.analysis._watch import AlarmFollower, watch
 from accord.errors import RecordMissing
 from accord.rules._overfitting import judge_rows
-from accord.store import open_rows
+from accord.store import open_reader
 
 SAMPLES, CLASSES, EPOCHS = 600, 5, 40
 
@@ -38,7 +38,7 @@ def test_each_epoch_is_told_once_and_the_alarm_once(tmp_path, overfitted):
         told += seen
         assert len(told) == until
     assert [one.epoch for one in told] == list(range(EPOCHS))
-    whole = watch(open_rows(tmp_path / "record"))
+    whole = watch(open_reader(tmp_path / "record"))
     np.testing.assert_array_equal([one.agreement for one in told], whole.agreement)
     alarms = [one for one in told if one.best_epoch is not None]
     assert len(alarms) == 1

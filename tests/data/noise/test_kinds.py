@@ -31,8 +31,8 @@ def needed(kind, arguments):
 @pytest.mark.parametrize("kind", NOISES)
 def test_every_kind_is_applied_from_its_json(kind, arguments):
     noise = Noise(kind, seed=5, **needed(kind, arguments))
-    facts = json.loads(json.dumps(noise.as_json()))
-    again = Noise.from_json(facts)
+    sample_info = json.loads(json.dumps(noise.as_json()))
+    again = Noise.from_json(sample_info)
     assert again == noise
     noisy = again.apply(LABELS, classes=100, samples=SAMPLES)
     assert (kind == "none") == np.array_equal(noisy, LABELS)

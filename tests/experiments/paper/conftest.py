@@ -3,7 +3,7 @@ from one_thread import one_thread  # noqa: F401 -- for every test here
 
 from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper._protocols import protocols
-from accord.experiments.paper._required_runs import Workshop
+from accord.experiments.paper._required_runs import ReproduceContext
 
 SMALL = {
     "networks": 3,
@@ -38,4 +38,4 @@ def trainer():
 
 @pytest.fixture
 def workshop(tmp_path, trainer):
-    return Workshop(tmp_path / "out", tmp_path / "data", trainer)
+    return ReproduceContext(tmp_path / "out", tmp_path / "data", trainer)

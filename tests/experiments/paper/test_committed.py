@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accord.experiments.paper import all_targets, reproduce
-from accord.experiments.paper._required_runs import Workshop
+from accord.experiments.paper._required_runs import ReproduceContext
 from accord.experiments.paper._results import SCALES_KEPT, load_results
 from accord.rules import all_rules
 
@@ -96,7 +96,7 @@ def test_committed_numbers_equal_those_of_the_records(kept, tmp_path):
     for names in kept.runs.values():
         for name in names[:count]:
             shutil.copytree(RESULTS / "runs" / name, tmp_path / "runs" / name)
-    workshop = Workshop(tmp_path, tmp_path / "no-data")
+    workshop = ReproduceContext(tmp_path, tmp_path / "no-data")
     found = reproduce(all_targets()[kept.target], workshop, scale=kept.scale, repetitions=count)
     before, now = (json.loads(json.dumps(one.as_json())) for one in (kept, found))
     expected = {name: row for name, row in before["rows"].items() if name not in NEED_PROBABILITIES}

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from accord.errors import ChoiceError, SourceError, TrainingError
-from accord.experiments.paper import Obstacle, find_targets, reproduce_all
+from accord.experiments.paper import Failure, find_targets, reproduce_all
 from accord.experiments.paper import _reproduce as groups
 from accord.store._packed import pack_record
 from accord.training.run import RunResult
@@ -75,7 +75,7 @@ def test_one_damaged_result_breaks_nothing_else(workshop):
     theory, toy, table = found
     assert toy.target == "figure9"
     for one, name in ((theory, "theory"), (table, "table1/cifar10/sym/20")):
-        assert isinstance(one, Obstacle)
+        assert isinstance(one, Failure)
         assert isinstance(one.error, SourceError)
         assert f"{name}/" in str(one.error)
     assert "not a result that can be read" in str(theory.error)

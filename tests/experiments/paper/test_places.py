@@ -11,7 +11,7 @@ from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper import all_targets, reproduce
 from accord.experiments.paper._measure import _pictures
 from accord.experiments.paper._protocols import build_spec, protocols
-from accord.experiments.paper._required_runs import Workshop
+from accord.experiments.paper._required_runs import ReproduceContext
 from accord.training.spec import load_spec
 
 TABLE1 = all_targets()["table1/cifar10/sym/40"]
@@ -50,7 +50,7 @@ def stop_at_once(spec, out, progress):
 def test_a_run_goes_on_however_the_folder_of_its_data_is_spelt(
     target, spelling, spellings, trainer, tmp_path
 ):
-    workshop = Workshop(tmp_path / "out", spellings[0], stop_at_once, on_cpu=True)
+    workshop = ReproduceContext(tmp_path / "out", spellings[0], stop_at_once, on_cpu=True)
     with pytest.raises(KeyboardInterrupt):
         reproduce(target, workshop)
     (begun,) = tmp_path.glob("out/**/spec.toml")
@@ -62,7 +62,7 @@ def test_a_run_goes_on_however_the_folder_of_its_data_is_spelt(
 def test_other_data_in_the_folder_of_a_run_are_refused_without_a_word_of_the_place(
     spellings, tmp_path
 ):
-    reproduce(TABLE1, Workshop(tmp_path / "out", spellings[0], on_cpu=True))
+    reproduce(TABLE1, ReproduceContext(tmp_path / "out", spellings[0], on_cpu=True))
     (path,) = tmp_path.glob("out/**/spec.toml")
     spec = load_spec(path)
     data = spec.data.model_copy(update={"path": "other"})

@@ -42,8 +42,8 @@ from accord.experiments.paper._required_runs import (
 )
 from accord.experiments.paper._results import SCALES_KEPT, load_result, row_of, save_result
 from accord.store._packed import pack_record
-from accord.training._input_schema import find_traits, keep_traits
-from accord.training._prepared_data import prepare_material
+from accord.training._input_schema import find_input_schema, save_input_schema
+from accord.training._prepared_data import prepare_data
 from accord.training.run import RunResult
 from accord.training.spec import Spec
 
@@ -134,8 +134,8 @@ def test_a_last_epoch_that_every_other_one_leaves_over_is_a_row_too(tmp_path):
 def test_an_epoch_has_no_more_rows_than_steps_once_its_samples_are_known(tmp_path):
     spec = spec_recording(0.01, epochs=3, batch=500)
     assert moments_left(spec, tmp_path) == 2 * 3 * 100
-    material = prepare_material(spec)
-    keep_traits(tmp_path, find_traits(material))
+    material = prepare_data(spec)
+    save_input_schema(tmp_path, find_input_schema(material))
     assert 500 < len(material.splits["train"]) < 1500
     steps = -(-len(material.splits["train"]) // 500)
     assert moments_left(spec, tmp_path) == 2 * 3 * steps

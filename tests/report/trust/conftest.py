@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from accord._record import Record
-from accord.store import ArrayRows, make_facts
+from accord.store import ArrayReader, make_sample_info
 
 
-def build(networks=5, epochs=12, samples=1000, classes=4, *, truth=True, **facts):
+def build(networks=5, epochs=12, samples=1000, classes=4, *, truth=True, **sample_info):
     random = np.random.default_rng(3)
     true = random.integers(0, classes, samples)
     hardness = np.linspace(0.46, 0, samples)
@@ -15,8 +15,10 @@ def build(networks=5, epochs=12, samples=1000, classes=4, *, truth=True, **facts
     shake = random.random((networks, epochs, samples)) * 0.3
     late = np.linspace(0, 0.1, epochs)[:, None]
     labels = np.where(luck + shake < hardness + late, (true + 1) % classes, true)
-    made = make_facts(samples=samples, classes=classes, truth=true if truth else None, **facts)
-    return Record(ArrayRows(labels, made, name="runs/mine"))
+    made = make_sample_info(
+        samples=samples, classes=classes, truth=true if truth else None, **sample_info
+    )
+    return Record(ArrayReader(labels, made, name="runs/mine"))
 
 
 @pytest.fixture(scope="session")

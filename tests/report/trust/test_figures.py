@@ -19,7 +19,7 @@ from accord.report._figures import (
     risk_coverage_figure,
 )
 from accord.report._sentences import CAPTIONS
-from accord.store import ArrayRows, make_facts
+from accord.store import ArrayReader, make_sample_info
 
 
 def axes_of(draw, record):
@@ -80,8 +80,8 @@ def test_shares_of_votes_are_modest_or_bold(make_record):
     modest = make_record(3, 8, 400, 4, wrong=0.4)
     assert modest.predict().scores.mean() < (modest.predict().labels == modest.truth).mean()
     assert "are modest here" in caption("reliability", modest)
-    facts = make_facts(samples=4, classes=2, truth=[1, 1, 1, 0])
-    bold = Record(ArrayRows(np.zeros((2, 3, 4), int), facts))
+    sample_info = make_sample_info(samples=4, classes=2, truth=[1, 1, 1, 0])
+    bold = Record(ArrayReader(np.zeros((2, 3, 4), int), sample_info))
     told = caption("reliability", bold)
     assert "are bold here: 100.0 % on average, where 25.0 % are right" in told
     assert told.endswith("line: 75.0 points.")
@@ -99,11 +99,11 @@ def test_risk_is_drawn_over_coverage_up_to_all_samples(record):
 
 def test_mean_probability_is_judged_by_its_own_labels():
     """The votes are right and the last probabilities wrong."""
-    facts = make_facts(samples=40, classes=2, truth=np.zeros(40, int))
+    sample_info = make_sample_info(samples=40, classes=2, truth=np.zeros(40, int))
     labels = np.zeros((2, 3, 40), int)
     labels[:, -1] = 1
     soft = np.eye(2, dtype=np.float16)[labels]
-    measured = Measured(Record(ArrayRows(labels, facts, probabilities=soft)))
+    measured = Measured(Record(ArrayReader(labels, sample_info, probabilities=soft)))
     assert measured.risks["max-agreement"].risk.tolist() == [0.0]
     assert measured.risks["probability-average"].risk.tolist() == [1.0]
     assert measured.reliability["probability-average"].error == 1
@@ -155,8 +155,8 @@ def test_a_mark_is_named_on_the_side_with_room(share, side):
     samples = 1000
     sure = np.arange(samples) < share * samples
     labels = np.where(sure, 0, [[[0]], [[0]], [[1]]])
-    facts = make_facts(samples=samples, classes=2, truth=np.where(sure, 0, 1))
-    marks = axes_of(risk_coverage_figure, Record(ArrayRows(labels, facts))).texts
+    sample_info = make_sample_info(samples=samples, classes=2, truth=np.where(sure, 0, 1))
+    marks = axes_of(risk_coverage_figure, Record(ArrayReader(labels, sample_info))).texts
     named = {one.get_text(): one.get_ha() for one in marks}
     assert named["5 % wrong"] == named["1 % wrong"] == side
 
@@ -181,13 +181,13 @@ def test_where_nothing_was_forgotten_the_caption_says_so(make_record):
 
 
 def test_parts_of_epochs_are_told_in_two_digits(record):
-    class Uneven(ArrayRows):
-        def told(self):
+    class Uneven(ArrayReader):
+        def networks_info(self):
             return tuple(
-                type(one)(one.network, tuple(p / 7 for p in one.progress), one.told)
-                for one in super().told()
+                type(one)(one.network, tuple(p / 7 for p in one.progress), one.metrics)
+                for one in super().networks_info()
             )
 
-    rows = Uneven(record.labels[:], record.rows.facts)
+    rows = Uneven(record.labels[:], record.reader.sample_info)
     told = caption("forgotten", Record(rows))
     assert re.search(r"after \d(\.\d\d?)? epochs? of training", told)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accord._record import Record
-from accord.analysis import SpoiltRows
+from accord.analysis import CorruptReader
 from accord.report._cached_results import Measured
 from accord.report._figures import coverage_at
 from accord.report._trust_text import (
@@ -17,7 +17,7 @@ from accord.report._trust_text import (
     trust_finding,
 )
 from accord.report.html import report_page
-from accord.store import ArrayRows, make_facts
+from accord.store import ArrayReader, make_sample_info
 
 
 def section(text, name):
@@ -32,13 +32,13 @@ def section(text, name):
 def spoilt(hard):
     """Five networks, a sixth that guesses and a seventh that says one class."""
     return Record(
-        SpoiltRows(SpoiltRows(hard.rows, kind="random", count=1), kind="constant", count=1)
+        CorruptReader(CorruptReader(hard.reader, kind="random", count=1), kind="constant", count=1)
     )
 
 
-def with_facts(record, **facts):
-    made = make_facts(samples=record.samples, classes=record.classes, **facts)
-    return Record(ArrayRows(record.labels[:], made))
+def with_facts(record, **sample_info):
+    made = make_sample_info(samples=record.samples, classes=record.classes, **sample_info)
+    return Record(ArrayReader(record.labels[:], made))
 
 
 def test_the_page_tells_how_much_is_answered_at_small_risks(hard):
@@ -53,8 +53,8 @@ def test_the_page_tells_how_much_is_answered_at_small_risks(hard):
 def test_all_and_none_are_told_in_words(make_record):
     perfect = trust_finding(Measured(make_record(3, 4, 20, 3, wrong=0)))
     assert [one["answered"] for one in perfect["risks"]] == ["all", "all"]
-    facts = make_facts(samples=4, classes=2, truth=[1, 1, 1, 1])
-    hopeless = Record(ArrayRows(np.zeros((2, 3, 4), int), facts))
+    sample_info = make_sample_info(samples=4, classes=2, truth=[1, 1, 1, 1])
+    hopeless = Record(ArrayReader(np.zeros((2, 3, 4), int), sample_info))
     assert [one["answered"] for one in trust_finding(Measured(hopeless))["risks"]] == ["none"] * 2
 
 
@@ -113,7 +113,9 @@ def test_bad_networks_come_first_with_what_leaving_them_out_changes(spoilt, hard
 
 def test_one_bad_network_of_a_record_without_truth(hard):
     blind = with_facts(hard)
-    text = section(report_page(Record(SpoiltRows(blind.rows, kind="random", count=1))), "members")
+    text = section(
+        report_page(Record(CorruptReader(blind.reader, kind="random", count=1))), "members"
+    )
     assert "Without it, max agreement gives another class for" in text
     assert "goes from" not in text
     assert "To leave it out: " in text
@@ -129,7 +131,9 @@ def test_every_kind_of_network_is_explained():
 
 def test_a_network_below_chance_stays_on_the_scale():
     labels = np.array([[[0, 1, 0, 1]], [[1, 0, 1, 0]]])
-    opposed = Record(ArrayRows(labels, make_facts(samples=4, classes=2, truth=[0, 1, 0, 1])))
+    opposed = Record(
+        ArrayReader(labels, make_sample_info(samples=4, classes=2, truth=[0, 1, 0, 1]))
+    )
     rows = networks_finding(Measured(opposed))["rows"]
     assert [(one["agreement"], one["at"]) for one in rows] == [(-1, 0), (-1, 0)]
 
@@ -137,8 +141,8 @@ def test_a_network_below_chance_stays_on_the_scale():
 def test_what_cannot_be_told_of_networks_is_said(make_record, make_hard):
     apart = make_record(3, 2, 50, 4, wrong=1)
     labels = np.stack([np.full((2, 50), n) for n in range(3)])
-    facts = make_facts(samples=50, classes=4, truth=apart.truth)
-    told = networks_finding(Measured(Record(ArrayRows(labels, facts))))
+    sample_info = make_sample_info(samples=50, classes=4, truth=apart.truth)
+    told = networks_finding(Measured(Record(ArrayReader(labels, sample_info))))
     assert told["sentence"].startswith("No two networks agree beyond chance")
     two = networks_finding(Measured(make_hard(2, 4)))
     assert "Of two that did not, it could not be told" in two["sentence"]
@@ -180,5 +184,5 @@ def test_one_epoch_cannot_forget(make_record):
 
 
 def test_one_bad_network_is_told_as_one(hard):
-    record = Record(SpoiltRows(hard.rows, kind="constant", count=1))
+    record = Record(CorruptReader(hard.reader, kind="constant", count=1))
     assert networks_finding(Measured(record))["sentence"].startswith("1 of 6 does not vote with")

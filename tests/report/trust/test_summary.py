@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from accord._record import Record
-from accord.analysis import SpoiltRows, choose_threshold
+from accord.analysis import CorruptReader, choose_threshold
 from accord.analysis._intervals import highest_share
 from accord.errors import ChoiceError, PredictionError
 from accord.report._record_text import TRAINED_ON
 from accord.report._trust_summary import measure_trust
-from accord.store import ArrayRows, make_facts
+from accord.store import ArrayReader, make_sample_info
 
 
 def test_max_agreement_is_as_sure_as_its_margin(hard):
@@ -97,8 +97,8 @@ def test_abstentions_are_never_answered_and_count_in_the_coverage(make_hard):
 
 
 def test_a_rule_that_never_answers_is_told():
-    facts = make_facts(samples=2, classes=2, truth=[0, 1])
-    split = Record(ArrayRows(np.array([[[0, 0]], [[1, 1]]]), facts, name="runs/split"))
+    sample_info = make_sample_info(samples=2, classes=2, truth=[0, 1])
+    split = Record(ArrayReader(np.array([[[0, 0]], [[1, 1]]]), sample_info, name="runs/split"))
     with pytest.raises(PredictionError, match=r"runs/split: consensus abstains on every sample"):
         measure_trust(split, "consensus")
 
@@ -123,7 +123,7 @@ def test_without_truth_what_can_be_told_is_told(make_hard):
 
 
 def test_networks_and_forgetting_are_told(hard):
-    spoilt = Record(SpoiltRows(hard.rows, kind="constant", count=1))
+    spoilt = Record(CorruptReader(hard.reader, kind="constant", count=1))
     found = measure_trust(spoilt)
     assert [one.kind for one in found.members] == ["good"] * 5 + ["constant"]
     assert found.comparable

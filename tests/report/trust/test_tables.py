@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from accord._record import Record
-from accord.analysis import Estimate, SpoiltRows
+from accord.analysis import CorruptReader, Estimate
 from accord.errors import ChoiceError, RecordExists
 from accord.report._trust_summary import measure_trust
 from accord.report._trust_text import trust_json, trust_text, write_samples
-from accord.store import ArrayRows, make_facts
+from accord.store import ArrayReader, make_sample_info
 
 ESTIMATE = Estimate(value=0.8, low=0.7, high=0.9, confidence=0.95, error=0.05)
 
@@ -50,7 +50,7 @@ def test_text_tells_bins_thresholds_networks_and_forgetting(hard):
 
 
 def test_of_some_epochs_the_one_that_knew_most_is_told_with_its_true_epoch(hard):
-    later = Record(hard.rows.select(epochs=slice(3, None)))
+    later = Record(hard.reader.select(epochs=slice(3, None)))
     found = measure_trust(later)
     best = found.forgetting.best_epoch
     assert trust_json(later, found)["forgotten"]["progress"] == best + 4
@@ -69,7 +69,7 @@ def test_a_printed_threshold_answers_who_lies_on_it(make_hard):
 def test_the_fullest_bin_has_the_longest_bar_and_none_is_without():
     labels = np.zeros((2, 1, 201), int)
     labels[1, 0, 0] = 1  # one sample of 201 is divided
-    record = Record(ArrayRows(labels, make_facts(samples=201, classes=2)))
+    record = Record(ArrayReader(labels, make_sample_info(samples=201, classes=2)))
     lines = trust_text(record, measure_trust(record)).splitlines()
     assert [line.count("#") for line in lines if "#" in line] == [1, 30]
 
@@ -178,7 +178,7 @@ def test_a_risk_that_cannot_be_kept_is_told(hard):
 
 
 def test_bad_networks_are_named_with_the_cure(hard):
-    spoilt = Record(SpoiltRows(hard.rows, kind="constant", count=2))
+    spoilt = Record(CorruptReader(hard.reader, kind="constant", count=2))
     found = measure_trust(spoilt)
     assert (
         "networks: network 5 is constant, network 6 is constant. To leave out: --networks 0,1,2,3,4"
@@ -197,7 +197,7 @@ def test_networks_that_cannot_be_compared_are_not_called_good(make_record):
 
 def test_a_path_with_spaces_can_be_copied(make_hard):
     blind = Record(
-        ArrayRows(make_hard().labels[:], make_facts(samples=1000, classes=4), name="a b")
+        ArrayReader(make_hard().labels[:], make_sample_info(samples=1000, classes=4), name="a b")
     )
     assert "accord trust 'a b' --verified queue.csv" in trust_text(blind, measure_trust(blind))
 
@@ -221,10 +221,10 @@ def test_samples_are_written_with_what_decides(hard, tmp_path):
 
 
 def test_ids_and_class_names_are_written_and_an_abstention_has_none(tmp_path):
-    facts = make_facts(
+    sample_info = make_sample_info(
         samples=2, classes=2, truth=[1, 1], ids=["x", "y"], class_names=["cat", "dog"]
     )
-    record = Record(ArrayRows(np.array([[[1, 0]], [[1, 1]]]), facts))
+    record = Record(ArrayReader(np.array([[[1, 0]], [[1, 1]]]), sample_info))
     rows = written(record, measure_trust(record, "consensus"), tmp_path / "samples.csv")
     assert [list(row.values())[:4] for row in rows] == [
         ["0", "x", "1", "dog"],

@@ -10,7 +10,7 @@ from accord.rules._overfitting import (
     epochs_before_overfit,
     find_early_overfit,
 )
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 
 
 def test_epochs_are_counted_until_agreement_has_fallen():
@@ -76,6 +76,6 @@ def test_networks_that_go_on_changing_even_out_and_spoil_nothing():
     truth = np.arange(1000) % 10
     right = generator.random((4, 40, 1000)) < np.where(np.arange(40) < 10, 0.6, 0.3)[:, np.newaxis]
     labels = np.where(right, truth, generator.integers(0, 10, (4, 40, 1000)))
-    rows = ArrayRows(labels.astype(np.uint8), Facts(1000, 10))
+    rows = ArrayReader(labels.astype(np.uint8), SampleInfo(1000, 10))
     assert epochs_before_overfit(rows) is not None
     assert epochs_before_early_overfit(rows) is None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from accord.analysis import network_agreement
 from accord.errors import ChoiceError
 from accord.rules._overfitting import count_equal_pairs, group_sizes, sum_by_group
-from accord.store import ArrayRows, Facts
+from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 from accord.testing import small_records
 from accord.testing._contracts import rows_of
@@ -87,7 +87,7 @@ def test_blocks_together_are_the_whole(record):
 
 def test_epochs_counted_in_two_parts_are_the_whole():
     labels = np.random.default_rng(0).integers(0, 3, (3, 5, 20)).astype(np.uint8)
-    rows = ArrayRows(labels, Facts(20, 3))
+    rows = ArrayReader(labels, SampleInfo(20, 3))
     whole = count_equal_pairs(rows)
     first, later = (count_equal_pairs(rows.select(epochs=at)) for at in (range(2), range(2, 5)))
     joined = first.then(later)
@@ -99,6 +99,6 @@ def test_epochs_counted_in_two_parts_are_the_whole():
 
 
 def test_of_two_networks_neither_can_be_left_out():
-    found = count_equal_pairs(ArrayRows(np.zeros((2, 1, 3), np.uint8), Facts(3, 2)))
+    found = count_equal_pairs(ArrayReader(np.zeros((2, 1, 3), np.uint8), SampleInfo(3, 2)))
     with pytest.raises(ChoiceError, match="no pair would be left"):
         found.without(0)

@@ -85,14 +85,16 @@ class Noise:
 
     def as_json(self) -> dict[str, Any]:
         """Return what is needed to build this again, as JSON can hold it."""
-        facts = {name: value for name, value in vars(self).items() if value is not None}
-        return facts if self.mapping is None else {**facts, "mapping": list(self.mapping)}
+        sample_info = {name: value for name, value in vars(self).items() if value is not None}
+        return (
+            sample_info if self.mapping is None else {**sample_info, "mapping": list(self.mapping)}
+        )
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> "Noise":
+    def from_json(cls, sample_info: Mapping[str, Any]) -> "Noise":
         """Build it from what `as_json` returned."""
-        mapping = facts.get("mapping")
-        return cls(**{**facts, "mapping": None if mapping is None else tuple(mapping)})
+        mapping = sample_info.get("mapping")
+        return cls(**{**sample_info, "mapping": None if mapping is None else tuple(mapping)})
 
 
 def add_noise(

@@ -10,9 +10,9 @@ import numpy as np
 from accord.errors import ChoiceError
 from accord.experiments.cluster._cluster import Cluster, Plain, Share, cut_samples
 from accord.rules import Prediction, Rule, all_rules, find_rule
-from accord.store import Rows, open_rows
+from accord.store import RecordReader, open_reader
 from accord.store import _layout as layout
-from accord.store._recorded import PackedRows
+from accord.store._recorded import PackedReader
 
 ONE_CPU: Final = Share(cpus=1.0, gpus=0.0)
 RETRIES: Final = 3
@@ -47,7 +47,7 @@ def predict_remotely(
     """
     rule = find_rule(rule)
     _check_rule(rule)
-    rows = open_rows(path)
+    rows = open_reader(path)
     if "probabilities" in rule.needs:
         rows.check_probabilities()
     with Cluster(address, ship=ship) as cluster:
@@ -67,14 +67,16 @@ def predict_remotely(
 
 def predict_range(given: Plain) -> Plain:
     """Predict the samples of one range; what a worker does."""
-    rows = open_rows(given["path"], common=True, networks=given["networks"])
+    rows = open_reader(given["path"], common=True, networks=given["networks"])
     cut = slice(given["start"], given["stop"])
     rule = type(find_rule(given["rule"]))(**given["options"])
     predicted = rule(rows.select(epochs=range(given["epochs"]), samples=cut))
     return {"labels": predicted.labels, "scores": predicted.scores}
 
 
-def _given(path: str | os.PathLike[str], rule: Rule, rows: Rows, cut: slice) -> dict[str, Any]:
+def _given(
+    path: str | os.PathLike[str], rule: Rule, rows: RecordReader, cut: slice
+) -> dict[str, Any]:
     text = os.fspath(path)
     return {
         "path": text if "://" in text else str(Path(text).expanduser().absolute()),
@@ -92,8 +94,8 @@ def _options(rule: Rule) -> dict[str, Any]:
     return {name: value for name, value in vars(rule).items() if name in taken}
 
 
-def _chunk(rows: Rows, rule: Rule) -> int:
-    if not isinstance(rows, PackedRows):
+def _chunk(rows: RecordReader, rule: Rule) -> int:
+    if not isinstance(rows, PackedReader):
         return 1
     array = layout.PROBABILITIES if "probabilities" in rule.needs else layout.LABELS
     return rows.chunks(array)[2]

@@ -51,7 +51,7 @@ class Method:
 
 
 def _outcome(run: TrainedRun, labels: NDArray[Any], *, passes: int, **more: Any) -> Outcome:
-    found = measure(labels, run.record.rows.truth(), classes=run.record.classes)
+    found = measure(labels, run.record.reader.truth(), classes=run.record.classes)
     return Outcome(
         accuracy=found.accuracy,
         coverage=found.coverage,
@@ -71,7 +71,7 @@ def _by_rule(name: str) -> Callable[[Runs], Outcome]:
             return Outcome(accuracy=accuracy, disk=run.network_bytes)
         epochs = 1 if rule.oracle or rule.reads == "last" else record.epochs
         if name == "before-overfit":
-            epochs = epochs_before_overfit(record.rows) or record.epochs
+            epochs = epochs_before_overfit(record.reader) or record.epochs
         return _outcome(run, record.predict(name).labels, passes=epochs * record.networks)
 
     return of
@@ -90,8 +90,8 @@ def _early_stopping(runs: Runs) -> Outcome:
 def best_epoch(record: Record) -> int:
     """Return the epoch whose majority agrees best with the given labels; the first of equals."""
     right = np.zeros(record.epochs, np.int64)
-    given = record.given if record.given is not None else record.rows.truth()
-    for block in find_rule("majority").after_each_epoch(record.rows):
+    given = record.given if record.given is not None else record.reader.truth()
+    for block in find_rule("majority").after_each_epoch(record.reader):
         right += (block.values == given[block.where]).sum(axis=1)
     return int(right.argmax())
 

@@ -18,7 +18,7 @@ from accord.training._batches import Batches
 from accord.training._build import build_network
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
 from accord.training._network_run import Run
-from accord.training._prepared_data import Material, prepare_material
+from accord.training._prepared_data import PreparedData, prepare_data
 from accord.training._settings import choose_device
 from accord.training._spec_toml import dump_spec
 from accord.training.run import Progress, RunResult, train_run
@@ -149,9 +149,9 @@ class TrainedRun:
         return open_record(self.out / name)
 
     @cached_property
-    def material(self) -> Material:
+    def material(self) -> PreparedData:
         """The data it was trained on."""
-        return prepare_material(self.spec)
+        return prepare_data(self.spec)
 
     def batches(self, split: str, member: Member) -> Batches:
         """Return a split's samples as one network sees them."""

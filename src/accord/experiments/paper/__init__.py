@@ -1,7 +1,7 @@
 """Every table and figure of the paper by name: how it is trained, measured and set beside ours."""
 
 from accord.experiments.paper._protocols import SCALES, Cell, build_spec
-from accord.experiments.paper._reproduce import Obstacle, reproduce, reproduce_all
+from accord.experiments.paper._reproduce import Failure, reproduce, reproduce_all
 from accord.experiments.paper._required_runs import status_of
 from accord.experiments.paper._results import Result, Row, load_results, result_text, write_summary
 from accord.experiments.paper._targets import Target, all_targets, find_targets
@@ -9,7 +9,7 @@ from accord.experiments.paper._targets import Target, all_targets, find_targets
 __all__ = [
     "SCALES",
     "Cell",
-    "Obstacle",
+    "Failure",
     "Result",
     "Row",
     "Target",

@@ -76,7 +76,7 @@ def check_settings(number: int, settings: Sequence[Setting]) -> None:
     if needs.alone and len(settings) > 1:
         raise ChoiceError(f"figure {number} shows one setting; got {len(settings)}")
     for setting in settings:
-        setting.record.rows.truth()
+        setting.record.reader.truth()
         _check_record(number, setting.record, needs)
         _check_clean(number, setting, needs)
     if needs.samples_per_class:
@@ -104,7 +104,7 @@ def _check_clean(number: int, setting: Setting, needs: Needs) -> None:
         return
     if needs.clean:
         _check_record(number, clean, needs)
-    if not np.array_equal(clean.rows.truth(), setting.record.rows.truth()):
+    if not np.array_equal(clean.reader.truth(), setting.record.reader.truth()):
         raise RecordMismatch(
             f"{clean.path}: the true labels of its {clean.samples} samples are not those of "
             f"{setting.record.path}. Both runs must be recorded on the same test samples"
@@ -222,7 +222,7 @@ def _facts(record: Record) -> Numbers:
 
 def _illustration(setting: Setting) -> Numbers:
     record = setting.record
-    rows = record.rows.select(networks=range(SHOWN))
+    rows = record.reader.select(networks=range(SHOWN))
     found = rescued(rows)
     sample = found.typical()
     told = story(rows, sample)
@@ -245,12 +245,12 @@ def _illustration(setting: Setting) -> Numbers:
 
 
 def _error_consensus(setting: Setting) -> Numbers:
-    counts = analysis.error_consensus_histogram(setting.record.rows)
+    counts = analysis.error_consensus_histogram(setting.record.reader)
     return {"wrong_predictions": counts.tolist()}
 
 
 def _final_margins(setting: Setting) -> Numbers:
-    found = analysis.final_margin_histogram(setting.record.rows, bins=MARGIN_BINS)
+    found = analysis.final_margin_histogram(setting.record.reader, bins=MARGIN_BINS)
     return {
         "edges": found.edges.tolist(),
         "right": found.right.tolist(),

@@ -12,7 +12,7 @@ from accord.data.readers import read_dataset
 from accord.errors import ChoiceError, SourceError
 from accord.experiments.paper._figure_numbers import Numbers, Setting, figure_numbers
 from accord.experiments.paper._protocols import missing_data
-from accord.experiments.paper._required_runs import Workshop, cells_at, records_of
+from accord.experiments.paper._required_runs import ReproduceContext, cells_at, records_of
 from accord.experiments.paper._results import (
     PICTURES,
     STAND_IN,
@@ -50,7 +50,7 @@ def _of_ensemble(record: Record, own: str) -> TableRows:
 
 def _sizes(record: Record) -> TableRows:
     """Score max agreement of 5 networks, and both votes at their best size."""
-    sweeps = {rule: by_networks(record.rows, rule) for rule in ("majority", "max-agreement")}
+    sweeps = {rule: by_networks(record.reader, rule) for rule in ("majority", "max-agreement")}
     agreed = sweeps["max-agreement"]
     five = min(PAPER_SIZE, record.networks) - 1
     rows = {"max-agreement-5": 100 * float(agreed.mean[five])}
@@ -87,7 +87,7 @@ MEASURES: Final[Mapping[str, Callable[[Record], TableRows]]] = {
 
 
 def measure_figure(
-    target: Target, number: int, scale: str, workshop: Workshop, known: Result | None = None
+    target: Target, number: int, scale: str, workshop: ReproduceContext, known: Result | None = None
 ) -> tuple[dict[str, Row], Numbers]:
     """Return the scores beside a figure and what it shows, trained if need be.
 

@@ -12,8 +12,8 @@ from accord.experiments.paper._analytic import THOUGHTS, think
 from accord.experiments.paper._measure import draw_figure, measure, measure_figure
 from accord.experiments.paper._protocols import Cell, check_data, place_spec
 from accord.experiments.paper._required_runs import (
+    ReproduceContext,
     Training,
-    Workshop,
     check_same,
     effort_of,
     records_of,
@@ -51,7 +51,11 @@ class Plan:
 
 
 def reproduce(
-    target: Target, workshop: Workshop, *, scale: str = "quick", repetitions: int | None = None
+    target: Target,
+    workshop: ReproduceContext,
+    *,
+    scale: str = "quick",
+    repetitions: int | None = None,
 ) -> Result:
     """Train what is missing of a target, measure it, and keep the result.
 
@@ -94,7 +98,11 @@ def reproduce(
 
 
 def plan_target(
-    target: Target, workshop: Workshop, *, scale: str = "quick", repetitions: int | None = None
+    target: Target,
+    workshop: ReproduceContext,
+    *,
+    scale: str = "quick",
+    repetitions: int | None = None,
 ) -> Plan:
     """Say what reproducing a target comes to; nothing is trained or written.
 
@@ -112,7 +120,7 @@ def plan_target(
     return plan
 
 
-def _plan(target: Target, workshop: Workshop, scale: str, repetitions: int | None) -> Plan:
+def _plan(target: Target, workshop: ReproduceContext, scale: str, repetitions: int | None) -> Plan:
     count = repetitions_of(target, scale, repetitions)
     known = load_result(workshop.out, target.name, scale)
     if known is not None:
@@ -124,7 +132,7 @@ def _plan(target: Target, workshop: Workshop, scale: str, repetitions: int | Non
     return Plan(scale, wanted, there, known, enough)
 
 
-def _tabulate(target: Target, plan: Plan, workshop: Workshop) -> Result:
+def _tabulate(target: Target, plan: Plan, workshop: ReproduceContext) -> Result:
     """Measure every repetition; a row that is missing in one has a reason.
 
     Where only some records hold probabilities, rules that take them are told of those.
@@ -180,7 +188,7 @@ def _soft_rules() -> list[str]:
 
 
 def _measure(
-    target: Target, cell: Cell, scale: str, seed: int, workshop: Workshop
+    target: Target, cell: Cell, scale: str, seed: int, workshop: ReproduceContext
 ) -> dict[str, float]:
     records, specs = records_of({"noisy": cell}, scale, seed, workshop)
     members = specs["noisy"].train.batch_ensemble is not None
@@ -188,7 +196,7 @@ def _measure(
 
 
 def _post_process(
-    training: Training, workshop: Workshop
+    training: Training, workshop: ReproduceContext
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Measure the methods of table 2, which need networks and a validation split."""
     found = compare(
@@ -209,7 +217,7 @@ def _result(target: Target, plan: Plan) -> Result:
     return Result(*about, runs=runs, version=__version__)
 
 
-def _settle(measured: Result, plan: Plan, workshop: Workshop) -> Result:
+def _settle(measured: Result, plan: Plan, workshop: ReproduceContext) -> Result:
     """Return what was kept if it says the same, else what was measured, with its effort."""
     known = plan.known
     if known is not None and known.repetitions == measured.repetitions:
@@ -247,7 +255,7 @@ def _near(one: Any, other: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Obstacle:
+class Failure:
     """Why a target could not be reproduced."""
 
     target: Target
@@ -256,11 +264,11 @@ class Obstacle:
 
 def reproduce_all(
     targets: Sequence[Target],
-    workshop: Workshop,
+    workshop: ReproduceContext,
     *,
     scale: str = "quick",
     repetitions: int | None = None,
-) -> Iterator[Result | Obstacle]:
+) -> Iterator[Result | Failure]:
     """Reproduce the targets that can be, one after the other, and name the others.
 
     All are checked before the first is trained. The summary in `OUT` is brought up to date after
@@ -277,7 +285,7 @@ def reproduce_all(
         at last, one for each that could not begin.
     """
     obstacles = [
-        Obstacle(target, error)
+        Failure(target, error)
         for target in targets
         if (error := _why_not(target, workshop, scale, repetitions)) is not None
     ]
@@ -289,7 +297,7 @@ def reproduce_all(
             try:
                 result = reproduce(target, workshop, scale=scale, repetitions=repetitions)
             except AccordError as error:
-                yield Obstacle(target, error)
+                yield Failure(target, error)
             else:
                 try:
                     sum_up(workshop)
@@ -300,7 +308,7 @@ def reproduce_all(
 
 
 def _why_not(
-    target: Target, workshop: Workshop, scale: str, repetitions: int | None
+    target: Target, workshop: ReproduceContext, scale: str, repetitions: int | None
 ) -> AccordError | None:
     if target.kind in THOUGHTS:
         return None
@@ -311,7 +319,7 @@ def _why_not(
     return None
 
 
-def sum_up(workshop: Workshop) -> None:
+def sum_up(workshop: ReproduceContext) -> None:
     """Bring the summary in `OUT` up to date; a damaged result is named and left out.
 
     Others may end at the same moment: what they kept meanwhile is looked for once more.
@@ -322,5 +330,5 @@ def sum_up(workshop: Workshop) -> None:
         before = found
 
 
-def _all_results(workshop: Workshop) -> list[Result]:
+def _all_results(workshop: ReproduceContext) -> list[Result]:
     return load_results(workshop.out, all_targets().values(), SCALES_KEPT, say=workshop.say)

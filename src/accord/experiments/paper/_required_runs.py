@@ -37,7 +37,7 @@ from accord.experiments.paper._protocols import (
 from accord.experiments.paper._results import THOUGHT, Result, load_result, result_path
 from accord.experiments.paper._targets import Target
 from accord.store._storage import Folder
-from accord.training._input_schema import load_traits
+from accord.training._input_schema import load_input_schema
 from accord.training._loop import moments_of
 from accord.training._network_run import recorded_moments
 from accord.training._settings import recipe_for
@@ -149,7 +149,7 @@ def _has_gpu() -> bool:
 
 
 @dataclass(frozen=True)
-class Workshop:
+class ReproduceContext:
     """Where targets are reproduced, and by what means."""
 
     out: Path  # results, and runs below
@@ -195,14 +195,14 @@ def moments_left(spec: Spec, folder: Path) -> int:
     """Return how many moments of a run are not recorded yet, over all its networks."""
     record = find_record(folder)
     networks = sum(member.members for member in members_of(spec))
-    traits = load_traits(folder)  # none of a run that has not begun
+    traits = load_input_schema(folder)  # none of a run that has not begun
     recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
     moments = moments_of(recipe, None if traits is None else traits.samples)
     there = {} if record is None else recorded_moments(record)
     return max(0, networks * moments - sum(there.values()))
 
 
-def settle_scale(scale: str, workshop: Workshop) -> str:
+def settle_scale(scale: str, workshop: ReproduceContext) -> str:
     """Return the scale that can be trained there: without a GPU, quick becomes a stand-in.
 
     Raises:
@@ -220,14 +220,14 @@ def settle_scale(scale: str, workshop: Workshop) -> str:
 
 
 def records_of(
-    cells: dict[str, Cell], scale: str, seed: int, workshop: Workshop
+    cells: dict[str, Cell], scale: str, seed: int, workshop: ReproduceContext
 ) -> tuple[dict[str, Record], dict[str, Spec]]:
     """Return the record of each cell, trained if need be, and what was asked."""
     specs = {role: build_spec(cell, scale, seed=seed) for role, cell in cells.items()}
     return {role: _record(cells[role], specs[role], workshop) for role in cells}, specs
 
 
-def _record(cell: Cell, spec: Spec, workshop: Workshop) -> Record:
+def _record(cell: Cell, spec: Spec, workshop: ReproduceContext) -> Record:
     folder = run_folder(workshop.out, spec)
     _check_run(folder)
     if moments_left(spec, folder):
@@ -248,7 +248,7 @@ def _check_run(folder: Path) -> None:
         )
 
 
-def _train(spec: Spec, folder: Path, workshop: Workshop) -> None:
+def _train(spec: Spec, folder: Path, workshop: ReproduceContext) -> None:
     try:
         result = workshop.train(spec, folder, workshop.stopwatch(folder).moment)
     except RecordBusy as error:

@@ -34,7 +34,7 @@ from accord.experiments.theory._regression import (
     rises,
 )
 from accord.rules._overfitting import network_agreement
-from accord.store import Rows
+from accord.store import RecordReader
 
 __all__ = [
     "SETTINGS",
@@ -172,7 +172,7 @@ class FallsTogether:
         return (self.agreement_falls - self.both_fall) / others if others else None
 
 
-def falls_together(rows: Rows) -> FallsTogether:
+def falls_together(rows: RecordReader) -> FallsTogether:
     """Count the epochs where the networks' mean accuracy falls, and where agreement does.
 
     Agreement is how often two networks predict the same class, as `network_agreement` has it.
