@@ -8,7 +8,7 @@ from accord.analysis._audit_votes import beyond_chance, independent_pairs
 shares = st.floats(0, 1)
 
 
-def networks_info(part, rate, alike):
+def told(part, rate, alike):
     """What is seen if networks contradict a part together, and the rest each at a rate."""
     share = part + (1 - part) * rate
     same = part + (1 - part) * rate**2 * alike
