@@ -398,9 +398,8 @@ def write_queue(
 def read_decisions(path: PathLike, *, sample_info: SampleInfo) -> Decisions:
     """Read what people decided: a .csv file with `decided`, or Label Studio's JSON export.
 
-    A row of a .csv file names its sample by `sample`, its position, or by `id`, or both. RecordReader
-    without a decision are left out. Where it says what label was given, that must be the
-    record's.
+    A row of a .csv file names its sample by `sample`, its position, or by `id`, or both. Rows
+    without a decision are left out. A given label in the file must be the record's.
 
     Raises:
         SourceError: the file is not readable, decides nothing, names an unknown class, or

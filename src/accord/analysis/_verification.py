@@ -51,9 +51,8 @@ def choose_to_verify(
         )
     if len(values) < LEAST_PER_STRATUM * strata:
         raise ChoiceError(
-            f"{len(values)} samples are too few for {strata} strata of at least {LEAST_PER_STRATUM}: "
-            "verify "
-            "all of them, and count how many are right"
+            f"{len(values)} samples are too few for {strata} strata of at least "
+            f"{LEAST_PER_STRATUM}: verify all of them, and count how many are right"
         )
     if not LEAST_PER_STRATUM * strata <= budget <= len(values) or strata < 1:
         raise ChoiceError(
