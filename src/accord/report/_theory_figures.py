@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.experiments.theory import Outcome, Story, TheoryResult
+from accord.experiments.theory import SettingOutcome, TheoryResult, Trajectory
 from accord.experiments.theory.toy import Toy, true_boundary
 from accord.report._drawing import add_panel, new_figure, styled, svg_of, write_figure
 from accord.report._mpl import Axes, Figure
@@ -18,7 +18,7 @@ TITLES: Final = {
     "theory": "Disagreement and overfit in linear regression",
     "toy": "Three networks that fit a false label, their majority and their max agreement",
 }
-STORIES: Final = {"shared": "one training set", "own-noise": "own label noise"}
+SETTING_NAMES: Final = {"shared": "one training set", "own-noise": "own label noise"}
 
 
 class Look(NamedTuple):
@@ -73,34 +73,34 @@ def save_toy(toy: Toy, path: Path) -> None:
 
 
 def theory_figure(result: TheoryResult) -> Figure:
-    """Draw two stories, and the shares of all settings."""
+    """Draw two trajectories, and the shares of all settings."""
     figure = new_figure(THEORY_SIZE)
-    for left, story in zip((30, 208), result.stories.values(), strict=False):
-        _tell(add_panel(figure, THEORY_SIZE, left, 146), story)
+    for left, trajectory in zip((30, 208), result.trajectories.values(), strict=False):
+        _draw_trajectory(add_panel(figure, THEORY_SIZE, left, 146), trajectory)
     for axes in figure.axes[1:]:
         _name_losses(axes)
     _show_shares(add_panel(figure, THEORY_SIZE, 448, 170), list(result.outcomes.values()))
     return figure
 
 
-def _tell(axes: Axes, story: Story) -> None:
-    steps, each = np.array(story.steps), np.array(story.mean_loss)
-    together = np.array(story.mean_network_loss)
+def _draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
+    steps, each = np.array(trajectory.steps), np.array(trajectory.mean_loss)
+    together = np.array(trajectory.mean_network_loss)
     axes.fill_between(steps, together, each, color=ink("agreement"), alpha=0.25, linewidth=0)
     for name, loss in (("wrong", each), ("right", together)):
         axes.plot(steps, loss, color=ink(name), **LINES[name])
-    first = steps[np.array(story.overfit)][0]
+    first = steps[np.array(trajectory.overfit)][0]
     axes.axvline(first, color=ink("quiet"), linewidth=0.8, linestyle=(0, (1, 2)))
     axes.set_xscale("log")
     axes.minorticks_off()
     axes.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     axes.set_xlim(steps[0], steps[-1])
-    # A third higher than where the story ends; the starts may lie far above.
+    # A third higher than where the trajectory ends; the starts may lie far above.
     top = 4 / 3 * float(each[-1])
     axes.set_ylim(0, top)
     axes.grid(visible=False)
     axes.set_xlabel("steps")
-    axes.set_title(f"test loss: {STORIES[story.setting]}")
+    axes.set_title(f"test loss: {SETTING_NAMES[trajectory.setting]}")
     axes.text(first, top, " all overfit", color=ink("quiet"), va="top")
 
 
@@ -111,7 +111,7 @@ def _name_losses(axes: Axes) -> None:
     axes.text(0.98, 0.05, "mean network", color=ink("right"), ha="right", **looks)
 
 
-def _show_shares(axes: Axes, outcomes: list[Outcome]) -> None:
+def _show_shares(axes: Axes, outcomes: list[SettingOutcome]) -> None:
     places = np.arange(len(outcomes))[::-1]
     for place, outcome in zip(places, outcomes, strict=True):
         share = outcome.share or 0.0
@@ -159,7 +159,7 @@ def _set_plane(axes: Axes, toy: Toy, title: str) -> None:
     for label, (marker, colour) in enumerate(CLASSES):
         x, y = toy.samples[toy.given == label].T
         axes.scatter(x, y, s=16, marker=marker, color=colour)
-    x, y = toy.samples[toy.false]
+    x, y = toy.samples[toy.mislabelled]
     axes.scatter(x, y, s=110, facecolors="none", edgecolors=ink("text"))
     height = true_boundary(toy.side)
     axes.plot(toy.side, height, color=ink("text"), linewidth=0.9, linestyle=(0, (1, 2)))

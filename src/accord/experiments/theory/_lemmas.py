@@ -1,4 +1,4 @@
-"""Whether networks disagree more in the steps where all of them overfit."""
+"""Lemmas 1 to 3 and the theorem, measured on gradient descent of linear regressions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,24 +17,25 @@ from accord.experiments.theory._regression import (
     rises,
 )
 
-# A rise by a smaller share of the loss may come from rounding.
-ROUNDING: Final = 1e-12
+ROUNDING: Final = 1e-12  # a rise by a smaller share of the loss may come from rounding
+FAINT: Final = 1e-18  # disagreement below this share of the test loss is mostly rounding
+STEPS: Final = 1000
 
 
 @dataclass(frozen=True)
 class SignEvidence:
-    """Lemma 1 at one rate: does the sign of a product of gradients tell overfit?"""
+    """Lemma 1 at one rate: whether the sign of a product of gradients predicts overfitting."""
 
     rate: float  # step size × largest eigenvalue
     steps: int  # (network, step) pairs whose test loss changes by more than rounding
     overfit: int  # of these, the test loss rises
-    missed: int  # of these, the sign of the product says otherwise
-    missed_exactly: int  # of these, the sign with the second-order term says otherwise
+    missed: int  # of these, the sign of the product predicts the opposite
+    missed_exactly: int  # of these, the sign with the second-order term predicts the opposite
 
 
 @dataclass(frozen=True)
 class ContractionEvidence:
-    """Lemma 2 at one rate: is the norm of I - step × covariance below 1?"""
+    """Lemma 2 at one rate: whether the norm of I - step × covariance is below 1."""
 
     rate: float
     draws: int
@@ -45,30 +46,31 @@ class ContractionEvidence:
 
 @dataclass(frozen=True)
 class LimitEvidence:
-    """Lemma 3 after some steps: how far networks are from the closed form.
+    """Lemma 3 after a number of steps: the distance of networks from the closed form.
 
-    Distances are shares of the mean network's distance at its start; medians over the draws.
+    Distances are relative to the mean network's initial distance; medians over the draws.
     """
 
     steps: int
     mean_network: float
-    each_network: float  # the mean of the networks' own distances
+    each_network: float  # mean over the networks
     bound: float  # the norm to the power of the steps
-    within_bound: int  # draws whose mean network is no farther than the bound
+    within_bound: int  # draws whose mean network is within the bound
     draws: int
 
 
 def check_signs(
     regressions: Sequence[Regression], *, rate: float, steps: int = 300
 ) -> SignEvidence:
-    """Compare overfit at each step with the sign of training gradient × test gradient.
+    """Compare overfitting at each step with the sign of training gradient × test gradient.
 
-    The lemma drops what is of second order in the step size. Exactly, a test loss rises where
-    2 × product < step × squared length of what the gradient changes in the predictions.
+    The lemma drops the term of second order in the step size. With it, a test loss rises exactly
+    where 2 × product < step × squared length of the change that the gradient makes to the
+    predictions.
     """
     counts = np.zeros(4, int)
     for regression in regressions:
-        descent = descend(regression, step=regression.step_of(rate), steps=steps)
+        descent = descend(regression, step=regression.step_size(rate), steps=steps)
         counts += _count_signs(descent)
     return SignEvidence(rate, *(int(count) for count in counts))
 
@@ -85,12 +87,11 @@ def _count_signs(descent: Descent) -> Array:
 
 
 def check_contraction(regressions: Sequence[Regression], *, rate: float) -> ContractionEvidence:
-    """Measure the norm of I - step × covariance, and compare it with the proof's formula."""
-    pairs = [_norm(regression, rate) for regression in regressions]
-    norms, formulas = np.array(pairs).T
+    """Measure the norm of I - step × covariance and compare it with the proof's formula."""
+    norms, formulas = np.array([_norm(regression, rate) for regression in regressions]).T
     return ContractionEvidence(
         rate=rate,
-        draws=len(pairs),
+        draws=len(norms),
         contracting=int((norms < 1).sum()),
         as_in_proof=int(np.isclose(norms, formulas, rtol=0, atol=1e-9).sum()),
         largest=float(norms.max()),
@@ -98,7 +99,7 @@ def check_contraction(regressions: Sequence[Regression], *, rate: float) -> Cont
 
 
 def _norm(regression: Regression, rate: float) -> tuple[float, float]:
-    covariance, step = regression.covariances[0], regression.step_of(rate)
+    covariance, step = regression.covariances[0], regression.step_size(rate)
     norm = np.linalg.norm(np.eye(len(covariance)) - step * covariance, ord=2)
     return float(norm), float(1 - step * np.linalg.eigvalsh(covariance)[0])
 
@@ -106,21 +107,21 @@ def _norm(regression: Regression, rate: float) -> tuple[float, float]:
 def check_limit(
     regressions: Sequence[Regression], *, steps: int, rate: float = 1.0
 ) -> LimitEvidence:
-    """Measure how near the closed form the mean network comes, and each network by itself."""
-    found = np.array([_distances(regression, steps, rate) for regression in regressions])
-    mean_network, each_network, bound = np.median(found, axis=0)
+    """Measure the distance of the mean network, and of each network, from the closed form."""
+    distances = np.array([_distances(regression, steps, rate) for regression in regressions])
+    mean_network, each_network, bound = np.median(distances, axis=0)
     return LimitEvidence(
         steps=steps,
         mean_network=float(mean_network),
         each_network=float(each_network),
         bound=float(bound),
-        within_bound=int((found[:, 0] <= found[:, 2] * (1 + 1e-9) + ROUNDING).sum()),
-        draws=len(found),
+        within_bound=int((distances[:, 0] <= distances[:, 2] * (1 + 1e-9) + ROUNDING).sum()),
+        draws=len(distances),
     )
 
 
 def _distances(regression: Regression, steps: int, rate: float) -> tuple[float, float, float]:
-    descent = descend(regression, step=regression.step_of(rate), steps=steps)
+    descent = descend(regression, step=regression.step_size(rate), steps=steps)
     apart = descent.weights[:, [0, -1]] - regression.closed_forms[:, None]
     unit, mean_network = np.linalg.norm(apart.mean(axis=0), axis=-1)
     each_network = np.linalg.norm(apart[:, 1], axis=-1).mean()
@@ -128,37 +129,31 @@ def _distances(regression: Regression, steps: int, rate: float) -> tuple[float, 
     return float(mean_network / unit), float(each_network / unit), norm**steps
 
 
-STEPS: Final = 1000
-# Below this share of the test loss, disagreement is made of rounding more than of networks.
-FAINT: Final = 1e-18
-
-
 @dataclass(frozen=True)
-class Setting:
-    """What the networks share, how they step, and where they start."""
+class RegressionSetting:
+    """What the networks share, their step size, and their initial weights."""
 
-    says: str
     own_inputs: bool = False
     own_noise: bool = False
     rate: float = 0.1  # step size × largest eigenvalue; below 2, training contracts
     batch: float = 1.0  # share of the training set in each step
-    balanced: bool = False  # starts as many on each side of the closed form
+    balanced: bool = False  # initial weights lie symmetrically around the closed form
 
 
 SETTINGS: Final = {
-    "shared": Setting("one training set, as the theorem has it"),
-    "large-step": Setting("one training set; a step 19 times as large", rate=1.9),
-    "diverging": Setting("one training set; a step so large that training fails", rate=2.05),
-    "own-batches": Setting("one training set; each step on half of it, of one's own", batch=0.5),
-    "own-noise": Setting("the same inputs; noise of one's own on the values", own_noise=True),
-    "own-sets": Setting("a training set of one's own", own_inputs=True),
-    "balanced": Setting("one training set; starts chosen to balance", balanced=True),
+    "shared": RegressionSetting(),  # one training set, as in the theorem
+    "large-step": RegressionSetting(rate=1.9),
+    "diverging": RegressionSetting(rate=2.05),
+    "own-batches": RegressionSetting(batch=0.5),
+    "own-noise": RegressionSetting(own_noise=True),  # shared inputs, independent label noise
+    "own-sets": RegressionSetting(own_inputs=True),
+    "balanced": RegressionSetting(balanced=True),
 }
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of one setting, over all draws."""
+class SettingOutcome:
+    """Counts for one setting, over all draws."""
 
     setting: str
     draws: int
@@ -166,9 +161,9 @@ class Outcome:
     overfit: int  # steps in which every network's test loss rises
     draws_with_overfit: int
     training_fell: int  # of the overfit steps, those in which no training loss rises
-    rose: int  # of the overfit steps, those in which the networks come to disagree more
-    # Medians over the overfit steps; None without any.
-    neglected: float | None  # what the proof neglects, as a share of what it keeps
+    rose: int  # of the overfit steps, those in which disagreement rises
+    # Medians over the overfit steps; None if there are none.
+    neglected: float | None  # the term that the proof neglects, relative to the term it keeps
     disagreement_share: float | None  # of the rise of the mean test loss
 
     @property
@@ -177,8 +172,8 @@ class Outcome:
         return self.rose / self.overfit if self.overfit else None
 
 
-def draw_setting(setting: Setting, *, seed: int) -> Regression:
-    """Draw the regression problem of a setting, with its starts."""
+def draw_setting(setting: RegressionSetting, *, seed: int) -> Regression:
+    """Draw the regression problem of a setting, with initial weights."""
     regression = draw_regression(
         seed=seed, own_inputs=setting.own_inputs, own_noise=setting.own_noise
     )
@@ -186,31 +181,31 @@ def draw_setting(setting: Setting, *, seed: int) -> Regression:
 
 
 def balance(regression: Regression) -> Regression:
-    """Move the starts to both sides of the closed form, as the theorem's proof would have them.
+    """Place the initial weights symmetrically around the closed form, as the proof requires.
 
-    The mean network then starts, and stays, at the closed form, and what the proof neglects is
-    zero. The networks lie along the one direction in which a step along the training gradient
-    parts their predictions most, far enough out for all to overfit. Where training and test
-    inputs are so alike that no direction parts them, none overfits.
+    The mean network then starts and stays at the closed form, and the term that the proof neglects
+    is zero. The networks lie along the direction in which a step along the training gradient
+    separates their predictions most, far enough out for all to overfit. If training and test
+    inputs are so similar that no direction separates them, none overfits.
     """
     training = regression.covariances[0]
     testing = regression.test_inputs.T @ regression.test_inputs
     values, vectors = np.linalg.eigh(training @ testing + testing @ training)
-    direction, middle = vectors[:, 0], regression.closed_forms[0]
+    direction, centre = vectors[:, 0], regression.closed_forms[0]
     pull = abs(
-        direction @ training @ (testing @ middle - regression.test_values @ regression.test_inputs)
+        direction @ training @ (testing @ centre - regression.test_values @ regression.test_inputs)
     )
     sides = np.resize([1.0, -1.0], len(regression.starts))
-    far = 4 * pull / abs(values[0])
-    outwards = sides * far * np.repeat(1 + np.arange(len(sides) // 2 + 1), 2)[: len(sides)]
-    return replace(regression, starts=middle + outwards[:, None] * direction)
+    distance = 4 * pull / abs(values[0])
+    offsets = sides * distance * np.repeat(1 + np.arange(len(sides) // 2 + 1), 2)[: len(sides)]
+    return replace(regression, starts=centre + offsets[:, None] * direction)
 
 
-def everyone_overfits(descent: Descent) -> NDArray[np.bool_]:
-    """Tell in which steps every network's test loss rises (step,).
+def all_overfit(descent: Descent) -> NDArray[np.bool_]:
+    """Return the steps in which every network's test loss rises (step,).
 
-    A rise that may be rounding does not count, nor does a step before which the networks agree
-    up to rounding.
+    A rise within rounding does not count, nor does a step before which the networks agree up to
+    rounding.
     """
     rising = rises(descent.test_loss, least=ROUNDING).all(axis=0)
     apart = descent.disagreement[:-1] > FAINT * descent.test_loss[:, :-1].mean(axis=0)
@@ -218,21 +213,23 @@ def everyone_overfits(descent: Descent) -> NDArray[np.bool_]:
 
 
 def first_order(descent: Descent) -> tuple[Array, Array]:
-    """Return the two terms that disagreement's change is made of, `together` and `alone` (step,).
+    """Return the two first-order terms of the change of disagreement: joint, separate (step,).
 
-    For small steps it changes by step size × (together - alone). `alone` is twice the mean
-    product of a network's training and test gradients, negative where all overfit; `together` is
-    twice the product of the mean gradients, which the theorem's proof takes for zero.
+    For small steps, disagreement changes by step size × (joint - separate). `separate` is twice
+    the mean product of a network's training and test gradients, negative where all overfit;
+    `joint` is twice the product of the mean gradients, which the theorem's proof takes for zero.
     """
     means = descent.gradients.mean(axis=0) * descent.test_gradients.mean(axis=0)
     return np.asarray(2 * means.sum(axis=-1)), np.asarray(2 * descent.products.mean(axis=0))
 
 
-def count_overfit(name: str, *, draws: int, seed: int = 0, steps: int = STEPS) -> Outcome:
-    """Count, over seeded draws, the steps in which every network overfits, and what they bring.
+def count_overfitting(
+    name: str, *, draws: int, seed: int = 0, steps: int = STEPS
+) -> SettingOutcome:
+    """Count, over seeded draws, the steps in which every network overfits and disagreement rises.
 
     Raises:
-        ChoiceError: no setting has that name; `SETTINGS` lists them.
+        ChoiceError: no setting has that name, or `draws` is below 1.
     """
     if name not in SETTINGS:
         raise ChoiceError(f"no setting is called {name!r}. {suggest(name, SETTINGS)}")
@@ -240,7 +237,7 @@ def count_overfit(name: str, *, draws: int, seed: int = 0, steps: int = STEPS) -
         raise ChoiceError(f"draws must be at least 1; got {draws}")
     found = [_measure(SETTINGS[name], draw, steps) for draw in range(seed, seed + draws)]
     fell, rose, neglected, shares = np.concatenate(found, axis=1)
-    return Outcome(
+    return SettingOutcome(
         setting=name,
         draws=draws,
         steps=draws * steps,
@@ -253,25 +250,25 @@ def count_overfit(name: str, *, draws: int, seed: int = 0, steps: int = STEPS) -
     )
 
 
-def descend_setting(setting: Setting, *, seed: int, steps: int = STEPS) -> Descent:
-    """Draw a setting's problem and let its networks descend."""
+def descend_setting(setting: RegressionSetting, *, seed: int, steps: int = STEPS) -> Descent:
+    """Draw a setting's problem and run gradient descent on it."""
     regression = draw_setting(setting, seed=seed)
-    step = regression.step_of(setting.rate)
+    step = regression.step_size(setting.rate)
     return descend(regression, step=step, steps=steps, batch=setting.batch, seed=seed)
 
 
-def _measure(setting: Setting, seed: int, steps: int) -> Array:  # (4, overfit step)
+def _measure(setting: RegressionSetting, seed: int, steps: int) -> Array:  # (4, overfit step)
     descent = descend_setting(setting, seed=seed, steps=steps)
-    where = everyone_overfits(descent)
-    risen = np.diff(descent.disagreement)[where]
-    together, alone = (term[where] for term in first_order(descent))
-    spoilt = rises(descent.train_loss, least=ROUNDING)[:, where].any(axis=0)
+    overfit = all_overfit(descent)
+    change = np.diff(descent.disagreement)[overfit]
+    joint, separate = (term[overfit] for term in first_order(descent))
+    training_rises = rises(descent.train_loss, least=ROUNDING)[:, overfit].any(axis=0)
     return np.array(
         [
-            np.logical_not(spoilt),
-            risen > 0,
-            np.abs(together / alone),
-            risen / np.diff(descent.test_loss.mean(axis=0))[where],
+            np.logical_not(training_rises),
+            change > 0,
+            np.abs(joint / separate),
+            change / np.diff(descent.test_loss.mean(axis=0))[overfit],
         ],
         np.float64,
     )

@@ -1,4 +1,4 @@
-"""Gradient descent of several linear regressions, and what it measures at every step."""
+"""Gradient descent on linear regressions, with the paper's quantities at every step."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,12 +13,12 @@ Array = NDArray[np.float64]
 
 NETWORKS: Final = 10  # the paper's Q
 TEST_SAMPLES: Final = 100
-LEAST_SPREAD: Final = 0.3  # of the last feature; the first has 1: the steps differ in speed
+LEAST_SPREAD: Final = 0.3  # of the last feature, 1 of the first: convergence rates differ
 
 
 @dataclass(frozen=True)
 class Regression:
-    """What each network trains on, where it starts, and what all are tested on."""
+    """Training data and initial weights of each network, and the test data of all."""
 
     inputs: Array  # (network, sample, feature)
     values: Array  # (network, sample)
@@ -37,7 +37,7 @@ class Regression:
         products = np.einsum("nsf,ns->nf", self.inputs, self.values)
         return np.asarray(np.linalg.solve(self.covariances, products[..., None])[..., 0])
 
-    def step_of(self, rate: float) -> float:
+    def step_size(self, rate: float) -> float:
         """Return the step size that is `rate` over the largest eigenvalue of any covariance."""
         return float(rate / np.linalg.eigvalsh(self.covariances).max())
 
@@ -45,21 +45,21 @@ class Regression:
 def draw_regression(
     *, seed: int, networks: int = NETWORKS, own_inputs: bool = False, own_noise: bool = False
 ) -> Regression:
-    """Draw a problem whose training values bear noise and whose test values do not.
+    """Draw a problem with noisy training values and noiseless test values.
 
-    The seed also decides on 5 to 20 features, 1.2 to 3 training samples per feature, the size of
-    the noise and that of the random starts. All networks share one training set, unless they have
-    their own inputs (then their own noise too) or their own noise on shared inputs.
+    The seed also determines the number of features (5 to 20), the training samples per feature
+    (1.2 to 3), and the scale of the noise and of the initial weights. All networks share one
+    training set, unless each has its own inputs (and noise), or its own noise on shared inputs.
 
     >>> shared = draw_regression(seed=0, networks=3)
     >>> bool((shared.values == shared.values[0]).all())
     True
 
     Raises:
-        ChoiceError: there are fewer than two networks, which cannot disagree.
+        ChoiceError: `networks` is below 2: a single network cannot disagree.
     """
     if networks < 2:
-        raise ChoiceError(f"networks must be at least 2, for them to disagree; got {networks}")
+        raise ChoiceError(f"networks must be at least 2, for disagreement; got {networks}")
     random = np.random.default_rng(seed)
     features = int(random.integers(5, 21))
     samples = int(features * random.uniform(1.2, 3))
@@ -82,58 +82,55 @@ def draw_regression(
 
 @dataclass(frozen=True)
 class Descent:
-    """Where every step of every network began, which gradient it took, and where it led."""
+    """The weights and gradients of every network at every step."""
 
     regression: Regression
     step: float  # the paper's mu
-    weights: Array  # (network, moment, feature), one moment more than steps
+    weights: Array  # (network, time, feature), one time more than steps
     gradients: Array  # (network, step, feature)
 
     @cached_property
     def test_errors(self) -> Array:
-        """The paper's e(i, t): predicted minus true values (network, moment, sample)."""
+        """The paper's e(i, t): predicted minus true values (network, time, sample)."""
         return np.asarray(
             self.weights @ self.regression.test_inputs.T - self.regression.test_values
         )
 
     @cached_property
     def test_loss(self) -> Array:
-        """The squared length of the test errors (network, moment)."""
+        """The squared length of the test errors (network, time)."""
         return np.asarray(np.square(self.test_errors).sum(axis=-1))
 
     @cached_property
     def train_loss(self) -> Array:
-        """The squared length of the training errors (network, moment)."""
-        given = self.regression
-        errors = self.weights @ given.inputs.swapaxes(1, 2) - given.values[:, None]
+        """The squared length of the training errors (network, time)."""
+        regression = self.regression
+        errors = self.weights @ regression.inputs.swapaxes(1, 2) - regression.values[:, None]
         return np.asarray(np.square(errors).sum(axis=-1))
 
     @cached_property
     def mean_network_loss(self) -> Array:
-        """The test loss of the network whose weights are the mean of all (moment,)."""
+        """The test loss of the network with the mean weights (time,)."""
         return np.asarray(np.square(self.test_errors.mean(axis=0)).sum(axis=-1))
 
     @cached_property
     def disagreement(self) -> Array:
-        """The paper's DisAg (moment,).
-
-        It is the mean test loss less the loss of the mean network.
-        """
+        """The paper's DisAg: mean test loss minus the loss of the mean network (time,)."""
         return disagreement_of(self.test_errors)
 
     @cached_property
     def test_gradients(self) -> Array:
-        """The gradient that the test set would have given (network, step, feature)."""
+        """The gradient of the test loss (network, step, feature)."""
         return np.asarray(self.test_errors[:, :-1] @ self.regression.test_inputs)
 
     @cached_property
     def products(self) -> Array:
-        """The gradient taken times the test set's gradient (network, step)."""
+        """Training gradient × test gradient (network, step)."""
         return np.asarray(np.einsum("nsf,nsf->ns", self.gradients, self.test_gradients))
 
     @cached_property
     def moves(self) -> Array:
-        """The squared length of what a unit step changes in the test errors (network, step)."""
+        """The squared change of the test errors by a step of unit size (network, step)."""
         return np.asarray(np.square(self.gradients @ self.regression.test_inputs.T).sum(axis=-1))
 
 
@@ -152,15 +149,19 @@ def disagreement_of(errors: Array) -> Array:
 def descend(
     regression: Regression, *, step: float, steps: int, batch: float = 1.0, seed: int = 0
 ) -> Descent:
-    """Let every network take so many steps from its start, each down its own training gradient.
+    """Run `steps` steps of gradient descent for every network on its own training set.
 
-    With `batch` below 1, each step of each network takes every training sample with that chance
-    and scales the gradient up in turn; `seed` decides on them.
+    With `batch` below 1, each step of each network includes every training sample with that
+    probability, drawn from `seed`, and scales the gradient by its inverse.
 
     Raises:
-        ChoiceError: the step or the batch is not positive, the batch is above 1, or no steps.
+        ChoiceError: `step`, `steps` or `batch` is not positive, or `batch` is above 1.
     """
-    _check_descent(step, steps, batch)
+    if not step > 0 or steps < 1 or not 0 < batch <= 1:
+        raise ChoiceError(
+            "step must be positive, steps at least 1 and batch in 0..1; "
+            f"got step={step}, steps={steps}, batch={batch}"
+        )
     random = np.random.default_rng(seed)
     weights, gradients = [regression.starts], []
     for _ in range(steps):
@@ -179,17 +180,9 @@ def _gradient(
 
 
 def rises(values: Array, *, least: float) -> NDArray[np.bool_]:
-    """Tell which steps raise a quantity by more than that share of it (..., step).
+    """Return the steps that raise a quantity by more than the share `least` of it (..., step).
 
     >>> rises(np.array([1.0, 2.0, 2.0, 1.0]), least=1e-12)
     array([ True, False, False])
     """
     return np.asarray(np.diff(values) > least * values[..., :-1])
-
-
-def _check_descent(step: float, steps: int, batch: float) -> None:
-    if not step > 0 or steps < 1 or not 0 < batch <= 1:
-        raise ChoiceError(
-            "gradient descent needs a positive step, at least one of them, and a batch in 0..1; "
-            f"got step={step}, steps={steps}, batch={batch}"
-        )
