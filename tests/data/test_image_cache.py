@@ -103,12 +103,6 @@ def test_unreadable_files_are_marked_now_and_later(files, tmp_path, monkeypatch)
             cache_images(files, tmp_path / "cache")
 
 
-def test_progress_is_told(files, tmp_path):
-    told = []
-    cache_images(files, tmp_path / "cache", progress=lambda *counts: told.append(counts))
-    assert told == [(3, 7), (6, 7), (7, 7)]
-
-
 def test_a_missing_file_is_named(files, tmp_path):
     (files.root / "1.png").unlink()
     with pytest.raises(SourceError, match=r"1\.png: cannot be read as an image: No such file"):

@@ -5,10 +5,10 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,6 @@ from numpy.typing import NDArray
 from accord.data._dataset import Dataset, Split
 from accord.data._images import ImageFiles, decode_ahead
 from accord.errors import ChoiceError, SourceError, StorageError, counted
-
-if TYPE_CHECKING:
-    from accord.store._storage import CountProgress
-
 
 _VERSION = "accord-images-2"  # part of the name: change it when decoding changes
 _BLOCK = 256
@@ -30,7 +26,6 @@ def cache_images(
     folder: str | os.PathLike[str],
     *,
     skip_unreadable: bool = False,
-    progress: "CountProgress | None" = None,
 ) -> ImageFiles:
     """Decode every image once into `folder`, and return the same images read from there.
 
@@ -43,14 +38,13 @@ def cache_images(
         folder: where the cache lies; made if need be.
         skip_unreadable: mark files that are no images, rather than refuse;
             `find_unreadable` of what is returned tells them.
-        progress: called with how many images are done.
 
     Raises:
         SourceError: a file is missing or is no image; the message names it.
         StorageError: the cache cannot be written.
     """
     place = _Place.of(files, Path(folder).expanduser())
-    pixels, unreadable = place.open() or place.write(files, skip_unreadable, progress)
+    pixels, unreadable = place.open() or place.write(files, skip_unreadable)
     rows = np.arange(len(files))
     rows[unreadable] = -1
     if unreadable and not skip_unreadable:
@@ -77,15 +71,13 @@ class _Place:
             return None
         return pixels, list(unreadable)
 
-    def write(
-        self, files: ImageFiles, skip: bool, progress: "CountProgress | None"
-    ) -> tuple[NDArray[np.uint8], list[int]]:
+    def write(self, files: ImageFiles, skip: bool) -> tuple[NDArray[np.uint8], list[int]]:
         unreadable: list[int] = []
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with _replacing(self.path) as file:
                 _write_header(file, self.shape)
-                for block in _blocks(files, skip, unreadable, progress):
+                for block in _blocks(files, skip, unreadable):
                     file.write(block.tobytes())
             with _replacing(self.path.with_suffix(".json")) as file:
                 file.write(json.dumps(unreadable).encode())
@@ -98,9 +90,7 @@ class _Place:
         return np.load(self.path, mmap_mode="r", allow_pickle=False), unreadable
 
 
-def _blocks(
-    files: ImageFiles, skip: bool, unreadable: list[int], progress: "CountProgress | None"
-) -> Iterator[NDArray[np.uint8]]:
+def _blocks(files: ImageFiles, skip: bool, unreadable: list[int]) -> Iterator[NDArray[np.uint8]]:
     def decode(sample: int) -> NDArray[np.uint8] | None:
         try:
             return files.decode(sample)
@@ -118,8 +108,6 @@ def _blocks(
             else:
                 block[position] = image
         done += len(images)
-        if progress is not None:
-            progress(done, len(files))
         yield block
 
 
@@ -158,12 +146,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
-IMAGE_OPTIONS: Final[Mapping[str, Any]] = {  # and their types
-    "size": int | None,
-    "resize": int | None,
-    "cache": str | os.PathLike[str] | None,
-    "skip_unreadable": bool,
-}
+IMAGE_OPTIONS: Final = ("size", "resize", "cache", "skip_unreadable")
 
 
 def prepare_images(
@@ -173,7 +156,6 @@ def prepare_images(
     resize: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     skip_unreadable: bool = False,
-    progress: "CountProgress | None" = None,
 ) -> Dataset:
     """Set the size of a data set's images, cache them, leave out those that cannot be read.
 
@@ -185,7 +167,6 @@ def prepare_images(
         cache: folder to keep decoded images in; see `accord.data._image_cache`.
         skip_unreadable: leave out files that are no images and say so in `notes`.
             Every file is decoded once to know, or once ever with `cache`.
-        progress: called with images done and images in all, for each split.
 
     Raises:
         SourceError: without `skip_unreadable`, a file that is no image, if `cache` finds one.
@@ -197,7 +178,7 @@ def prepare_images(
         split: Split = getattr(dataset, part)
         files = _resized(_files_of(dataset.name, split), size, resize)
         if cache is not None:
-            files = cache_images(files, cache, skip_unreadable=skip_unreadable, progress=progress)
+            files = cache_images(files, cache, skip_unreadable=skip_unreadable)
         split = replace(split, inputs=files)
         splits[part] = _skip(split, files, part, notes) if skip_unreadable else split
     return replace(dataset, **splits, notes=tuple(notes))  # type: ignore[arg-type]

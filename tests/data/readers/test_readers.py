@@ -1,5 +1,6 @@
 """Every layout is read from its own tree, by name, and refuses what it does not know."""
 
+import re
 import subprocess
 import sys
 
@@ -48,9 +49,9 @@ def test_every_layout_says_what_it_looked_for_in_an_empty_folder(kind, tmp_path)
 
 @pytest.mark.parametrize("kind", READERS)
 def test_every_layout_refuses_an_unknown_option(kind, tmp_path):
-    first = READERS[kind].options[0]
-    with pytest.raises(ChoiceError, match=rf"{kind} has no option colour; there are: {first}"):
-        read_dataset(kind, tmp_path, colour="red")
+    names = ", ".join(READERS[kind].options)
+    with pytest.raises(ChoiceError, match=f"{kind} has no option 'xyz'. There are: {names}$"):
+        read_dataset(kind, tmp_path, xyz="red")
 
 
 @pytest.mark.parametrize("kind", ON_DISK)
@@ -68,21 +69,21 @@ def test_a_part_of_published_data_is_refused_by_default(kind, tree):
 
 
 def test_unknown_layout_offers_the_nearest():
-    with pytest.raises(ChoiceError, match=r"no data are called 'cifar-100n'.*'cifar100n'"):
+    with pytest.raises(ChoiceError, match=r"no data set is called 'cifar-100n'.*'cifar100n'"):
         read_dataset("cifar-100n", "x")
-    with pytest.raises(ChoiceError, match=r"no data are called 'xyz'. There are: cifar10, "):
+    with pytest.raises(ChoiceError, match=r"no data set is called 'xyz'. There are: cifar10, "):
         read_dataset("xyz", "x")
 
 
 def test_image_options_are_for_image_files_alone(tree):
     path, options = tree("mnist")
-    with pytest.raises(ChoiceError, match="mnist has no option cache, size"):
+    with pytest.raises(ChoiceError, match="mnist has no option 'size'"):
         read_dataset("mnist", path, size=32, cache="x", **options)
 
 
 def test_what_the_kind_settles_is_no_option(tree):
     path, options = tree("tsv")
-    with pytest.raises(ChoiceError, match="tsv has no option ending; there are: label, text"):
+    with pytest.raises(ChoiceError, match=r"tsv has no option 'ending'\. There are: label, text"):
         read_dataset("tsv", path, ending=".csv", **options)
 
 
@@ -104,18 +105,18 @@ assert not heavy, heavy
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        ("csv", {"held_out": "0.2"}, "csv: held_out must be a number; got '0.2'"),
-        ("csv", {"seed": 1.5}, "seed must be a whole number; got 1.5"),
-        ("csv", {"features": 3}, "features must be a text or a list of which each is a text"),
-        ("csv", {"one_hot": ["a", 1]}, "one_hot must be a text or a list"),
-        ("image-folder", {"size": "16"}, "size must be a whole number; got '16'"),
-        ("image-folder", {"size": True}, "size must be a whole number; got True"),
-        ("image-folder", {"skip_unreadable": "yes"}, "skip_unreadable must be true or false"),
-        ("image-folder", {"cache": 3}, "cache must be a text or a path; got 3"),
-        ("digits", {"train_share": "a"}, "train_share must be a number; got 'a'"),
+        ("csv", {"held_out": "0.2"}, "csv: held_out must be of type float | None; got '0.2'"),
+        ("csv", {"seed": 1.5}, "seed must be of type int; got 1.5"),
+        ("csv", {"features": 3}, "features must be of type str | Sequence[str] | None; got 3"),
+        ("csv", {"one_hot": ["a", 1]}, "one_hot must be of type str | Sequence[str]; got ['a', 1]"),
+        ("image-folder", {"size": "16"}, "size must be of type int | None; got '16'"),
+        ("image-folder", {"size": True}, "size must be of type int | None; got True"),
+        ("image-folder", {"skip_unreadable": "yes"}, "skip_unreadable must be of type bool"),
+        ("image-folder", {"cache": 3}, "cache must be of type str | os.PathLike[str] | None"),
+        ("digits", {"train_share": "a"}, "train_share must be of type float; got 'a'"),
     ],
 )
 def test_an_option_of_the_wrong_type_is_refused(kind, options, words, tmp_path):
     path = None if kind == "digits" else tmp_path
-    with pytest.raises(ChoiceError, match=words):
+    with pytest.raises(ChoiceError, match=re.escape(words)):
         read_dataset(kind, path, **options)

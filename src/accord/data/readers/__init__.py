@@ -1,14 +1,20 @@
-"""The types of readers' options, held against their annotations."""
+"""Readers of data sets by the `kind` of a spec: `read_dataset`, and the registry `READERS`.
+
+A module of this package reads one family of layouts and is named after it. A reader is a
+function `(path, *, options) -> Dataset`; its keyword arguments are the options of a spec's
+`[data]` table, checked here once. Readers share `_locate`, which finds files and compares them
+with what was published.
+"""
 
 import functools
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Any, Final
 
+from accord._options import check_options, option_names
 from accord.data._dataset import Dataset
 from accord.data._image_cache import IMAGE_OPTIONS, prepare_images
 from accord.data.readers._locate import Spellings
@@ -46,53 +52,12 @@ from accord.errors import ChoiceError, suggest
 
 __all__ = ["READERS", "Reader", "find_reader", "read_dataset"]
 
-
-WORDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-
-
-def check_types(kind: str, options: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
-    """Refuse an option whose value is not of its type.
-
-    Args:
-        kind: the reader's name.
-        options: what it was given, as TOML or a caller writes it.
-        hints: the type of each.
-
-    Raises:
-        ChoiceError: a value is of another type.
-
-    >>> check_types("csv", {"held_out": "0.2"}, {"held_out": float | None})
-    Traceback (most recent call last):
-    accord.errors.ChoiceError: csv: held_out must be a number; got '0.2'
-    """
-    for name, value in options.items():
-        if not _is_of(value, hints[name]):
-            raise ChoiceError(f"{kind}: {name} must be {_in_words(hints[name])}; got {value!r}")
-
-
-def _is_of(value: Any, hint: Any) -> bool:
-    if get_origin(hint) in (Union, UnionType):
-        return any(_is_of(value, one) for one in get_args(hint))
-    if get_origin(hint) is Sequence:
-        listed = isinstance(value, list | tuple)
-        return listed and all(_is_of(one, get_args(hint)[0]) for one in value)
-    if isinstance(value, bool):
-        return hint is bool
-    return isinstance(value, (int, float) if hint is float else get_origin(hint) or hint)
-
-
-def _in_words(hint: Any) -> str:
-    if get_origin(hint) in (Union, UnionType):
-        words = [_in_words(one) for one in get_args(hint) if one is not NoneType]
-        return " or ".join(dict.fromkeys(words))
-    if get_origin(hint) is Sequence:
-        return f"a list of which each is {_in_words(get_args(hint)[0])}"
-    return WORDS.get(hint, "a path")
+_NOT_OPTIONS: Final = ("path", "dataset")
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How one layout is read.
+    """A reader of one layout.
 
     >>> READERS["cifar10"].options
     ('complete', 'verify')
@@ -100,71 +65,63 @@ class Reader:
 
     read: Callable[..., Dataset]
     layout: str  # what the path should name, in a few words
-    image_files: bool = False  # whether the images stay on disk until they are needed
+    image_files: bool = False  # images stay on disk and are decoded when read
     needs_path: bool = True
-    needs: tuple[Spellings, ...] = ()  # files without which it cannot be read, where names tell
+    needs: tuple[Spellings, ...] = ()  # required files, each by every name it may have
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The names that `read_dataset` takes for this layout."""
-        settled = getattr(self.read, "keywords", {})
-        parameters = inspect.signature(self.read).parameters.values()
-        own = tuple(
-            parameter.name
-            for parameter in parameters
-            if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in settled
-        )
-        return own + (tuple(IMAGE_OPTIONS) if self.image_files else ())
+        """The names of the options that `read_dataset` takes for this layout."""
+        return tuple(option_names(*self._functions, given=_NOT_OPTIONS))
+
+    def check_options(self, kind: str, options: Mapping[str, Any]) -> None:
+        """Raise a ChoiceError if an option is unknown, missing or of another type."""
+        check_options(kind, options, *self._functions, given=_NOT_OPTIONS)
+
+    @property
+    def _functions(self) -> tuple[Callable[..., Dataset], ...]:
+        return (self.read, prepare_images) if self.image_files else (self.read,)
 
 
 def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
-    """Read a data set from disk; nothing is ever downloaded.
+    """Read a data set from disk; nothing is downloaded.
 
     Args:
-        kind: the layout's name, a key of `READERS`.
-        path: the folder or file; `READERS[kind].layout` tells which.
-        options: those of the layout; `READERS[kind].options` tells which. Where images
-            stay on disk, also size, resize, cache and skip_unreadable, as
-            `accord.data._image_cache.prepare_images` explains.
+        kind: the name of the layout, a key of `READERS`.
+        path: the file or folder, as `READERS[kind].layout` describes it.
+        options: those in `READERS[kind].options`; for image files also size, resize, cache
+            and skip_unreadable, as for `accord.data.prepare_images`.
 
     Raises:
-        ChoiceError: no such layout or option, or an option has a wrong value.
-        SourceError: files are missing, damaged, or not what was published.
-        ExtraMissing: pillow or pyarrow is needed and not installed.
+        ChoiceError: the layout or an option is unknown, or an option has a wrong value.
+        SourceError: files are missing, damaged, or differ from the published ones.
+        ExtraMissing: pillow or pyarrow is required and not installed.
 
     >>> dataset = read_dataset("digits", train_share=0.5)
     >>> dataset.kind, dataset.classes, len(dataset.train)
     ('image', 10, 898)
     """
     reader = find_reader(kind)
-    _check_options(kind, reader, path, options)
-    asked = {name: options.pop(name) for name in IMAGE_OPTIONS if name in options}
-    where = () if path is None else (Path(path).expanduser(),)
-    dataset = reader.read(*where, **options)
-    return prepare_images(dataset, **asked) if asked else dataset
+    reader.check_options(kind, options)
+    if path is None and reader.needs_path:
+        raise ChoiceError(f"{kind} needs a path: {reader.layout}.")
+    for_images = {}
+    if reader.image_files:
+        for_images = {name: options.pop(name) for name in IMAGE_OPTIONS if name in options}
+    dataset = reader.read(*(() if path is None else (Path(path).expanduser(),)), **options)
+    return prepare_images(dataset, **for_images) if for_images else dataset
 
 
 def find_reader(kind: str) -> Reader:
-    """Return the reader of that name; an error offers the nearest.
+    """Return the reader of a layout by name.
 
     >>> find_reader("cifar-10")
     Traceback (most recent call last):
-    accord.errors.ChoiceError: no data are called 'cifar-10'. Did you mean 'cifar10'?
+    accord.errors.ChoiceError: no data set is called 'cifar-10'. Did you mean 'cifar10'?
     """
     if kind in READERS:
         return READERS[kind]
-    raise ChoiceError(f"no data are called {kind!r}. {suggest(kind, READERS)}")
-
-
-def _check_options(kind: str, reader: Reader, path: object, options: Mapping[str, Any]) -> None:
-    unknown = sorted(set(options) - set(reader.options))
-    if unknown:
-        have = ", ".join(reader.options) or "none"
-        raise ChoiceError(f"{kind} has no option {', '.join(unknown)}; there are: {have}.")
-    hints = get_type_hints(getattr(reader.read, "func", reader.read))
-    check_types(kind, options, {**IMAGE_OPTIONS, **hints})
-    if path is None and reader.needs_path:
-        raise ChoiceError(f"{kind} needs a path: {reader.layout}.")
+    raise ChoiceError(f"no data set is called {kind!r}. {suggest(kind, READERS)}")
 
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(

@@ -1,0 +1,94 @@
+"""Check options against the signature of the function that takes them."""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from accord.errors import ChoiceError, suggest
+
+
+def option_names(*functions: Callable[..., Any], given: Collection[str] = ()) -> list[str]:
+    """Return the names of the options that these functions take, in their order.
+
+    Args:
+        functions: a `functools.partial` takes no option that it already holds.
+        given: the arguments that do not come from the user.
+    """
+    return [name for one in functions for name in _parameters(one, given)]
+
+
+def check_options(
+    name: str,
+    options: Mapping[str, Any],
+    *functions: Callable[..., Any],
+    given: Collection[str] = (),
+    types: bool = True,
+) -> None:
+    """Raise unless the functions can be called with these options.
+
+    Args:
+        name: what the functions read or build, to begin the message with.
+        options: values by name, as TOML or a caller writes them.
+        functions: what takes them, each some.
+        given: the arguments that do not come from the user, and are no options.
+        types: compare the values with the annotations. Not for functions that users
+            wrote, whose annotations may promise less than they accept.
+
+    Raises:
+        ChoiceError: an option is unknown, reserved, missing or of another type.
+
+    >>> def read(path, *, label="label", held_out: float | None = None): ...
+    >>> check_options("csv", {"labl": "y"}, read, given=["path"])
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: csv has no option 'labl'. Did you mean 'label'?
+    >>> check_options("csv", {"held_out": "0.2"}, read, given=["path"])
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: csv: held_out must be of type float | None; got '0.2'
+    """
+    if reserved := sorted(set(given) & set(options)):
+        raise ChoiceError(f"{name}: {', '.join(reserved)} cannot be set by an option.")
+    known = {key: value for one in functions for key, value in _parameters(one, given).items()}
+    takes_any = any(
+        one.kind is one.VAR_KEYWORD
+        for function in functions
+        for one in inspect.signature(function).parameters.values()
+    )
+    for option in options:
+        if option not in known and not takes_any:
+            raise ChoiceError(f"{name} has no option {option!r}. {suggest(option, known)}")
+    missing = [one.name for one in known.values() if one.default is one.empty]
+    if missing := [option for option in missing if option not in options]:
+        raise ChoiceError(f"{name} needs {' and '.join(missing)}.")
+    if types:
+        hints = {k: hint for one in functions for k, hint in _hints(one).items()}
+        for option, value in options.items():
+            _check_type(f"{name}: {option}", value, hints.get(option, Any))
+
+
+def _parameters(
+    function: Callable[..., Any], given: Collection[str]
+) -> dict[str, inspect.Parameter]:
+    held = getattr(function, "keywords", {})  # of a functools.partial
+    return {
+        name: one
+        for name, one in inspect.signature(function).parameters.items()
+        if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and name not in held
+        and name not in given
+    }
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    function = getattr(function, "func", function)
+    return get_type_hints(function.__init__ if inspect.isclass(function) else function)
+
+
+def _check_type(what: str, value: Any, hint: Any) -> None:
+    try:
+        # Strict: TOML tells 1 from true and "1"; only an integer passes for a float.
+        TypeAdapter(hint).validate_python(value, strict=True)
+    except ValidationError:
+        wanted = inspect.formatannotation(hint).replace("collections.abc.", "")
+        raise ChoiceError(f"{what} must be of type {wanted}; got {value!r}") from None
