@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from accord import kernels
 from accord._files import csv_text
-from accord.errors import ChoiceError, ExtraMissing, PredictionError
+from accord.errors import ChoiceError, PredictionError, missing_extra
 from accord.rules import ABSTAINED, Prediction
 from accord.store import SampleInfo
 from accord.store._storage import Folder, local_path
@@ -87,9 +87,7 @@ def check_ending(path: str | os.PathLike[str]) -> Path:
         have = ", ".join(_ENCODERS)
         raise ChoiceError(f"{path}: predictions are written as {have}; got {path.suffix!r}")
     if path.suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
-        raise ExtraMissing(
-            ".parquet files need pyarrow: pip install 'accord[parquet]'; .csv needs nothing"
-        )
+        raise missing_extra(f"{path}: writing .parquet files", "pyarrow", extra="parquet")
     return path
 
 

@@ -46,6 +46,27 @@ def suggest(name: str, names: Iterable[str]) -> str:
     return f"There are: {', '.join(known)}" if known else "There are none."
 
 
+def missing_extra(
+    feature: str, package: str, *, extra: str | None = None, cause: ImportError | None = None
+) -> "ExtraMissing":
+    """Return the error for a feature whose optional dependency cannot be imported.
+
+    Args:
+        feature: what was used, as the subject of the message.
+        package: the package that it requires.
+        extra: the extra of Accord that installs the package, if one does.
+        cause: the failed import, where it may have another reason than a missing package.
+
+    >>> raise missing_extra("reading .parquet files", "pyarrow", extra="parquet")
+    Traceback (most recent call last):
+    accord.errors.ExtraMissing: reading .parquet files requires pyarrow: \
+pip install 'accord[parquet]'
+    """
+    failed = f", which cannot be imported here ({cause})" if cause else ""
+    install = f"'accord[{extra}]'" if extra else package
+    return ExtraMissing(f"{feature} requires {package}{failed}: pip install {install}")
+
+
 def counted(number: int, what: str) -> str:
     """Return a number and what it counts.
 

@@ -4,19 +4,17 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from accord.errors import ChoiceError, missing_extra
+
+try:
+    from torch.utils.data import DataLoader
+except ImportError as error:
+    raise missing_extra("accord.lightning", "torch", extra="lightning", cause=error) from error
+
 from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderOptions
 from accord._recorders.distributed import Processes, record_together
 from accord._recorders.distributed_loader import deal_out
 from accord._recorders.evaluate import Forward, Reading, Seen, evaluate
-from accord.errors import ChoiceError, ExtraMissing
-
-try:
-    from torch.utils.data import DataLoader
-except ModuleNotFoundError as error:
-    raise ExtraMissing(
-        "accord.lightning records what Lightning trains with torch, which is not installed. "
-        "To install both: pip install 'accord[lightning]'"
-    ) from error
 
 __all__ = ["RecordPredictions"]
 

@@ -3,6 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from accord.errors import ChoiceError, missing_extra
+
+try:
+    import torch
+except ImportError as error:
+    raise missing_extra("accord.torch", "torch", extra="train", cause=error) from error
+
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import Dataset
@@ -13,15 +20,6 @@ from accord._recorders.callback_recorder import write_row
 from accord._recorders.distributed import Processes, assemble_seen
 from accord._recorders.evaluate import FindIds, Forward, Reading, WithIds, evaluate
 from accord._recorders.record_order import Order
-from accord.errors import ChoiceError, ExtraMissing
-
-try:
-    import torch
-except ModuleNotFoundError as error:
-    raise ExtraMissing(
-        "accord.torch records networks of torch, which is not installed. "
-        "To install it: pip install 'accord[train]'"
-    ) from error
 
 
 def record_epoch(

@@ -5,19 +5,19 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+from accord.errors import ChoiceError, missing_extra
+
+try:
+    from torch import nn
+except ImportError as error:
+    raise missing_extra(
+        "accord.transformers", "torch", extra="transformers", cause=error
+    ) from error
+
 from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderOptions
 from accord._recorders.distributed import Processes, record_together
 from accord._recorders.distributed_loader import share_of
 from accord._recorders.evaluate import Forward, Reading, Seen, evaluate
-from accord.errors import ChoiceError, ExtraMissing
-
-try:
-    from torch import nn
-except ModuleNotFoundError as error:
-    raise ExtraMissing(
-        "accord.transformers records what transformers trains with torch, which is not "
-        "installed. To install both: pip install 'accord[transformers]'"
-    ) from error
 
 __all__ = ["RecordPredictions"]
 

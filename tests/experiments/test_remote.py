@@ -555,7 +555,7 @@ def test_urls_are_sent_as_they_are_and_paths_whole(here, record, monkeypatch):
 
 def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ExtraMissing, match=r"clusters need ray: pip install 'accord\[ray\]'"):
+    with pytest.raises(ExtraMissing, match=r"a cluster requires ray.*pip install 'accord\[ray\]'"):
         train_remotely(SPEC, tmp_path / "run", source=SMALL)
     assert not (tmp_path / "run").exists()
 

@@ -92,7 +92,7 @@ def test_it_can_be_pickled(frameworks):
 def test_a_framework_that_is_missing_is_named_with_its_extra():
     with pytest.raises(
         ExtraMissing,
-        match=r"lightning needs framework_two.*No module.*pip install 'accord\[lightning\]'",
+        match=r"lightning requires framework_two.*No module.*pip install 'accord\[lightning\]'",
     ):
         Mine(3)
 
@@ -121,7 +121,7 @@ def test_each_framework_names_its_extra(extra, modules, monkeypatch, tmp_path):
 def test_without_torch_the_extra_is_named(face, extra):
     script = f"import sys; sys.modules['torch'] = None; import accord.{face}"
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
     assert "ExtraMissing" in done.stderr
     assert f"pip install 'accord[{extra}]'" in done.stderr
@@ -134,7 +134,7 @@ def test_importing_a_face_does_not_load_its_framework(face):
         "print({'pytorch_lightning', 'lightning', 'transformers', 'keras'} & set(sys.modules))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stdout == "set()\n"
 

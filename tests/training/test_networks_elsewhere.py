@@ -69,7 +69,7 @@ def test_unknown_timm_network_is_refused_with_the_nearest(timm):
 @pytest.mark.parametrize("library", ["timm", "transformers"])
 def test_missing_library_is_told_with_the_cure(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ExtraMissing, match=f"{library}:tiny needs {library}.*pip install"):
+    with pytest.raises(ExtraMissing, match=f"{library}:tiny requires {library}.*pip install"):
         build(f"{library}:tiny", **SIZES)
 
 

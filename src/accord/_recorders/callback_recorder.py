@@ -17,11 +17,11 @@ from accord._recorders.record_order import Order
 from accord._recorders.schedule import Moments
 from accord.errors import (
     ChoiceError,
-    ExtraMissing,
     PredictionError,
     RecordBusy,
     RecordError,
     counted,
+    missing_extra,
 )
 from accord.store import make_sample_info
 
@@ -228,10 +228,8 @@ def import_framework(modules: tuple[str, ...], extra: str) -> Any:
             return importlib.import_module(name)
         except ImportError as error:
             failure = error
-    raise ExtraMissing(
-        f"accord.{extra} needs {modules[-1].partition('.')[0]}, which cannot be imported here: "
-        f"{failure}. To install it: pip install 'accord[{extra}]'"
-    ) from failure
+    package = modules[-1].partition(".")[0]
+    raise missing_extra(f"accord.{extra}", package, extra=extra, cause=failure) from failure
 
 
 _JOINED = f"{__name__}.joined"

@@ -12,6 +12,7 @@ from torch import nn
 
 from accord.baselines._features import Sees, default_layers, extract_features
 from accord.errors import ChoiceError, PredictionError
+from accord.kernels import check_class_range
 from accord.training._prepared_data import PreparedData
 from accord.training._randomness import derive_seed
 
@@ -165,11 +166,7 @@ def check_given(labels: Labels, *, samples: int, classes: int) -> None:
             f"labels must be one integer for each of {samples} samples; "
             f"got {labels.dtype} of shape {labels.shape}."
         )
-    if samples and not 0 <= labels.min() <= labels.max() < classes:
-        raise PredictionError(
-            f"labels must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {labels.min()}..{labels.max()}. Are they counted from 1?"
-        )
+    check_class_range(labels, classes=classes)
 
 
 def _check_features(features: Table, *, wanted: int | None = None) -> None:

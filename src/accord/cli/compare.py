@@ -9,7 +9,7 @@ import typer
 
 from accord.cli._arguments import Json, check_local
 from accord.cli._progress import Bar, resumable
-from accord.errors import ExtraMissing
+from accord.errors import missing_extra
 
 EXAMPLE = (
     "\b\nExample:\n"
@@ -72,7 +72,7 @@ def compare(
     all. Stopped and started again, nothing is done twice.
     """
     if importlib.util.find_spec("torch") is None:
-        raise ExtraMissing("comparing needs torch: pip install 'accord[train]'")
+        raise missing_extra("accord compare", "torch", extra="train")
     check_local(out)
     if listing:
         _list(as_json=as_json)

@@ -12,7 +12,7 @@ import typer
 
 from accord.cli._arguments import Json
 from accord.cli._progress import Bar, resumable
-from accord.errors import ChoiceError, ExtraMissing, counted
+from accord.errors import ChoiceError, counted, missing_extra
 
 if TYPE_CHECKING:
     from accord.inference import Inferred
@@ -106,7 +106,7 @@ def infer(
     if out is not None:
         check_ending(out)
     if importlib.util.find_spec("torch") is None:
-        raise ExtraMissing("asking networks needs torch: pip install 'accord[train]'")
+        raise missing_extra("inference", "torch", extra="train")
     from accord.inference import infer as infer_samples
 
     chosen = _rule(rule, fitted)

@@ -12,7 +12,7 @@ import typer
 from accord.cli._arguments import Json, check_local
 from accord.cli._progress import Bar
 from accord.cli.train import HERE, Gpus, Ray, RayCommand
-from accord.errors import ChoiceError, ExtraMissing, suggest
+from accord.errors import ChoiceError, missing_extra, suggest
 
 if TYPE_CHECKING:
     from accord.experiments.paper import Failure, Result, Target
@@ -81,7 +81,7 @@ def reproduce(
     trained twice.
     """
     if importlib.util.find_spec("torch") is None:
-        raise ExtraMissing("reproducing needs torch: pip install 'accord[train]'")
+        raise missing_extra("accord reproduce", "torch", extra="train")
     from accord.experiments.paper import all_targets, find_targets
     from accord.experiments.paper._required_runs import ReproduceContext
 

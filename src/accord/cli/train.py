@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from accord.cli._arguments import Json, Networks, check_local, parse_numbers
 from accord.cli._progress import Bar, resumable
-from accord.errors import ChoiceError, ExtraMissing
+from accord.errors import ChoiceError, missing_extra
 
 if TYPE_CHECKING:
     from accord.training.run import RunResult
@@ -118,7 +118,7 @@ def train(
     of its own; RUN must lie where all machines of the cluster see it, and RUN/logs tells of each.
     """
     if importlib.util.find_spec("torch") is None:
-        raise ExtraMissing("training needs torch: pip install 'accord[train]'")
+        raise missing_extra("training", "torch", extra="train")
     check_local(out)
     if listing:
         _list(as_json=as_json)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from accord.data._images import ImageFiles
 from accord.errors import ChoiceError, SourceError
+from accord.kernels import check_class_range
 
 Images: TypeAlias = NDArray[np.uint8]  # (sample, channel, row, column), 0 to 255
 Features: TypeAlias = NDArray[np.float32]  # (sample, feature)
@@ -152,11 +153,7 @@ def _describe(inputs: Inputs) -> str:
 def _check_labels(where: str, what: str, labels: Labels, classes: int) -> None:
     if not np.issubdtype(labels.dtype, np.integer):
         raise SourceError(f"{where}: {what} must be integers; got {labels.dtype}.")
-    if not 0 <= labels.min() <= labels.max() < classes:
-        raise SourceError(
-            f"{where}: {what} must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {labels.min()}..{labels.max()}. Are they counted from 1, or hidden (-1)?"
-        )
+    check_class_range(labels, classes=classes, name=f"{where}: {what}", error=SourceError)
 
 
 def _check_classes(name: str, labels: Labels) -> None:

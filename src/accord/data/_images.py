@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, ExtraMissing, SourceError
+from accord.errors import ChoiceError, SourceError, missing_extra
 
 Result = TypeVar("Result")
 CURE: Final = "Take it away, or train without such files: skip_unreadable = true"
@@ -178,10 +178,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ExtraMissing(
-            "image files are decoded with pillow, which is not installed. "
-            "To install it: pip install 'accord[train]'"
-        ) from error
+        raise missing_extra("decoding images", "pillow", extra="train", cause=error) from error
     return Image
 
 

@@ -8,12 +8,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.errors import RecordMismatch, TrainingError, missing_extra
+
+try:
+    import torch
+except ImportError as error:
+    raise missing_extra("the demo", "torch", extra="train", cause=error) from error
+
 from accord._record import Record, open_record
 from accord._recorder import Recorder
 from accord.analysis import Score
 from accord.data.noise import symmetric_noise
 from accord.data.readers.digits import Digits, load_digits, split_digits
-from accord.errors import ExtraMissing, RecordMismatch, TrainingError
 from accord.report.html import write_report
 from accord.training._batches import ImageBatches
 from accord.training._loop import Moment, Recipe, predict_probabilities, train
@@ -23,15 +29,6 @@ from accord.training._workers import Crew, Job, Pace, Tell, Word
 from accord.training.networks import build_small_cnn
 from accord.training.run import Progress
 from accord.training.spec import OptimizerSpec
-
-try:
-    import torch
-except ModuleNotFoundError as error:
-    raise ExtraMissing(
-        "the demo trains its networks with torch, which is not installed. "
-        "To install it: pip install 'accord[train]'"
-    ) from error
-
 
 CLASSES = 10
 NOISE_RATE = 0.4

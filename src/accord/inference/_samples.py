@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from accord.data._dataset import Images, Inputs, Labels
 from accord.data._images import ImageFiles
 from accord.errors import SourceError
+from accord.kernels import check_class_range
 from accord.training._input_schema import InputSchema
 
 
@@ -88,12 +89,11 @@ def _check_labels(samples: Samples, traits: InputSchema) -> None:
             f"{samples.name}: there must be one label for each of the {len(samples)} samples, or "
             f"none at all; got shape {truth.shape}."
         )
-    if truth.dtype.kind not in "iu" or truth.min() < 0 or truth.max() >= traits.classes:
-        raise SourceError(
-            f"{samples.name}: labels must be whole numbers in 0..{traits.classes - 1}, for the "
-            f"run's {traits.classes} classes; got {truth.dtype} in {truth.min()}..{truth.max()}. "
-            "Are they counted from 1? Leave them out if the classes are others."
-        )
+    if truth.dtype.kind not in "iu":
+        raise SourceError(f"{samples.name}: labels must be whole numbers; got {truth.dtype}.")
+    check_class_range(
+        truth, classes=traits.classes, name=f"{samples.name}: labels", error=SourceError
+    )
 
 
 def _wanted(traits: InputSchema) -> str:

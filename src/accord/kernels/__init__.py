@@ -5,7 +5,7 @@ every axis before the last is a voter axis. Equal votes always go to the smaller
 work is done by numba where it is installed; `ACCORD_KERNELS=numpy` or `numba` forces one.
 """
 
-from accord.kernels._checks import check_labels
+from accord.kernels._checks import check_class_range, check_labels
 from accord.kernels._subsets import (
     equally_spaced,
     subsets_of,
@@ -18,6 +18,7 @@ from accord.kernels._winners import Winners, running_winners, winners
 __all__ = [
     "Winners",
     "agreement",
+    "check_class_range",
     "check_labels",
     "count_votes",
     "equally_spaced",

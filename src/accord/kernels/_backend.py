@@ -4,7 +4,7 @@ import os
 from importlib import import_module
 from typing import Protocol, cast
 
-from accord.errors import ChoiceError, ExtraMissing
+from accord.errors import ChoiceError, missing_extra
 from accord.kernels import _numpy_loops as dense
 from accord.kernels._blocks import Block, CompactLabels, Votes
 
@@ -57,7 +57,4 @@ def kernels_for(votes: int, *, pays_from: int) -> Kernels:
     except ImportError as error:
         if asked is None:
             return dense
-        raise ExtraMissing(
-            f"{VARIABLE}=numba asks for numba, which cannot be imported here: {error}. "
-            "Install it with: pip install 'accord[fast]'"
-        ) from error
+        raise missing_extra(f"{VARIABLE}=numba", "numba", extra="fast", cause=error) from error

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import PredictionError
+from accord.errors import AccordError, PredictionError
 from accord.kernels._blocks import Labels
 
 LARGEST_TABLE = 4 * 2**30  # bytes
@@ -38,12 +38,33 @@ labels counted from 1, or is `classes` too small?
             f"(network, epoch, sample); got shape {labels.shape}. "
             "For one network at one epoch, give labels[None]."
         )
-    if not _in_range(labels, classes):
-        raise PredictionError(
-            f"labels must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {labels.min()}..{labels.max()}. "
-            "Are the labels counted from 1, or is `classes` too small?"
-        )
+    check_class_range(labels, classes=classes)
+
+
+def check_class_range(
+    labels: NDArray[Any],
+    *,
+    classes: int,
+    name: str = "labels",
+    error: type[AccordError] = PredictionError,
+) -> None:
+    """Raise unless integers, in an array of any shape, lie in 0..classes-1.
+
+    Args:
+        labels: whole numbers of an integer or floating type.
+        classes: the number of classes.
+        name: the subject of the message, such as "data.csv: labels".
+        error: the exception to raise.
+    """
+    if _in_range(labels, classes):
+        return
+    hint = "Are the labels counted from 1, or is `classes` too small?"
+    if labels.min() < 0:
+        hint = "Do negative numbers mark samples without a class? Leave those samples out."
+    raise error(
+        f"{name} must lie in 0..{classes - 1} for {classes} classes; "
+        f"got {labels.min():.0f}..{labels.max():.0f}. {hint}"
+    )
 
 
 def _check_classes(classes: Any) -> None:
@@ -52,9 +73,11 @@ def _check_classes(classes: Any) -> None:
 
 
 def _in_range(labels: Labels, classes: int) -> bool:
-    lowest, highest = np.iinfo(labels.dtype).min, np.iinfo(labels.dtype).max
     if labels.size == 0:
         return True
+    if labels.dtype.kind not in "iu":
+        return bool(labels.min() >= 0 and labels.max() < classes)
+    lowest, highest = np.iinfo(labels.dtype).min, np.iinfo(labels.dtype).max
     # Each look is a pass over memory, so take none that the type already answers.
     return (lowest >= 0 or labels.min() >= 0) and (highest < classes or labels.max() < classes)
 
@@ -93,9 +116,5 @@ def checked_classes(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
         raise PredictionError(
             f"labels must be whole numbers; got {found.dtype}. Convert them: labels.astype(int)"
         )
-    if found.size and (found.min() < 0 or found.max() >= classes):
-        raise PredictionError(
-            f"labels must lie in 0..{classes - 1} for {classes} classes; got "
-            f"{found.min()}..{found.max()}. Leave out samples on which a rule abstains"
-        )
+    check_class_range(found, classes=classes)
     return found.astype(np.intp)

@@ -1,6 +1,6 @@
 """What figures take from matplotlib, which no other file imports."""
 
-from accord.errors import ExtraMissing
+from accord.errors import missing_extra
 
 __all__ = ["Axes", "Figure", "FuncFormatter", "MaxNLocator", "style"]
 
@@ -11,7 +11,4 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 except ImportError as error:
-    raise ExtraMissing(
-        "figures are drawn with matplotlib, which is not installed. "
-        "To install it: pip install 'accord[report]'"
-    ) from error
+    raise missing_extra("drawing figures", "matplotlib", extra="report", cause=error) from error

@@ -10,7 +10,7 @@ from typing import Any, Final
 from accord._record import Record
 from accord._version import __version__
 from accord.analysis import Changes, Score
-from accord.errors import ExtraMissing
+from accord.errors import missing_extra
 from accord.report._cached_results import ClassRecall, Measured
 from accord.report._drawing import with_variables
 from accord.report._figures import draw_figure
@@ -29,10 +29,7 @@ try:
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 except ImportError as error:
-    raise ExtraMissing(
-        "reports are made with jinja2, which is not installed. "
-        "To install it: pip install 'accord[report]'"
-    ) from error
+    raise missing_extra("writing a report", "jinja2", extra="report", cause=error) from error
 
 # Each figure, and the fewest networks and epochs with which it says anything.
 WITH_TRUTH: Final = {

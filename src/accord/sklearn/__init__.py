@@ -1,6 +1,12 @@
 """The scikit-learn face: record estimators, and a classifier by max agreement."""
 
-from accord.errors import ExtraMissing
+from accord.errors import missing_extra
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise missing_extra("accord.sklearn", "scikit-learn", extra="sklearn", cause=error) from error
+
 from accord.sklearn._classifier import MaxAgreementClassifier
 from accord.sklearn._module import ModuleClassifier
 from accord.sklearn._recording import (
@@ -20,11 +26,3 @@ __all__ = [
     "record_stages",
     "record_warm_start",
 ]
-
-
-try:
-    import sklearn as _sklearn  # noqa: F401
-except ImportError as error:
-    raise ExtraMissing(
-        "accord.sklearn needs scikit-learn: pip install 'accord[sklearn]'"
-    ) from error

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from accord.errors import ExtraMissing, StorageError
+from accord.errors import StorageError, missing_extra
 from accord.store._storage import Storage
 
 _memories: dict[str, Any] = {}  # memory://NAME, for as long as the process lives
@@ -22,8 +22,8 @@ class Bucket(Storage):
         try:
             import obstore
         except ImportError as error:
-            raise ExtraMissing(
-                f"{url}: object stores need obstore: pip install 'accord[cloud]'"
+            raise missing_extra(
+                f"{url}: an object store", "obstore", extra="cloud", cause=error
             ) from error
         self._obstore = obstore
         _check_process(self.name)

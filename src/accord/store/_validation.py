@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, PredictionError, counted
+from accord.kernels import check_class_range
 from accord.store._layout import label_dtype
 
 SUM_TOLERANCE: Final = 1e-2  # half-precision softmax over 1,000 classes strays by up to 0.4 %
@@ -85,15 +86,7 @@ def as_labels(
 def as_classes(values: NDArray[Any], *, classes: int, what: str = "labels") -> NDArray[Any]:
     """Return classes of any shape in the smallest unsigned type, or say what is wrong."""
     check_whole(values, what)
-    if values.size and (values.min() < 0 or values.max() >= classes):
-        they = "the labels" if what == "labels" else "they"
-        cure = f"Are {they} counted from 1, or is `classes` too small?"
-        if values.min() < 0:
-            cure = "Do negative numbers mark samples without a class? Leave those samples out."
-        raise PredictionError(
-            f"{what} must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {values.min():g}..{values.max():g}. {cure}"
-        )
+    check_class_range(values, classes=classes, name=what)
     return values.astype(label_dtype(classes))
 
 

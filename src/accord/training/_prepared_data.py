@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accord.data._dataset import Dataset, Inputs, Kind, Labels, Split, fewer_per_class, hold_out
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
-from accord.errors import ChoiceError, ExtraMissing, SpecError, counted
+from accord.errors import ChoiceError, SpecError, counted, missing_extra
 from accord.training._batches import (
     Batches,
     ImageBatches,
@@ -56,9 +56,8 @@ def _load_tokenizer(path: str) -> Any:
     try:
         transformers = importlib.import_module("transformers")
     except ImportError as error:
-        raise ExtraMissing(
-            f"texts need transformers, which cannot be imported here: {error}. "
-            "To install it: pip install 'accord[transformers]'"
+        raise missing_extra(
+            "training on text", "transformers", extra="transformers", cause=error
         ) from error
     try:
         return transformers.AutoTokenizer.from_pretrained(path)

@@ -137,7 +137,7 @@ def test_the_difference_is_that_of_two_accuracies_and_surer():
     [
         ([0], [0, 1], np.eye(2), "got shapes"),
         ([], [], np.eye(2), "at least one sample"),
-        ([-1], [0], np.eye(2), r"0\.\.1 for 2 classes; got -1\.\.-1.*abstains"),
+        ([-1], [0], np.eye(2), r"0\.\.1 for 2 classes; got -1\.\.-1.*without a class"),
         ([0], [2], np.eye(2), r"0\.\.1 for 2 classes; got 2\.\.2"),
         ([0], [1], np.ones((2, 2)), "rows that add up to 1"),
         ([0], [1], np.ones((2, 3)) / 3, "rows that add up to 1"),

@@ -111,7 +111,7 @@ def test_other_numbers_of_classes_are_refused(noise):
     ("mapping", "words"),
     [
         ([1, 0], r"each of the 3 classes; got int64 of shape \(2,\)"),
-        ([1, 2, 3], r"classes in 0\.\.2; got 1\.\.3.*counted from 1"),
+        ([1, 2, 3], r"classes must lie in 0\.\.2 .*got 1\.\.3.*counted from 1"),
     ],
 )
 def test_a_mapping_that_leads_nowhere_is_refused(mapping, words):

@@ -112,9 +112,11 @@ def test_one_class_is_refused(noise):
 
 
 @either_kind
-@pytest.mark.parametrize("labels", [[1, 4], [-1, 3]])
-def test_label_out_of_range_is_refused_with_the_likely_cause(noise, labels):
-    with pytest.raises(PredictionError, match=r"0\.\.3 for 4 classes; got .*counted from 1"):
+@pytest.mark.parametrize(
+    ("labels", "cause"), [([1, 4], "counted from 1"), ([-1, 3], "without a class")]
+)
+def test_label_out_of_range_is_refused_with_the_likely_cause(noise, labels, cause):
+    with pytest.raises(PredictionError, match=rf"0\.\.3 for 4 classes; got .*{cause}"):
         noise(np.array(labels), rate=0.5, classes=4, seed=0)
 
 
@@ -136,7 +138,7 @@ def test_type_too_small_for_the_classes_is_refused(noise):
     [
         ([1, 0], r"each of the 3 classes; got int64 of shape \(2,\)"),
         ([1.0, 2.0, 0.0], "each of the 3 classes; got float64"),
-        ([1, 2, 3], r"classes in 0\.\.2; got 1\.\.3.*counted from 1"),
+        ([1, 2, 3], r"classes must lie in 0\.\.2 .*got 1\.\.3.*counted from 1"),
         ([1, 1, 2], r"leaves \[1, 2\] as they are"),
     ],
 )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from accord._files import load_npz
 from accord.data._pickle import load_torch
 from accord.errors import ChoiceError, PredictionError, SourceError
+from accord.kernels import check_class_range
 
 Labels: TypeAlias = NDArray[np.integer]  # (sample,) -> class
 
@@ -33,12 +34,7 @@ def check_labels(labels: Labels, classes: int) -> None:
             "labels must be integers, one per sample; "
             f"got {labels.dtype} of shape {labels.shape}. Are they one-hot or probabilities?"
         )
-    if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-        raise PredictionError(
-            f"labels must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {labels.min()}..{labels.max()}. "
-            "Are the labels counted from 1, or is `classes` too small?"
-        )
+    check_class_range(labels, classes=classes)
     if np.iinfo(labels.dtype).max < classes - 1:
         raise PredictionError(
             f"labels of type {labels.dtype} cannot hold class {classes - 1}, which noise may give. "
@@ -53,11 +49,7 @@ def check_mapping(mapping: NDArray[np.integer], classes: int) -> None:
             f"mapping must hold one class for each of the {classes} classes; "
             f"got {mapping.dtype} of shape {mapping.shape}."
         )
-    if not 0 <= mapping.min() <= mapping.max() < classes:
-        raise ChoiceError(
-            f"mapping must lead to classes in 0..{classes - 1}; "
-            f"got {mapping.min()}..{mapping.max()}. Are the classes counted from 1?"
-        )
+    check_class_range(mapping, classes=classes, name="mapping: classes", error=ChoiceError)
 
 
 Columns = dict[str, NDArray[Any]]
@@ -86,11 +78,7 @@ def labels_from_file(path: str, *, samples: int, classes: int) -> Labels:
             f"{path}: there must be one integer for each of {samples} samples; "
             f"got {labels.dtype} of shape {labels.shape}. Are they of another split?"
         )
-    if not 0 <= labels.min() <= labels.max() < classes:
-        raise PredictionError(
-            f"{path}: labels must lie in 0..{classes - 1} for {classes} classes; "
-            f"got {labels.min()}..{labels.max()}. Are they counted from 1?"
-        )
+    check_class_range(labels, classes=classes, name=f"{path}: labels")
     return labels
 
 

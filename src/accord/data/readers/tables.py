@@ -24,7 +24,7 @@ from accord.data._dataset import (
     hold_out,
 )
 from accord.data.readers._locate import missing
-from accord.errors import ChoiceError, ExtraMissing, SourceError
+from accord.errors import ChoiceError, SourceError, missing_extra
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
 Columns: TypeAlias = dict[str, Column]
@@ -136,9 +136,8 @@ def read_parquet(path: Path) -> Columns:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise ExtraMissing(
-            f"{path}: .parquet files need pyarrow, which is not installed. "
-            "To install it: pip install 'accord[parquet]'"
+        raise missing_extra(
+            f"{path}: reading .parquet files", "pyarrow", extra="parquet", cause=error
         ) from error
     try:
         table = pq.read_table(path)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import accord
-from accord.errors import AccordError, ChoiceError, ClusterError, ExtraMissing, NodeUnfit
+from accord.errors import AccordError, ChoiceError, ClusterError, NodeUnfit, missing_extra
 
 FINEST: Final = 10_000  # Ray counts in such parts of a GPU
 
@@ -251,7 +251,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ExtraMissing("clusters need ray: pip install 'accord[ray]'") from error
+        raise missing_extra("a cluster", "ray", extra="ray", cause=error) from error
     return ray
 
 

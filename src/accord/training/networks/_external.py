@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from torch import Tensor, nn
 
-from accord.errors import ChoiceError, ExtraMissing, PredictionError, suggest
+from accord.errors import ChoiceError, PredictionError, missing_extra, suggest
 from accord.training.networks._parts import Size
 
 
@@ -30,10 +30,7 @@ def build_timm(
     try:
         timm = importlib.import_module("timm")
     except ImportError as error:
-        raise ExtraMissing(
-            f"timm:{name} needs timm, which cannot be imported here: {error}. "
-            "To install it, with what it needs: pip install timm"
-        ) from error
+        raise missing_extra(f"timm:{name}", "timm", cause=error) from error
     if not timm.is_model(name):
         raise ChoiceError(f"timm has no network {name!r}. {suggest(name, timm.list_models())}")
     network: nn.Module = timm.create_model(
@@ -130,9 +127,8 @@ def _import_transformers(path: str) -> Any:
     try:
         return importlib.import_module("transformers")
     except ImportError as error:
-        raise ExtraMissing(
-            f"transformers:{path} needs transformers, which cannot be imported here: {error}. "
-            "To install it: pip install 'accord[transformers]'"
+        raise missing_extra(
+            f"transformers:{path}", "transformers", extra="transformers", cause=error
         ) from error
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from accord.errors import ExtraMissing, SourceError
+from accord.errors import SourceError, missing_extra
 
 _logger = logging.getLogger(__name__)
 _WRAPPERS: Final = ("state_dict", "model")  # keys under which training scripts keep the weights
@@ -105,10 +105,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
     except ModuleNotFoundError as error:
-        raise ExtraMissing(
-            f"{path}: .safetensors files need safetensors, which is not installed. "
-            "To install it: pip install 'accord[train]'"
-        ) from error
+        raise missing_extra(f"{path}: reading weights", "safetensors", extra="train") from error
     try:
         return load_file(path)
     except SafetensorError as error:
