@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
 
 from accord.training._spec_toml import dump_spec
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import Spec
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def main() -> None:
     logs = read_logs()
     for log in [log for log in logs if not asked.names or log["name"] in asked.names]:
         spec = spec_of(log, asked.out)
-        train_run(spec, asked.out / log["name"], source=dump_spec(spec))
+        train(spec, asked.out / log["name"], source=dump_spec(spec))
         print(asked.out / log["name"], flush=True)
 
 

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
 from accord.training._batches import ImageBatches
-from accord.training._lockstep import Entrant, train_side_by_side
+from accord.training._lockstep import LockstepNetwork, train_lockstep
 from accord.training._loop import Recipe, predict_probabilities
 from accord.training._losses import CrossEntropy
 from accord.training.networks import build
@@ -152,7 +152,7 @@ def time_lockstep(
         asked.epochs, batch=batch, optimizer=SGD, augment=augment, bfloat16=device.type == "cuda"
     )
     entrants = [
-        Entrant(
+        LockstepNetwork(
             build(asked.network, classes=10, channels=3, size=32, seed=seed),
             CrossEntropy(),
             recipe,
@@ -164,7 +164,7 @@ def time_lockstep(
         torch.cuda.reset_peak_memory_stats()
     ends, evaluating, start = [], 0.0, time.perf_counter()
     given = torch.from_numpy(labels[: asked.samples])
-    for position, _ in train_side_by_side(entrants, train, given):
+    for position, _ in train_lockstep(entrants, train, given):
         before = time.perf_counter()
         predict_probabilities(entrants[position].network, test, bfloat16=recipe.bfloat16)
         evaluating += time.perf_counter() - before

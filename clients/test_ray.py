@@ -20,7 +20,7 @@ from accord.errors import ClusterError, NodeUnfit, SpecError
 from accord.experiments.cluster import predict_remotely, train_remotely
 from accord.experiments.cluster._cluster import Cluster, Share
 from accord.store import check_record, open_reader, pack_record
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 EPOCHS = 150
@@ -76,7 +76,7 @@ def whole(tmp_path_factory):
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # as many as a worker with one CPU has
     out = tmp_path_factory.mktemp("run") / "whole"
-    train_run(parse_spec(TEXT), out, source=TEXT)
+    train(parse_spec(TEXT), out, source=TEXT)
     torch.set_num_threads(before)
     return out
 

@@ -7,7 +7,7 @@ import torch
 import accord
 from accord.errors import SpecError
 from accord.experiments.comparison import compare
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 transformers = pytest.importorskip("transformers", reason="pip install 'accord[transformers]'")
@@ -79,7 +79,7 @@ probabilities = true
 def test_texts_and_pairs_of_texts_are_trained_and_recorded(bert, tmp_path, kind, pairs):
     write_texts(tmp_path, pairs=pairs)
     text = spec_for(bert, tmp_path, kind)
-    assert train_run(parse_spec(text), tmp_path / "run", source=text).failed == {}
+    assert train(parse_spec(text), tmp_path / "run", source=text).failed == {}
     record = accord.open(tmp_path / "run/test")
     assert record.epochs == 16
     assert record.progress[:2] == (0.5, 1.0)
@@ -100,9 +100,9 @@ def test_an_interrupted_training_of_texts_goes_on_to_the_same_bits(bert, tmp_pat
             raise Stop
 
     with pytest.raises(Stop):
-        train_run(parse_spec(text), tmp_path / "parts", source=text, progress=stop)
+        train(parse_spec(text), tmp_path / "parts", source=text, progress=stop)
     for name in ("parts", "whole"):
-        train_run(parse_spec(text), tmp_path / name, source=text)
+        train(parse_spec(text), tmp_path / name, source=text)
     parts, whole = (np.asarray(accord.open(tmp_path / f"{name}/test").labels)
                     for name in ("parts", "whole"))  # fmt: skip
     np.testing.assert_array_equal(parts, whole)
@@ -121,4 +121,4 @@ def test_other_networks_are_refused_for_texts(bert, tmp_path):
     write_texts(tmp_path)
     text = spec_for(bert, tmp_path, "sst2").replace(f"transformers:{bert}", "resnet18")
     with pytest.raises(SpecError, match=r"texts need a network of transformers.*got 'resnet18'"):
-        train_run(parse_spec(text), tmp_path / "run", source=text)
+        train(parse_spec(text), tmp_path / "run", source=text)

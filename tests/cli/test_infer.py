@@ -10,7 +10,7 @@ from one_thread import one_thread  # noqa: F401 -- for every test here
 
 from accord._record import open_record
 from accord.data import read_dataset
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 TEXT = """
@@ -32,7 +32,7 @@ TEST = read_dataset("digits").test
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("infer") / "run"
-    train_run(parse_spec(TEXT), out, source=TEXT)
+    train(parse_spec(TEXT), out, source=TEXT)
     return out
 
 

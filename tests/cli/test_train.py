@@ -161,7 +161,7 @@ def test_an_interrupted_command_says_how_to_go_on_with_what_was_chosen(accord, s
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module, "train_run", stop)
+    monkeypatch.setattr(run_module, "train", stop)
     status, _, said = accord("train", "spec.toml", "--out", "my run", "--networks", "0,1", "--json")
     assert status == 130
     assert said.endswith("To go on: accord train spec.toml --out 'my run' --networks 0,1 --json\n")

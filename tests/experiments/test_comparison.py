@@ -27,7 +27,7 @@ from accord.experiments.comparison import _methods as methods
 from accord.experiments.comparison import _runs as runs_module
 from accord.experiments.comparison._methods import best_epoch
 from accord.rules._overfitting import epochs_before_overfit
-from accord.training.spec import load_spec, members_of, parse_spec
+from accord.training.spec import load_spec, network_specs, parse_spec
 
 TEXT = """
 name = "small"
@@ -196,8 +196,8 @@ def test_notes_from_training_are_told_once(tmp_path, monkeypatch, capsys):
     def note(spec, out, **more):
         return replace(real(spec, out, **more), notes=("nothing teaches class 3",))
 
-    real = runs_module.train_run
-    monkeypatch.setattr(runs_module, "train_run", note)
+    real = runs_module.train
+    monkeypatch.setattr(runs_module, "train", note)
     (tmp_path / "spec.toml").write_text(TEXT)
     asked = ["--method", "majority", "--method", "elr", "--repetitions", "2", "--json"]
     assert run_command(["compare", f"{tmp_path}/spec.toml", "--out", f"{tmp_path}/a", *asked]) == 0
@@ -236,7 +236,7 @@ def test_where_all_fail_the_first_reason_is_told(tmp_path, monkeypatch):
     def refuse(spec, out, **_):
         raise TrainingError(f"{out.name.rpartition('-')[0]} failed")
 
-    monkeypatch.setattr(runs_module, "train_run", refuse)
+    monkeypatch.setattr(runs_module, "train", refuse)
     with pytest.raises(TrainingError, match="shared failed"):
         compare(SPEC, tmp_path, methods=["majority", "elr"])
 
@@ -250,8 +250,8 @@ def test_a_run_that_fails_is_tried_once_and_fails_its_methods_alone(tmp_path, mo
             raise TrainingError("out of memory")
         return real(spec, out, **more)
 
-    real = runs_module.train_run
-    monkeypatch.setattr(runs_module, "train_run", train)
+    real = runs_module.train
+    monkeypatch.setattr(runs_module, "train", train)
     majority, single, elr = compare(SPEC, tmp_path, methods=["majority", "single", "elr"]).methods
     assert asked == ["shared", "elr"]
     assert majority.failures == single.failures == ("out of memory",)
@@ -368,7 +368,7 @@ def test_networks_whose_seeds_are_given_have_others_in_each_repetition(tmp_path)
     spec = parse_spec(text.replace("epochs = 5", "epochs = 1"))
     compare(spec, tmp_path, methods=["majority"], repetitions=2)
     specs = [load_spec(path) for path in tmp_path.glob("shared-*/spec.toml")]
-    seeds = [tuple(member.seed for member in members_of(one)) for one in specs]
+    seeds = [tuple(member.seed for member in network_specs(one)) for one in specs]
     assert sorted(seeds) == [(7, 1), (1007, 1001)]
 
 
@@ -481,25 +481,25 @@ def test_what_is_trained_anew_follows_the_first_of_unlike_networks():
         TEXT.replace("networks = 3", f'networks = [{first}, {{ network = "random" }}]')
     )
     for name in ("snapshot", "batch-ensemble", "hyper-ensemble"):
-        for member in members_of(runs_module.SPECS[name](spec)):
+        for member in network_specs(runs_module.SPECS[name](spec)):
             assert (member.network, member.options) == ("mlp", {})
             assert member.loss.options == {"beta": 0.5}
-    (snapshot,) = members_of(runs_module.snapshot_spec(spec))
+    (snapshot,) = network_specs(runs_module.snapshot_spec(spec))
     assert (snapshot.optimizer.lr, snapshot.schedule.cycle) == (0.1, 1)
-    rates = [member.optimizer.lr for member in members_of(runs_module.hyper_ensemble_spec(spec))]
+    rates = [member.optimizer.lr for member in network_specs(runs_module.hyper_ensemble_spec(spec))]
     assert rates == pytest.approx([0.02, 0.08, 0.14, 0.2])
 
 
 def test_elr_is_the_loss_of_all_networks_whatever_each_had():
     text = TEXT.replace("networks = 3", 'networks = [{ lr = 0.1, loss = "cross-entropy" }, {}]')
-    first, second = members_of(runs_module.elr_spec(parse_spec(text)))
+    first, second = network_specs(runs_module.elr_spec(parse_spec(text)))
     assert first.loss.kind == second.loss.kind == "elr"
     assert (first.optimizer.lr, second.optimizer.lr) == (0.1, 0.05)
 
 
 def test_elr_keeps_the_options_that_the_spec_gives_it():
     text = TEXT + 'loss = { kind = "elr", beta = 0.9, strength = 7 }\n'
-    for member in members_of(runs_module.elr_spec(parse_spec(text))):
+    for member in network_specs(runs_module.elr_spec(parse_spec(text))):
         assert member.loss.options == {"beta": 0.9, "strength": 7}
 
 
@@ -519,7 +519,7 @@ def test_features_are_taken_of_samples_as_each_network_reads_them(compared, out,
     run = runs_module.TrainedRun(load_spec(folder / "spec.toml"), folder)
     shown = []
     monkeypatch.setattr(
-        "accord.training._prepared_data.show", lambda *_, **facts: shown.append(facts)
+        "accord.training._prepared_data.make_batches", lambda *_, **facts: shown.append(facts)
     )
     monkeypatch.setattr(
         "accord.baselines.npc.predict_npc", lambda _, sees, **__: sees("test") or np.eye(10)

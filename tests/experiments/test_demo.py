@@ -14,7 +14,7 @@ from accord.errors import RecordMismatch, TrainingError
 from accord.experiments import demo
 from accord.experiments.demo import run_demo
 from accord.training import _workers as crew
-from accord.training._settings import threads
+from accord.training._settings import torch_threads
 
 SMALL = {"networks": 2, "epochs": 2}
 
@@ -84,7 +84,7 @@ def test_predictions_are_of_the_test_images_in_the_order_of_the_truth(whole):
 def two_cores(monkeypatch):
     """Let a second process begin at once."""
     monkeypatch.setattr(crew, "WORTH", 0.0)
-    with threads(2):
+    with torch_threads(2):
         yield
 
 

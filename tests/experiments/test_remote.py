@@ -54,7 +54,7 @@ from accord.rules import all_rules
 from accord.rules.consensus import Consensus
 from accord.rules.max_agreement import MaxAgreement
 from accord.store import pack_record
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 SPEC = parse_spec(SMALL)
@@ -221,7 +221,7 @@ def test_what_is_printed_while_training_goes_to_the_log(tmp_path, capsys, monkey
         print("to err", file=sys.stderr)
         raise ZeroDivisionError("here")
 
-    monkeypatch.setattr("accord.training.run.train_run", talk)
+    monkeypatch.setattr("accord.training.run.train", talk)
     with pytest.raises(ZeroDivisionError, match="here"):
         train_one(job(tmp_path / "run"))
     said = log_of(tmp_path / "run", 0).read_text()
@@ -331,7 +331,7 @@ def test_a_cluster_trains_what_one_process_trains(here, tmp_path):
         progress=lambda *one: seen.append(one[:4]),
         say=said.append,
     )
-    train_run(SPEC, tmp_path / "plain", source=SMALL)
+    train(SPEC, tmp_path / "plain", source=SMALL)
     assert (result.out, result.failed, result.notes) == (tmp_path / "run", {}, ())
     np.testing.assert_array_equal(
         accord.open(tmp_path / "run/test").labels, accord.open(tmp_path / "plain/test").labels
@@ -400,7 +400,7 @@ def test_what_cannot_begin_bars_no_other_spec_from_its_folder(here, tmp_path, ol
 
 
 def test_a_folder_of_another_spec_is_refused_before_a_cluster_is_asked(here, tmp_path):
-    train_run(SPEC, tmp_path / "run", source=SMALL)
+    train(SPEC, tmp_path / "run", source=SMALL)
     text = SMALL.replace("epochs = 2", "epochs = 3")
     with pytest.raises(SpecError, match="holds a run of another spec"):
         train_remotely(parse_spec(text), tmp_path / "run", source=text)
@@ -437,7 +437,7 @@ def test_the_same_note_of_all_networks_is_kept_once(here, tmp_path, monkeypatch)
 
 
 def test_the_driver_writes_the_metrics_of_all_networks_at_the_end(here, tmp_path, monkeypatch):
-    train_run(SPEC, tmp_path / "run", source=SMALL)
+    train(SPEC, tmp_path / "run", source=SMALL)
     (tmp_path / "run/metrics.csv").rename(tmp_path / "whole")
     monkeypatch.setattr(remote_training, "train_one", lambda _: {"failed": {}, "notes": ()})
     train_remotely(SPEC, tmp_path / "run", source=SMALL)

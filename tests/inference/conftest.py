@@ -1,7 +1,7 @@
 import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 TEXT = """
@@ -31,7 +31,7 @@ def write_run(out, *pairs, networks=None):
     for old, new in pairs:
         assert old in text
         text = text.replace(old, new)
-    train_run(parse_spec(text), out, source=text, networks=networks)
+    train(parse_spec(text), out, source=text, networks=networks)
     return out
 
 

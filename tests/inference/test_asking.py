@@ -7,7 +7,7 @@ import torch
 
 from accord.inference import _evaluate as asking
 from accord.training._input_schema import InputSchema
-from accord.training.spec import members_of, parse_spec
+from accord.training.spec import network_specs, parse_spec
 
 
 @pytest.mark.parametrize(("kind", "below_root"), [("text", True), ("table", False)])
@@ -21,9 +21,9 @@ def test_texts_are_cut_by_the_tokenizer_that_lies_below_the_root(
     )
     run = SimpleNamespace(spec=spec, traits=InputSchema(kind, ("bad", "good"), 1, (1, 1), 10))
     asked = []
-    monkeypatch.setattr(asking, "show", lambda *_, **sample_info: asked.append(sample_info))
+    monkeypatch.setattr(asking, "make_batches", lambda *_, **sample_info: asked.append(sample_info))
     shown = asking.Shown(["fine"], run, torch.device("cpu"))
-    for member in members_of(spec):
+    for member in network_specs(spec):
         shown.to(member)
     (sample_info,) = asked
     assert sample_info["network"] == (f"transformers:{tmp_path / 'tiny'}" if below_root else "")

@@ -33,7 +33,7 @@ from accord.baselines.npc import Npc, fit_npc, learning_epochs, predict_npc
 from accord.errors import ChoiceError, PredictionError, TrainingError
 from accord.training._batches import ImageBatches, TableBatches
 from accord.training._loop import predict_probabilities
-from accord.training._randomness import OwnRandomness, derive_seed, draw_epoch
+from accord.training._randomness import IsolatedRandomState, derive_seed, draw_epoch
 
 CPU = torch.device("cpu")
 seeds = st.integers(0, 2**32)
@@ -424,7 +424,7 @@ def slow_fit(network, rows, *, seed):
     optimizer = torch.optim.Adam(coder.parameters(), lr=0.001)
     chance = derive_seed(seed, 2)
     for epoch in range(10):
-        with OwnRandomness(derive_seed(chance, epoch, 1), CPU).active():
+        with IsolatedRandomState(derive_seed(chance, epoch, 1), CPU).active():
             for part in draw_epoch(len(rows), seed=chance, epoch=epoch).order.split(128):
                 logits = coder.network(torch.from_numpy(rows)[part])
                 uniform = 1 - torch.rand(len(part), 3)
@@ -443,7 +443,7 @@ def test_training_equals_the_loop_spelt_out():
 
 
 def test_training_lowers_the_loss():
-    def loss_of(epochs):
+    def loss_for(epochs):
         npc = fit_npc(NETWORK, batches(ROWS), seed=0, epochs=epochs)
         coder = npc._autoencoder.eval()
         with torch.no_grad():
@@ -453,7 +453,7 @@ def test_training_lowers_the_loss():
             half = torch.full_like(logits, 0.5)
             return calibration_loss(coder, logits, said.float(), prior, half).item()
 
-    assert loss_of(60) < 0.8 * loss_of(1)
+    assert loss_for(60) < 0.8 * loss_for(1)
 
 
 def test_a_last_batch_of_one_sample_is_no_obstacle():

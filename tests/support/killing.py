@@ -15,7 +15,7 @@ from accord.training import keeping, run
 from accord.training.spec import parse_spec
 keeping.STATE_SECONDS = 0.0
 text = sys.stdin.read()
-run.train_run(parse_spec(text), Path(sys.argv[1]), source=text, processes=int(sys.argv[2]))
+run.train(parse_spec(text), Path(sys.argv[1]), source=text, processes=int(sys.argv[2]))
 """
 
 

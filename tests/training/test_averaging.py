@@ -9,9 +9,9 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
 
 from accord.training._batches import ImageBatches
-from accord.training._loop import Recipe, train
+from accord.training._loop import Recipe, train_loop
 from accord.training._losses import CrossEntropy
-from accord.training._weight_averages import Averaged, refresh_norms
+from accord.training._weight_averages import AveragedNetwork, recompute_batch_norm
 from accord.training.networks import build
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 1, 8, 8), dtype=np.uint8)
@@ -52,11 +52,11 @@ class Following(nn.Module):
 
 def go(network, epochs=4):
     recipe = Recipe(epochs=epochs, batch=16)
-    return train(network, CrossEntropy(), batches(), LABELS, recipe=recipe, seed=1)
+    return train_loop(network, CrossEntropy(), batches(), LABELS, recipe=recipe, seed=1)
 
 
 def test_the_moving_average_is_torchs_own_with_a_decay_that_grows():
-    ours, theirs = Averaged(new_network(), ["ema"]), Following()
+    ours, theirs = AveragedNetwork(new_network(), ["ema"]), Following()
     list(go(ours)), list(go(theirs))
     with ours.using("ema") as network:
         for name, value in theirs.theirs[0].module.state_dict().items():
@@ -65,7 +65,7 @@ def test_the_moving_average_is_torchs_own_with_a_decay_that_grows():
 
 
 def test_after_many_steps_a_thousandth_is_taken():
-    ours = Averaged(nn.Linear(1, 1, bias=False), ["ema"])
+    ours = AveragedNetwork(nn.Linear(1, 1, bias=False), ["ema"])
     with torch.no_grad():
         ours.network.weight.fill_(0.0)
         ours.get_buffer("ema_0").fill_(0.0)
@@ -76,7 +76,7 @@ def test_after_many_steps_a_thousandth_is_taken():
 
 
 def test_the_mean_over_epochs_is_torchs_own_once_enough_has_passed():
-    ours = Averaged(new_network(), ["swa"])
+    ours = AveragedNetwork(new_network(), ["swa"])
     theirs = None
     for moment in go(ours):
         ours.end_epoch(moment.progress / 4)
@@ -95,7 +95,7 @@ def test_norms_are_measured_as_torch_does_and_keep_their_ways():
     ours, theirs = new_network(), new_network()
     samples = batches()
     modes = [module.training for module in ours.modules()]
-    refresh_norms(ours, samples, batch=10)
+    recompute_batch_norm(ours, samples, batch=10)
     update_bn([samples.take(part) for part in torch.arange(40).split(10)], theirs)
     for name, value in theirs.state_dict().items():
         torch.testing.assert_close(ours.state_dict()[name], value)
@@ -109,7 +109,7 @@ def test_norms_are_measured_without_dropout_and_without_the_caller_s_randomness(
     dropping[1].p = 0.5
     before = torch.get_rng_state()
     for network in (plain, dropping):
-        refresh_norms(network, batches())
+        recompute_batch_norm(network, batches())
     assert torch.equal(torch.get_rng_state(), before)
     assert all(module.training for module in dropping.modules())
     assert torch.equal(plain[2].running_var, dropping[2].running_var)
@@ -117,11 +117,11 @@ def test_norms_are_measured_without_dropout_and_without_the_caller_s_randomness(
 
 def test_a_network_without_norms_needs_no_refreshing():
     network = nn.Flatten()
-    refresh_norms(network, batches())
+    recompute_batch_norm(network, batches())
 
 
 def test_using_an_average_leaves_the_weights_even_after_an_error():
-    ours = Averaged(new_network(), ["ema", "swa"])
+    ours = AveragedNetwork(new_network(), ["ema", "swa"])
     list(go(ours, epochs=1))
     before = copy.deepcopy(ours.network.state_dict())
     first = next(iter(before))
@@ -134,7 +134,7 @@ def test_using_an_average_leaves_the_weights_even_after_an_error():
 
 
 def test_it_trains_and_answers_as_the_network_alone():
-    plain, averaged = new_network(), Averaged(new_network(), ["ema", "swa"])
+    plain, averaged = new_network(), AveragedNetwork(new_network(), ["ema", "swa"])
     losses = [[moment.loss for moment in go(one)] for one in (plain, averaged)]
     assert losses[0] == losses[1]
     images = batches().take(torch.arange(5))
@@ -142,11 +142,11 @@ def test_it_trains_and_answers_as_the_network_alone():
 
 
 def test_averages_are_part_of_the_state():
-    whole, first = Averaged(new_network(), ["ema"]), Averaged(new_network(), ["ema"])
+    whole, first = AveragedNetwork(new_network(), ["ema"]), AveragedNetwork(new_network(), ["ema"])
     list(go(whole))
     state = [copy.deepcopy(moment.state) for moment in go(first)][1]  # it goes on changing
-    rest = Averaged(new_network(), ["ema"])
+    rest = AveragedNetwork(new_network(), ["ema"])
     recipe = Recipe(epochs=4, batch=16)
-    list(train(rest, CrossEntropy(), batches(), LABELS, recipe=recipe, seed=1, state=state))
+    list(train_loop(rest, CrossEntropy(), batches(), LABELS, recipe=recipe, seed=1, state=state))
     for name, value in whole.state_dict().items():
         assert torch.equal(rest.state_dict()[name], value)

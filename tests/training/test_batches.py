@@ -12,11 +12,11 @@ from accord.training._batches import (
     channel_statistics,
     column_statistics,
     crop_images,
-    reach_of,
+    max_shift,
     shift_images,
     stream_batches,
 )
-from accord.training._randomness import Draws, OwnRandomness, derive_seed, draw_epoch
+from accord.training._randomness import Draws, IsolatedRandomState, derive_seed, draw_epoch
 
 CPU = torch.device("cpu")
 
@@ -144,7 +144,7 @@ def test_files_are_streamed_and_what_is_in_memory_is_taken():
 
 
 def test_crops_reach_four_pixels_and_shifts_one():
-    assert [reach_of(kinds) for kinds in (("crop", "flip"), ("shift",), ("flip",))] == [4, 1, 0]
+    assert [max_shift(kinds) for kinds in (("crop", "flip"), ("shift",), ("flip",))] == [4, 1, 0]
 
 
 def test_draws_are_uniform_and_follow_from_seed_and_epoch():
@@ -167,13 +167,13 @@ def test_derived_seeds_differ():
 
 def test_own_randomness_goes_on_where_it_stopped_and_leaves_the_global_one():
     before = torch.get_rng_state()
-    own = OwnRandomness(7, CPU)
+    own = IsolatedRandomState(7, CPU)
     with own.active():
         first = torch.rand(3)
     torch.rand(5)
     with own.active():
         second = torch.rand(3)
-    whole = OwnRandomness(7, CPU)
+    whole = IsolatedRandomState(7, CPU)
     with whole.active():
         both = torch.rand(6)
     assert torch.equal(torch.cat([first, second]), both)

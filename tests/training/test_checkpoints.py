@@ -5,13 +5,13 @@ from torch import nn
 from accord.errors import SourceError
 from accord.training._checkpoints import (
     STATE,
+    capture_state,
     checkpoints_in,
     load_checkpoint,
     load_state,
     restore,
     save_checkpoint,
     save_state,
-    state_of,
 )
 from accord.training._loop import build_optimizer
 from accord.training._losses import EarlyLearningRegularization
@@ -43,7 +43,7 @@ def weights_of(network):
 @pytest.mark.parametrize("kind", ["sgd", "adamw"])
 def test_a_state_comes_back_from_the_disk_with_nothing_lost(tmp_path, kind):
     network, optimizer, loss = trained(kind, steps=3)
-    save_state(tmp_path, state_of(3, network, optimizer, loss))
+    save_state(tmp_path, capture_state(3, network, optimizer, loss))
     state = load_state(tmp_path)
     assert state.epochs == 3
     others = trained(kind, steps=1)
@@ -78,6 +78,6 @@ def test_a_damaged_state_is_named_with_a_remedy(tmp_path, damage):
 
 def test_a_state_replaces_the_one_before_whole(tmp_path):
     for epochs in (1, 2):
-        save_state(tmp_path, state_of(epochs, *trained("sgd", steps=epochs)))
+        save_state(tmp_path, capture_state(epochs, *trained("sgd", steps=epochs)))
     assert load_state(tmp_path).epochs == 2
     assert [file.name for file in tmp_path.iterdir()] == [STATE]

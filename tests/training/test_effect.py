@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import accord
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits.toml"
@@ -19,7 +19,7 @@ def test_max_agreement_beats_the_majority_by_three_points(seed, tmp_path):
     text = text.replace("networks = 5", f"networks = 5\nseed = {seed}")
     text = text.replace('splits = ["test", "train"]', 'splits = ["test"]')
     three = [0, 1, 2]  # of the example's five: enough to disagree
-    train_run(parse_spec(text), tmp_path / "run", source=text, networks=three)
+    train(parse_spec(text), tmp_path / "run", source=text, networks=three)
     scores = {one.rule: one.accuracy for one in accord.open(tmp_path / "run/test").score()}
     assert scores["max-agreement"] >= scores["majority"] + 0.03, scores
     assert scores["single"] < scores["majority"]

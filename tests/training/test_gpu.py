@@ -13,11 +13,11 @@ import accord
 from accord.data.readers.digits import load_digits
 from accord.errors import NotCapturable, TrainingError
 from accord.training._batches import ImageBatches, TableBatches
-from accord.training._lockstep import Entrant, train_side_by_side, why_not
-from accord.training._loop import Recipe, predict_probabilities, train
+from accord.training._lockstep import LockstepNetwork, lockstep_obstacle, train_lockstep
+from accord.training._loop import Recipe, predict_probabilities, train_loop
 from accord.training._losses import CrossEntropy, build_loss
 from accord.training.networks import build, to_batch_ensemble
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import OptimizerSpec, parse_spec
 
 pytestmark = [
@@ -51,7 +51,7 @@ def train_on(device, *, epochs=3, bfloat16=False, state=None):
         bfloat16=bfloat16,
     )
     moments = list(
-        train(network, CrossEntropy(), images, LABELS, recipe=recipe, seed=1, state=state)
+        train_loop(network, CrossEntropy(), images, LABELS, recipe=recipe, seed=1, state=state)
     )
     return moments, predict_probabilities(network, images)
 
@@ -73,7 +73,7 @@ def test_a_gpu_goes_on_from_a_state():
     moments, _ = train_on("cuda", epochs=3)
     first, _ = train_on("cuda", epochs=3)
     rest, _ = train_on("cuda", epochs=3, state=first[1].state)
-    assert [moment.number for moment in rest] == [2]
+    assert [moment.index for moment in rest] == [2]
     assert rest[0].loss == pytest.approx(moments[2].loss, rel=0.2)
 
 
@@ -88,7 +88,7 @@ def entrants(*, epochs=3, loss="cross-entropy", states=(None, None, None), **cha
         }
     )
     return [
-        Entrant(
+        LockstepNetwork(
             build("small-cnn", classes=10, channels=1, size=8, seed=seed),
             build_loss(loss, samples=500, classes=10),
             recipe,
@@ -116,11 +116,11 @@ def test_the_lockstep_trains_as_the_loop_does(monkeypatch, changes, compiled):
     monkeypatch.setenv("ACCORD_COMPILE", compiled)
     together = entrants(**changes)
     images = images_on("cuda", augment=together[0].recipe.augment)
-    moments = list(train_side_by_side(together, images, LABELS))
-    assert why_not(images) is None
+    moments = list(train_lockstep(together, images, LABELS))
+    assert lockstep_obstacle(images) is None
     for position, alone in enumerate(entrants(**changes)):
         expected = list(
-            train(
+            train_loop(
                 alone.network,
                 alone.loss,
                 images,
@@ -131,7 +131,7 @@ def test_the_lockstep_trains_as_the_loop_does(monkeypatch, changes, compiled):
         )
         found = [moment for at, moment in moments if at == position]
         assert [m.loss for m in found] == pytest.approx([m.loss for m in expected], rel=1e-2)
-        assert [m.number for m in found] == [m.number for m in expected]
+        assert [m.index for m in found] == [m.index for m in expected]
         assert [m.progress for m in found] == [m.progress for m in expected]
         assert [m.lr for m in found] == pytest.approx([m.lr for m in expected])
         assert [m.state is None for m in found] == [m.state is None for m in expected]
@@ -153,8 +153,8 @@ def test_a_network_alone_and_one_of_members_go_through_graphs_too(monkeypatch, c
         return plain, dataclasses.replace(plain, network=members)
 
     for by_graph, alone in zip(enter(), enter(), strict=True):
-        found = [moment.loss for _, moment in train_side_by_side([by_graph], images, LABELS)]
-        expected = train(
+        found = [moment.loss for _, moment in train_lockstep([by_graph], images, LABELS)]
+        expected = train_loop(
             alone.network, alone.loss, images, LABELS, recipe=alone.recipe, seed=alone.seed
         )
         assert found == pytest.approx([moment.loss for moment in expected], rel=1e-2)
@@ -168,12 +168,12 @@ def test_rows_of_numbers_train_in_lockstep_too():
 
     def enter(seed):
         network = build("mlp", classes=10, channels=64, size=1, seed=seed)
-        return Entrant(network, CrossEntropy(), recipe, seed)
+        return LockstepNetwork(network, CrossEntropy(), recipe, seed)
 
     together = [enter(0), enter(1)]
-    losses = [moment.loss for at, moment in train_side_by_side(together, table, LABELS) if at == 1]
+    losses = [moment.loss for at, moment in train_lockstep(together, table, LABELS) if at == 1]
     alone = enter(1)
-    moments = train(alone.network, alone.loss, table, LABELS, recipe=recipe, seed=1)
+    moments = train_loop(alone.network, alone.loss, table, LABELS, recipe=recipe, seed=1)
     assert losses == pytest.approx([moment.loss for moment in moments], rel=1e-3)
 
 
@@ -182,9 +182,11 @@ def test_dropout_draws_anew_in_every_step_and_leaves_the_global_randomness():
         recipe = Recipe(epochs=3, batch=500, optimizer=OptimizerSpec(lr=1e-9))
         network = build("mlp", classes=10, channels=1, size=8, seed=0)
         dropping = nn.Sequential(nn.Dropout(0.5), network)
-        both = [Entrant(copy.deepcopy(dropping), CrossEntropy(), recipe, 0) for _ in range(2)]
+        both = [
+            LockstepNetwork(copy.deepcopy(dropping), CrossEntropy(), recipe, 0) for _ in range(2)
+        ]
         plain = images_on("cuda", augment=())
-        return [moment.loss for _, moment in train_side_by_side(both, plain, LABELS)]
+        return [moment.loss for _, moment in train_lockstep(both, plain, LABELS)]
 
     before = torch.cuda.get_rng_state()
     found = losses()
@@ -209,8 +211,8 @@ class Waiting(nn.Module):
 def test_a_network_that_waits_for_the_gpu_is_refused_and_the_gpu_stays_usable():
     waiting = [dataclasses.replace(one, network=Waiting()) for one in entrants()]
     with pytest.raises(NotCapturable, match="cannot be held in a CUDA graph"):
-        list(train_side_by_side(waiting, images_on("cuda"), LABELS))
-    assert sum(1 for _ in train_side_by_side(entrants(), images_on("cuda"), LABELS)) == 9
+        list(train_lockstep(waiting, images_on("cuda"), LABELS))
+    assert sum(1 for _ in train_lockstep(entrants(), images_on("cuda"), LABELS)) == 9
 
 
 def test_a_run_whose_networks_cannot_be_captured_is_trained_by_the_loop(tmp_path, monkeypatch):
@@ -233,7 +235,7 @@ def waiting(**shape):
         network = "own_waiting:waiting"
         epochs = 1
     """
-    result = train_run(parse_spec(text), tmp_path / "run", source=text)
+    result = train(parse_spec(text), tmp_path / "run", source=text)
     assert "cannot be held in a CUDA graph" in result.notes[0]
     assert accord.open(tmp_path / "run" / "test").labels.shape[:2] == (2, 1)
 
@@ -241,20 +243,20 @@ def waiting(**shape):
 def test_the_lockstep_goes_on_from_states_at_different_epochs():
     losses = {}
     kept = {}
-    for at, moment in train_side_by_side(entrants(), images_on("cuda"), LABELS):
-        losses[at, moment.number] = moment.loss
-        if (at, moment.number) in ((0, 0), (1, 1)):
+    for at, moment in train_lockstep(entrants(), images_on("cuda"), LABELS):
+        losses[at, moment.index] = moment.loss
+        if (at, moment.index) in ((0, 0), (1, 1)):
             kept[at] = copy.deepcopy(moment.state)
     again = entrants(states=(kept[0], kept[1], None))
-    for at, moment in train_side_by_side(again, images_on("cuda"), LABELS):
-        assert moment.loss == pytest.approx(losses[at, moment.number], rel=1e-3)
+    for at, moment in train_lockstep(again, images_on("cuda"), LABELS):
+        assert moment.loss == pytest.approx(losses[at, moment.index], rel=1e-3)
 
 
 def test_a_network_that_diverges_leaves_the_lockstep_and_the_others_go_on():
     together = entrants()
     wild = dataclasses.replace(together[1].recipe, optimizer=OptimizerSpec(lr=1e30))
     together[1] = dataclasses.replace(together[1], recipe=wild)
-    reached = list(train_side_by_side(together, images_on("cuda"), LABELS))
+    reached = list(train_lockstep(together, images_on("cuda"), LABELS))
     stopped = [at for at, moment in reached if isinstance(moment, TrainingError)]
     assert stopped == [1]
     assert sum(at == 2 for at, _ in reached) == 3

@@ -12,7 +12,7 @@ from accord.errors import ChoiceError, NotCapturable
 from accord.training import _lockstep as lockstep
 from accord.training._batches import ImageBatches, TableBatches, TextBatches
 from accord.training._checkpoints import State
-from accord.training._lockstep import Entrant, compute_loss, why_not
+from accord.training._lockstep import LockstepNetwork, compute_loss, lockstep_obstacle
 from accord.training._loop import Recipe
 from accord.training._losses import CrossEntropy
 from accord.training._randomness import draw_epoch
@@ -39,12 +39,12 @@ def gpu(monkeypatch):
 
 def test_without_a_gpu_there_is_no_lockstep(monkeypatch):
     monkeypatch.setattr(lockstep.torch.cuda, "is_available", lambda: False)
-    assert why_not(IMAGES) == "there is no CUDA device"
+    assert lockstep_obstacle(IMAGES) == "there is no CUDA device"
 
 
 @pytest.mark.parametrize("samples", [IMAGES, ROWS])
 def test_images_and_rows_in_memory_go_in_lockstep(gpu, samples):
-    assert why_not(samples) is None
+    assert lockstep_obstacle(samples) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_images_and_rows_in_memory_go_in_lockstep(gpu, samples):
     ],
 )
 def test_what_cannot_go_in_lockstep_is_told_why(gpu, samples):
-    assert why_not(samples) == "the samples are not images or rows in memory"
+    assert lockstep_obstacle(samples) == "the samples are not images or rows in memory"
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # its compiler
@@ -64,7 +64,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning
 def choose(*, steps=100, state=None, members=0):
     network = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU(), nn.Linear(1, 1)))
     network = to_batch_ensemble(network, members=members, seed=0) if members else network
-    some = [Entrant(network, CrossEntropy(), Recipe(epochs=10), 0, state) for _ in range(3)]
+    some = [LockstepNetwork(network, CrossEntropy(), Recipe(epochs=10), 0, state) for _ in range(3)]
     return lockstep._choose_compute(some, steps)
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from accord.data.readers.digits import load_digits
 from accord.errors import ChoiceError, TrainingError
 from accord.training._batches import ImageBatches, TableBatches
-from accord.training._loop import Recipe, moments_of, predict_probabilities, train
+from accord.training._loop import Recipe, count_recorded_epochs, predict_probabilities, train_loop
 from accord.training._losses import CrossEntropy, EarlyLearningRegularization
 from accord.training.networks import SmallCNN, build, to_batch_ensemble
 from accord.training.spec import OptimizerSpec, ScheduleSpec
@@ -41,7 +41,7 @@ def new_network():
 
 def go(network, *, seed=1, recipe=RECIPE, loss=None, state=None, images=IMAGES):
     loss = loss or CrossEntropy()
-    return train(network, loss, images, LABELS, recipe=recipe, seed=seed, state=state)
+    return train_loop(network, loss, images, LABELS, recipe=recipe, seed=seed, state=state)
 
 
 def train_and_predict(*, seed, recipe=RECIPE):
@@ -113,7 +113,7 @@ def test_going_on_from_a_state_gives_the_same_bits(kind, make):
     state = next(first).state
     fresh = make()
     rest = list(go(fresh, recipe=recipe, loss=losses[2], state=state))
-    assert [moment.number for moment in rest] == [2, 3]
+    assert [moment.index for moment in rest] == [2, 3]
     assert [moment.loss for moment in rest] == [moment.loss for moment in moments[2:]]
     assert same_weights(fresh, weights_of(whole))
 
@@ -122,7 +122,7 @@ def test_training_lowers_the_loss_and_learns():
     network = build("small-cnn", classes=10, channels=1, size=8, seed=0)
     recipe = Recipe(epochs=12, batch=16, optimizer=OPTIMIZER, augment=("shift",))
     moments = list(go(network, recipe=recipe, images=digits("shift")))
-    assert [moment.number for moment in moments] == list(range(12))
+    assert [moment.index for moment in moments] == list(range(12))
     assert moments[-1].loss < 0.6 * moments[0].loss
     predicted = predict_probabilities(network, digits()).argmax(1)
     assert (predicted == LABELS.numpy()).mean() > 0.8
@@ -135,7 +135,7 @@ def linear_network():
     return nn.Sequential(nn.Flatten(), head)
 
 
-def loss_of(network):
+def loss_for(network):
     logits = network(digits().take(torch.arange(200)))
     return nn.functional.cross_entropy(logits, LABELS)
 
@@ -145,7 +145,7 @@ def test_loss_is_the_mean_over_samples_not_over_batches():
     still = OptimizerSpec(lr=1e-30, weight_decay=0)
     recipe = Recipe(epochs=1, batch=64, optimizer=still)  # batches of 64, 64, 64 and 8
     (moment,) = go(network, recipe=recipe, images=digits())
-    assert moment.loss == pytest.approx(loss_of(network).item(), rel=1e-5)
+    assert moment.loss == pytest.approx(loss_for(network).item(), rel=1e-5)
 
 
 def test_weights_move_as_the_textbook_says():
@@ -159,7 +159,7 @@ def test_weights_move_as_the_textbook_says():
     weights = list(by_hand.parameters())
     speeds = [torch.zeros_like(weight) for weight in weights]
     for lr in (0.5, 0.375, 0.125):
-        gradients = torch.autograd.grad(loss_of(by_hand), weights)
+        gradients = torch.autograd.grad(loss_for(by_hand), weights)
         for weight, speed, gradient in zip(weights, speeds, gradients, strict=True):
             speed.mul_(0.9).add_(gradient + 0.1 * weight.detach())
             weight.data -= lr * speed
@@ -183,7 +183,7 @@ def test_training_sees_every_sample_once_per_epoch_in_a_new_order():
     still = {"mean": np.zeros(1, np.float32), "spread": np.ones(1, np.float32)}
     table = TableBatches(rows, device=CPU, **still)
     recipe = Recipe(epochs=2, batch=4)
-    list(train(Spy(), CrossEntropy(), table, torch.arange(10), recipe=recipe, seed=1))
+    list(train_loop(Spy(), CrossEntropy(), table, torch.arange(10), recipe=recipe, seed=1))
     assert sorted(seen[:10]) == sorted(seen[10:]) == list(range(10))
     assert seen[:10] != seen[10:]
 
@@ -201,8 +201,8 @@ def test_moments_come_as_often_as_asked(every, epochs, progress):
     recipe = Recipe(epochs=epochs, batch=50, every=every)
     moments = list(go(linear_network(), recipe=recipe))
     assert [moment.progress for moment in moments] == progress
-    assert [moment.number for moment in moments] == list(range(len(progress)))
-    assert moments_of(recipe, 200) == len(progress)
+    assert [moment.index for moment in moments] == list(range(len(progress)))
+    assert count_recorded_epochs(recipe, 200) == len(progress)
     for moment in moments:
         assert (moment.state is not None) == (moment.progress % 1 == 0)
 

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from accord.errors import ChoiceError, PredictionError
 from accord.training.networks import NETWORKS, ResNet18, build, build_small_cnn
-from accord.training.networks._registry import call_builder
+from accord.training.networks._registry import call_with_options
 
 SMALL = {"classes": 10, "channels": 3, "size": 32}
 IMAGENET = {"classes": 1000, "channels": 3, "size": 224}
@@ -425,7 +425,7 @@ def test_what_no_option_of_ours_caused_is_told_as_it_happened(name, options):
         raise RuntimeError(f"no layers of width {width}")
 
     with pytest.raises(RuntimeError, match=r"^no layers of width"):
-        call_builder(build_nothing, name=name, facts={}, options=options)
+        call_with_options(build_nothing, name=name, facts={}, options=options)
 
 
 # The random predictor.

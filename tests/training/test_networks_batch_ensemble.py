@@ -56,7 +56,7 @@ def owned(ensemble):
     return [module for module in ensemble.modules() if hasattr(module, "r")]
 
 
-def state_of(network):
+def capture_state(network):
     return {name: value.clone() for name, value in network.state_dict().items()}
 
 
@@ -159,7 +159,7 @@ def test_what_members_own_starts_around_one_and_follows_from_the_seed():
 
 def test_the_network_given_is_left_alone():
     plain = new_network()
-    before = state_of(plain)
+    before = capture_state(plain)
     ensemble = to_batch_ensemble(plain, members=2, seed=0)
     ensemble(images()).sum().backward()
     for parameter in ensemble.parameters():
@@ -196,7 +196,7 @@ def test_an_ensemble_still_checks_its_images():
 def test_gradients_of_what_members_own_are_halved():
     """One step of descent by the groups, and one by hand."""
     ensemble = to_batch_ensemble(new_network(), members=2, seed=0)
-    before = state_of(ensemble)
+    before = capture_state(ensemble)
     groups = parameter_groups(ensemble, lr=0.1, weight_decay=0.01)
     optimizer = torch.optim.SGD(groups, lr=99.0, momentum=0.9)
     given = torch.arange(4).repeat(2) % 5

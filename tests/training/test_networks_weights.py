@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from accord.errors import ExtraMissing, SourceError
-from accord.training.networks import build, load_weights, told_once
+from accord.training.networks import build, load_weights, warn_once
 
 SIZES = {"channels": 3, "size": 8, "width": 4}
 
@@ -90,9 +90,9 @@ def test_other_classes_leave_the_last_layer_to_the_seed_and_are_told(file, caplo
 
 def test_each_sentence_is_told_once_within_and_again_after(file, caplog):
     path = file(PUBLISHED)
-    with told_once():
+    with warn_once():
         for classes in (3, 3, 4):
-            with told_once():
+            with warn_once():
                 new_network(classes=classes, pretrained=path)
     told = [message.partition("the network ")[2][0] for message in caplog.messages]
     assert told == ["3", "4"]

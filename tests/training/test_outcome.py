@@ -3,7 +3,7 @@
 import pytest
 
 from accord import Recorder
-from accord.training.run import RunResult, outcome_json, recorded_epochs, trained_networks
+from accord.training.run import RunResult, finished_networks, recorded_epochs, result_json
 from accord.training.spec import parse_spec
 
 SPEC = parse_spec("""
@@ -38,12 +38,12 @@ def test_a_record_that_was_only_begun_holds_nothing(tmp_path):
 
 
 def test_networks_that_recorded_some_epochs_and_were_stopped_are_not_trained(out):
-    assert trained_networks(SPEC, RunResult(out, {})) == [0, 1, 2, 3]
-    assert trained_networks(SPEC, RunResult(out, {0: "the loss became nan"})) == [2, 3]
+    assert finished_networks(SPEC, RunResult(out, {})) == [0, 1, 2, 3]
+    assert finished_networks(SPEC, RunResult(out, {0: "the loss became nan"})) == [2, 3]
 
 
 def test_the_json_has_text_for_numbers_as_keys(out):
-    found = outcome_json(SPEC, RunResult(out, {4: "bang"}, ("slow",)), seconds=1.5)
+    found = result_json(SPEC, RunResult(out, {4: "bang"}, ("slow",)), seconds=1.5)
     assert (found["networks"], found["epochs"]["3"], found["seconds"]) == (6, 2, 1.5)
     assert (found["failed"], found["notes"]) == ({"4": "bang"}, ["slow"])
     assert found["records"] == {"test": str(out / "test")}

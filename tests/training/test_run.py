@@ -21,14 +21,14 @@ from accord.training import _network_run as keeping
 from accord.training import run as run_module
 from accord.training._build import build_network
 from accord.training._checkpoints import checkpoints_in, load_checkpoint, load_state
-from accord.training._loop import Moment
-from accord.training._names import catalogue
+from accord.training._loop import EpochResult
+from accord.training._names import registered_names
 from accord.training._plan import plan_run, plan_text
 from accord.training._prepared_data import prepare_data
-from accord.training._settings import THREAD_SETTINGS, threads
+from accord.training._settings import THREAD_SETTINGS, torch_threads
 from accord.training.networks import build
-from accord.training.run import Hands, default_out, train_run
-from accord.training.spec import members_of, parse_spec
+from accord.training.run import Hands, default_out, train
+from accord.training.spec import network_specs, parse_spec
 
 TEXT = """
 name = "small"
@@ -64,7 +64,7 @@ def changed(*pairs):
 
 
 def go(out, text=TEXT, **options):
-    return train_run(parse_spec(text), out, source=text, **options)
+    return train(parse_spec(text), out, source=text, **options)
 
 
 def labels_in(out, split="test"):
@@ -253,7 +253,7 @@ MIXED = changed(
 def three_threads(monkeypatch):
     for name in THREAD_SETTINGS:
         monkeypatch.delenv(name, raising=False)
-    with threads(3):
+    with torch_threads(3):
         yield
 
 
@@ -443,16 +443,16 @@ def side_by_side(reached, *, seen=None):
 
 def moment_of(what):
     number = what if isinstance(what, int) else 0
-    return Moment(number=number, progress=number + 1.0, loss=1.0, lr=0.02, state=None)
+    return EpochResult(index=number, progress=number + 1.0, loss=1.0, lr=0.02, state=None)
 
 
 def in_lockstep(monkeypatch, out, reached, **given):
     text = changed(("epochs = 4", "epochs = 2"))
     spec = parse_spec(text)
-    monkeypatch.setattr(run_module, "train_side_by_side", side_by_side(reached, **given))
+    monkeypatch.setattr(run_module, "train_lockstep", side_by_side(reached, **given))
     run = keeping.Run(spec, prepare_data(spec), out, torch.device("cpu"))
     with contextlib.ExitStack() as stack:
-        starts = [run_module._Start(member, run, stack) for member in members_of(spec)]
+        starts = [run_module._Start(member, run, stack) for member in network_specs(spec)]
         return [(member.number, what) for member, what in run_module._together(starts, run)]
 
 
@@ -462,7 +462,7 @@ def test_in_lockstep_too_it_is_stopped_once_and_the_others_go_on(tmp_path, monke
     told = in_lockstep(monkeypatch, tmp_path / "run", reached)
     assert [number for number, _ in told] == [0, 1, 1]
     assert "Has the network diverged?" in str(told[0][1])
-    assert [what.number for _, what in told[1:]] == [0, 1]
+    assert [what.index for _, what in told[1:]] == [0, 1]
     assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2
 
 
@@ -489,13 +489,13 @@ def test_a_network_that_guesses_keeps_no_other_from_the_lockstep(tmp_path, monke
     )
     spec = parse_spec(text)
     reached = [(0, TrainingError("the loss became nan")), (1, 0), (1, 1)]
-    monkeypatch.setattr(run_module, "train_side_by_side", side_by_side(reached))
-    monkeypatch.setattr(run_module, "why_not", lambda _: None)
+    monkeypatch.setattr(run_module, "train_lockstep", side_by_side(reached))
+    monkeypatch.setattr(run_module, "lockstep_obstacle", lambda _: None)
     run = OnPretendedGpu(spec, prepare_data(spec), tmp_path / "run", torch.device("cuda"))
     notes = []
     told = [
         member.number
-        for member, _ in run_module._train_members(members_of(spec), run, notes, ALONE)
+        for member, _ in run_module._train_members(network_specs(spec), run, notes, ALONE)
     ]
     assert told == [0, 2, 2, 1, 1]  # the one that was stopped is not trained again
     assert notes == []
@@ -505,11 +505,11 @@ def test_a_network_that_guesses_keeps_no_other_from_the_lockstep(tmp_path, monke
 def test_what_cannot_go_in_lockstep_is_trained_one_by_one_and_said(tmp_path, monkeypatch):
     spec = parse_spec(changed(("epochs = 4", "epochs = 1")))
     run = OnPretendedGpu(spec, prepare_data(spec), tmp_path / "run", torch.device("cuda"))
-    monkeypatch.setattr(run_module, "why_not", lambda _: "they are on disk")
+    monkeypatch.setattr(run_module, "lockstep_obstacle", lambda _: "they are on disk")
     notes = []
     told = [
         member.number
-        for member, _ in run_module._train_members(members_of(spec), run, notes, ALONE)
+        for member, _ in run_module._train_members(network_specs(spec), run, notes, ALONE)
     ]
     assert told == [0, 1]
     assert notes == ["the networks were trained one after the other: they are on disk"]
@@ -548,7 +548,7 @@ def test_like_networks_are_tried_once_and_those_of_a_run_that_began_not_at_all(w
     built = []
     monkeypatch.setattr(members_module, "build_network", lambda *given: built.append(given))
     spec = parse_spec(changed(("networks = 2", 'networks = [{}, {}, { network = "mlp" }]')))
-    members_module.check_members(spec, prepare_data(spec))
+    members_module.check_networks(spec, prepare_data(spec))
     assert [member.number for _, member, _ in built] == [0, 2]
     assert go(whole).failed == {}
     assert len(built) == 2
@@ -734,7 +734,7 @@ def test_data_that_are_missing_are_refused_before_anything_is_trained(tmp_path):
 
 
 def test_everything_listed_has_a_name_of_its_own():
-    names = catalogue()
+    names = registered_names()
     assert len(set(names)) == len(names)
     for kind in ("reader", "noise", "network", "loss", "optimizer", "schedule", "augment"):
         assert any(name.startswith(f"{kind}/") for name in names)
@@ -788,7 +788,7 @@ NARROW = {
     "name",
     [
         one
-        for one in catalogue()
+        for one in registered_names()
         if not one.startswith("reader/")  # each has a layout of its own: tests/data/readers
         and one not in ("noise/superclass", "noise/file")
     ],
@@ -902,7 +902,7 @@ def test_classes_that_are_tested_and_never_taught_are_noted(tmp_path, test, note
     spec = parse_spec(write_table(tmp_path / "mine.npz", [0, 1, 2, 0], test))
     plan = plan_run(spec, tmp_path / "run")
     assert [note in one for one in plan.notes] == ([] if note is None else [True])
-    assert train_run(spec, tmp_path / "run", source="").notes == plan.notes
+    assert train(spec, tmp_path / "run", source="").notes == plan.notes
 
 
 def test_wrong_labels_do_not_stand_for_the_right_ones_in_what_is_taught(tmp_path):
@@ -924,13 +924,15 @@ def test_labels_weights_and_networks_are_looked_for_below_the_root(tmp_path, mon
     spec = rooted.model_copy(update={"train": rooted.train.model_copy(update=train)})
     asked = []
     monkeypatch.setattr(members_module, "build", lambda name, **facts: asked.append((name, facts)))
-    (member, _) = members_of(spec)
+    (member, _) = network_specs(spec)
     members_module.build_network(spec, member, material)
     tiny = f"transformers:{tmp_path / 'tiny'}"
     assert [(name, facts["pretrained"]) for name, facts in asked] == [
         (tiny, tmp_path / "weights.safetensors")
     ]
-    monkeypatch.setattr("accord.training._prepared_data.show", lambda *_, **facts: facts["network"])
+    monkeypatch.setattr(
+        "accord.training._prepared_data.make_batches", lambda *_, **facts: facts["network"]
+    )
     run = keeping.Run(spec, material, tmp_path, torch.device("cpu"))
     assert run.batches("train", member) == tiny
 
@@ -951,7 +953,7 @@ def test_what_members_of_a_batch_ensemble_own_is_not_drawn_as_the_weights_are():
         ("networks = 2", "networks = 1"),
     )
     spec = parse_spec(text)
-    network = build_network(spec, members_of(spec)[0], prepare_data(spec))
+    network = build_network(spec, network_specs(spec)[0], prepare_data(spec))
     owned = network.state_dict()
     (first,) = [one for name, one in owned.items() if name.endswith("hidden.0.weight")]
     for name, vector in owned.items():

@@ -1,12 +1,12 @@
 import pytest
 
-from accord.training._loop import SCHEDULES, rate_at
+from accord.training._loop import SCHEDULES, learning_rate_at
 from accord.training.spec import ScheduleSpec
 
 
 def rates(progress, **schedule):
     asked = ScheduleSpec(**schedule)
-    return [rate_at(one, schedule=asked, lr=1.0, epochs=10) for one in progress]
+    return [learning_rate_at(one, schedule=asked, lr=1.0, epochs=10) for one in progress]
 
 
 def test_every_schedule_of_the_spec_is_built():

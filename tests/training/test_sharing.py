@@ -15,8 +15,8 @@ from accord.training import _workers as crew
 from accord.training import run as run_module
 from accord.training import run as sharing
 from accord.training._checkpoints import checkpoints_in, load_checkpoint
-from accord.training._settings import THREAD_SETTINGS, threads
-from accord.training.run import train_network, train_run
+from accord.training._settings import THREAD_SETTINGS, torch_threads
+from accord.training.run import train, train_network
 from accord.training.spec import parse_spec
 
 TEXT = """
@@ -41,7 +41,7 @@ checkpoints = 2
 
 
 def go(out, text=TEXT, **options):
-    return train_run(parse_spec(text), out, source=text, **options)
+    return train(parse_spec(text), out, source=text, **options)
 
 
 def assert_same(one, other):
@@ -76,7 +76,7 @@ def begun(monkeypatch):
     monkeypatch.setattr(crew, "WORTH", 0.0)
     for name in THREAD_SETTINGS:
         monkeypatch.delenv(name, raising=False)
-    with threads(2):
+    with torch_threads(2):
         yield noted
 
 

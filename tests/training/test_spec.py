@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from accord.errors import SpecError
-from accord.training.spec import load_spec, members_of, parse_spec
+from accord.training.spec import load_spec, network_specs, parse_spec
 
 GOOD = """
 name = "mine"
@@ -41,7 +41,7 @@ def test_a_good_spec_is_read():
     assert spec.train.schedule.kind == "cosine"
     assert spec.train.loss.options == {"beta": 0.9}
     assert spec.record.splits == ("test", "train")
-    members = members_of(spec)
+    members = network_specs(spec)
     assert [member.number for member in members] == [0, 1, 2]
     assert len({member.seed for member in members}) == 3
 
@@ -120,7 +120,7 @@ def test_members_may_differ_in_everything():
         "networks = 3",
         'networks = [{ lr = 0.1 }, { network = "densenet121", seed = 9, loss = "cross-entropy" }]',
     )
-    first, second = members_of(parse_spec(text))
+    first, second = network_specs(parse_spec(text))
     assert (first.optimizer.lr, first.optimizer.nesterov) == (0.1, True)
     assert (second.network, second.seed, second.loss.kind) == ("densenet121", 9, "cross-entropy")
     assert second.optimizer.lr == 0.05
@@ -128,7 +128,10 @@ def test_members_may_differ_in_everything():
 
 def test_a_batch_ensemble_is_one_network_recorded_as_many():
     text = GOOD.replace("networks = 3", "networks = 2\nbatch_ensemble = 4")
-    assert [(one.number, one.members) for one in members_of(parse_spec(text))] == [(0, 4), (4, 4)]
+    assert [(one.number, one.members) for one in network_specs(parse_spec(text))] == [
+        (0, 4),
+        (4, 4),
+    ]
 
 
 def test_the_digest_tells_specs_apart_but_not_by_name_or_form():
@@ -142,8 +145,11 @@ def test_paths_start_from_the_root_and_the_home_of_whoever_trains(tmp_path, monk
     monkeypatch.setenv("HOME", str(tmp_path))
     spec = parse_spec(GOOD)
     rooted = parse_spec(f'root = "~/data"\n{GOOD}')
-    assert (spec.place("c10"), rooted.place("c10")) == (Path("c10"), tmp_path / "data/c10")
-    assert rooted.place("~/c10") == tmp_path / "c10"
+    assert (spec.resolve_path("c10"), rooted.resolve_path("c10")) == (
+        Path("c10"),
+        tmp_path / "data/c10",
+    )
+    assert rooted.resolve_path("~/c10") == tmp_path / "c10"
     assert rooted.digest() == spec.digest()
 
 
@@ -152,11 +158,11 @@ def test_a_network_of_transformers_lies_below_the_root_if_there_is_one(tmp_path,
     (tmp_path / "tiny").mkdir()
     (tmp_path / "resnet18").mkdir()
     spec = parse_spec(GOOD)
-    assert spec.place_network("transformers:tiny") == "transformers:tiny"
+    assert spec.resolve_network("transformers:tiny") == "transformers:tiny"
     rooted = spec.model_copy(update={"root": str(tmp_path)})
-    assert rooted.place_network("transformers:tiny") == f"transformers:{tmp_path / 'tiny'}"
-    assert rooted.place_network("transformers:none") == "transformers:none"
-    assert rooted.place_network("resnet18") == "resnet18"
+    assert rooted.resolve_network("transformers:tiny") == f"transformers:{tmp_path / 'tiny'}"
+    assert rooted.resolve_network("transformers:none") == "transformers:none"
+    assert rooted.resolve_network("resnet18") == "resnet18"
 
 
 def test_a_missing_file_is_named(tmp_path):

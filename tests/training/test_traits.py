@@ -18,7 +18,7 @@ from accord.training._input_schema import (
     save_input_schema,
 )
 from accord.training._prepared_data import prepare_data
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 TEXT = """
@@ -57,7 +57,7 @@ def table(tmp_path_factory):
     text = TEXT.replace("PATH", str(path))
     spec = parse_spec(text)
     test = prepare_data(spec).splits["test"]
-    train_run(spec, folder / "run", source=text)
+    train(spec, folder / "run", source=text)
     path.unlink()
     return folder / "run", test
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from accord._recorders.eval_mode import undisturbed
 from accord.errors import ChoiceError, PredictionError, suggest
 from accord.training._batches import Batches, stream_batches
-from accord.training._loop import out_of_memory_named, precision
+from accord.training._loop import autocast, explain_out_of_memory
 from accord.training.networks import MLP, DenseNet121, MobileNetV2, ResNet32, SmallCNN, WideResNet
 from accord.training.networks._external import find_last_layer
 from accord.training.networks.resnet import ResNet
@@ -160,8 +160,8 @@ def extract_with_logits(
     with (
         ExitStack() as hooks,
         undisturbed(network),
-        out_of_memory_named(),
-        precision(samples.device, bfloat16),
+        explain_out_of_memory(),
+        autocast(samples.device, bfloat16),
     ):
         for name, layer in found.items():
             hooks.callback(_watch(layer, tables[name], before=name.endswith(INPUT)).remove)

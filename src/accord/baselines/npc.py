@@ -22,8 +22,8 @@ from accord.baselines._npc_model import (
 )
 from accord.errors import ChoiceError, PredictionError
 from accord.training._batches import Batches, ImageBatches, stream_batches
-from accord.training._loop import diverged, out_of_memory_named, precision
-from accord.training._randomness import OwnRandomness, derive_seed, draw_epoch
+from accord.training._loop import autocast, divergence_error, explain_out_of_memory
+from accord.training._randomness import IsolatedRandomState, derive_seed, draw_epoch
 
 EPOCHS: Final = 10
 STEPS: Final = 1000  # at the least: in 80, what 1,000 samples give in 10 epochs, little is learnt
@@ -46,9 +46,9 @@ class Npc:
         """
         parts = torch.arange(len(samples)).split(batch)
         tables = []
-        with undisturbed(self._network), undisturbed(self._autoencoder), out_of_memory_named():
+        with undisturbed(self._network), undisturbed(self._autoencoder), explain_out_of_memory():
             for taken in stream_batches(samples, parts):
-                with precision(samples.device, bfloat16):
+                with autocast(samples.device, bfloat16):
                     answers, logits = self._network(taken), self._autoencoder.network(taken)
                 tables.append(calibrate(self._autoencoder, logits.float(), answers.float()))
         probabilities: NDArray[np.float32] = torch.cat(tables).cpu().numpy()
@@ -165,8 +165,8 @@ def _train(
         order = draw_epoch(len(samples), seed=seed, epoch=epoch).order
         # Batch norm cannot tell the spread of a single sample.
         parts = [part for part in order.split(BATCH) if len(part) > 1]
-        randomness = OwnRandomness(derive_seed(seed, epoch, 1), samples.device)
-        with randomness.active(), out_of_memory_named():
+        randomness = IsolatedRandomState(derive_seed(seed, epoch, 1), samples.device)
+        with randomness.active(), explain_out_of_memory():
             for part, taken in zip(parts, stream_batches(samples, parts), strict=True):
                 chosen = part.to(samples.device)
                 logits = answer(taken)
@@ -177,7 +177,7 @@ def _train(
                 optimizer.step()
                 total += loss.detach()
         if not math.isfinite(total.item()):
-            raise diverged(total.item() / len(samples), epoch, RATE)
+            raise divergence_error(total.item() / len(samples), epoch, RATE)
 
 
 def _answers(network: nn.Module, samples: Batches, *, bfloat16: bool) -> Callable[[Tensor], Tensor]:
@@ -187,7 +187,7 @@ def _answers(network: nn.Module, samples: Batches, *, bfloat16: bool) -> Callabl
     """
 
     def plain(taken: Tensor) -> Tensor:
-        with precision(samples.device, bfloat16):
+        with autocast(samples.device, bfloat16):
             logits: Tensor = network(taken)
         return logits.float()
 

@@ -165,9 +165,9 @@ def _again(
 
 
 def _list(*, as_json: bool) -> None:
-    from accord.training._names import catalogue
+    from accord.training._names import registered_names
 
-    names = catalogue()
+    names = registered_names()
     if as_json:
         typer.echo(json.dumps({"items": [{"name": name, "status": "built"} for name in names]}))
     else:
@@ -203,7 +203,7 @@ def _train(
     gpus: float | None,
     as_json: bool,
 ) -> None:
-    from accord.training.run import default_out, outcome_json
+    from accord.training.run import default_out, result_json
     from accord.training.spec import load_spec
 
     spec = load_spec(path)
@@ -216,17 +216,17 @@ def _train(
         result = _train_on(ray, spec, folder, **chosen, gpus=gpus)
     result = replace(result, out=folder)  # as it was named
     if as_json:
-        typer.echo(json.dumps(outcome_json(spec, result, seconds=time.monotonic() - begun)))
+        typer.echo(json.dumps(result_json(spec, result, seconds=time.monotonic() - begun)))
     _tell(spec, result)
     if result.failed:
         raise typer.Exit(1)
 
 
 def _train_here(spec: "Spec", out: Path, **options: Any) -> "RunResult":
-    from accord.training.run import train_run
+    from accord.training.run import train
 
     with Bar("training") as bar:
-        return train_run(spec, out, **options, progress=bar.moment)
+        return train(spec, out, **options, progress=bar.moment)
 
 
 def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResult":
@@ -253,12 +253,12 @@ def _note(notes: Sequence[str]) -> None:
 
 def _ending(spec: "Spec", result: "RunResult") -> str:
     """Return the last words on a run: what there is to look at, if anything."""
-    from accord.training.run import trained_networks
+    from accord.training.run import finished_networks
 
     score = f"accord score {shlex.quote(str(result.out / spec.record.splits[0]))}"
     if not result.failed:
         return f"trained. Next: {score}"
-    trained = trained_networks(spec, result)
+    trained = finished_networks(spec, result)
     if not trained:
         return "no network was trained to its end. Correct the spec, and give another --out."
     numbers = ",".join(map(str, trained))

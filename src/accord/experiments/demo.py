@@ -22,9 +22,9 @@ from accord.data.noise import symmetric_noise
 from accord.data.readers.digits import Digits, load_digits, split_digits
 from accord.report.html import write_report
 from accord.training._batches import ImageBatches
-from accord.training._loop import Moment, Recipe, predict_probabilities, train
+from accord.training._loop import EpochResult, Recipe, predict_probabilities, train_loop
 from accord.training._losses import CrossEntropy
-from accord.training._settings import threads
+from accord.training._settings import torch_threads
 from accord.training._workers import Crew, Job, Pace, Tell, Word
 from accord.training.networks import build_small_cnn
 from accord.training.run import Progress
@@ -103,7 +103,7 @@ def run_demo(
     ]
     pace, cores = Pace(epochs), torch.get_num_threads()
 
-    def more(moment: Moment) -> int:
+    def more(moment: EpochResult) -> int:
         pays = cores > 1 and pace.pays(moment.progress, waiting=len(crew.waiting))
         return min(cores - 1, len(crew.waiting)) if pays else 0
 
@@ -131,12 +131,12 @@ def record_network(*, out: str, network: int, seed: int, epochs: int, tell: Tell
         tell(moment.progress, moment.loss)
 
 
-def _record_network(task: _Task, job: Job) -> Generator[Moment]:
+def _record_network(task: _Task, job: Job) -> Generator[EpochResult]:
     out, network, seed, epochs = (job[key] for key in ("out", "network", "seed", "epochs"))
     recipe = Recipe(epochs=epochs, batch=64, optimizer=OPTIMIZER, augment=("shift",))
     about = _describe_run(recipe, seed)
     # As a run of so small a network does; and the bits are the same however many cores there are.
-    with threads(1), _open_recorder(Path(out) / "record", network, task, about) as recorder:
+    with torch_threads(1), _open_recorder(Path(out) / "record", network, task, about) as recorder:
         yield from _record_missing(recorder, task, recipe, _draws(seed, 3 + network)[-1])
 
 
@@ -166,15 +166,17 @@ def _open_recorder(path: Path, network: int, task: _Task, about: dict[str, objec
         ) from error
 
 
-def _record_missing(recorder: Recorder, task: _Task, recipe: Recipe, seed: int) -> Iterator[Moment]:
+def _record_missing(
+    recorder: Recorder, task: _Task, recipe: Recipe, seed: int
+) -> Iterator[EpochResult]:
     if recorder.epochs >= recipe.epochs:
         return
     # No checkpoints here: a network that was cut off is trained again from its start, through
     # the same bits, and only the epochs that the record does not hold yet are recorded.
     network = build_small_cnn(classes=CLASSES, width=WIDTH, seed=seed)
     given = torch.from_numpy(task.given.astype(np.int64))
-    for moment in train(network, CrossEntropy(), task.images, given, recipe=recipe, seed=seed):
-        if moment.number >= recorder.epochs:
+    for moment in train_loop(network, CrossEntropy(), task.images, given, recipe=recipe, seed=seed):
+        if moment.index >= recorder.epochs:
             probabilities = predict_probabilities(network, task.test_images)
             recorder.record(probabilities, loss=moment.loss, lr=moment.lr)
         yield moment

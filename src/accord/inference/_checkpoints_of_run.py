@@ -12,10 +12,10 @@ from accord.errors import AccordError, SourceError
 from accord.store import RecordReader, open_reader
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in
 from accord.training._input_schema import FILE, InputSchema, find_input_schema, load_input_schema
-from accord.training._loop import Recipe, marks_of, moments_of, number_of
+from accord.training._loop import Recipe, count_recorded_epochs, epoch_index, recorded_steps
 from accord.training._prepared_data import prepare_data
 from accord.training._settings import recipe_for
-from accord.training.spec import Member, Spec, load_spec, members_of
+from accord.training.spec import NetworkSpec, Spec, load_spec, network_specs
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SavedRun:
     folder: Path
     spec: Spec
     traits: InputSchema
-    members: tuple[Member, ...]  # those with checkpoints
+    members: tuple[NetworkSpec, ...]  # those with checkpoints
     epochs: tuple[int, ...]  # at which all of them have one, counted from 0
     notes: tuple[str, ...] = ()  # what cannot be asked, for people to read
 
@@ -42,7 +42,7 @@ class SavedRun:
     @property
     def recorded(self) -> int:
         """How many moments of its training were recorded."""
-        return moments_of(self._recipe, self.traits.samples)
+        return count_recorded_epochs(self._recipe, self.traits.samples)
 
     @property
     def positions(self) -> list[int]:
@@ -52,14 +52,14 @@ class SavedRun:
     def positions_of(self, epochs: Sequence[int]) -> list[int]:
         """Return where epochs of training end among the moments that were recorded."""
         steps = math.ceil(self.traits.samples / self._recipe.batch)
-        marks = marks_of(self._recipe, steps)
-        return [number_of(epoch, steps, marks) for epoch in epochs]
+        marks = recorded_steps(self._recipe, steps)
+        return [epoch_index(epoch, steps, marks) for epoch in epochs]
 
     @property
     def _recipe(self) -> Recipe:
         return recipe_for(self.spec, self.members[0], torch.device("cpu"))
 
-    def checkpoint(self, member: Member, epoch: int) -> Path:
+    def checkpoint(self, member: NetworkSpec, epoch: int) -> Path:
         """Return the file of a network's weights after an epoch."""
         return checkpoints_in(checkpoint_folder(self.folder, member.number))[epoch]
 
@@ -89,7 +89,7 @@ def open_run(path: str | os.PathLike[str]) -> SavedRun:
     spec = _spec_in(folder)
     kept = [
         (member, set(checkpoints_in(checkpoint_folder(folder, member.number))))
-        for member in members_of(spec)
+        for member in network_specs(spec)
     ]
     members = tuple(member for member, epochs in kept if epochs)
     if not members:
@@ -122,7 +122,7 @@ def _nothing_kept(folder: Path, spec: Spec) -> SourceError:
             'record.checkpoints at 0. Write `checkpoints = 20` (or "all") below [record] and '
             "train it again, into another folder."
         )
-    if all(member.network == "random" for member in members_of(spec)):
+    if all(member.network == "random" for member in network_specs(spec)):
         return SourceError(f"{folder}: its networks only guess, and have no checkpoints.")
     return SourceError(
         f"{folder}: holds no checkpoint yet. To go on with its training: "
@@ -143,7 +143,7 @@ def _traits_of(folder: Path, spec: Spec) -> InputSchema:
         ) from error
 
 
-def _notes(run: SavedRun, kept: list[tuple[Member, set[int]]]) -> tuple[str, ...]:
+def _notes(run: SavedRun, kept: list[tuple[NetworkSpec, set[int]]]) -> tuple[str, ...]:
     notes = [_left_out(member) for member, epochs in kept if not epochs]
     more = run.positions_of(sorted(set.union(*(epochs for _, epochs in kept)) - set(run.epochs)))
     if more:
@@ -156,7 +156,7 @@ def _notes(run: SavedRun, kept: list[tuple[Member, set[int]]]) -> tuple[str, ...
     return tuple(notes)
 
 
-def _left_out(member: Member) -> str:
+def _left_out(member: NetworkSpec) -> str:
     why = "only guesses" if member.network == "random" else "was stopped, or not trained yet"
     return f"network {member.number} has no checkpoint and is left out: it {why}"
 

@@ -31,11 +31,11 @@ from accord.training._batches import Batches
 from accord.training._build import build_network
 from accord.training._checkpoints import load_checkpoint
 from accord.training._loop import predict_probabilities
-from accord.training._prepared_data import show
+from accord.training._prepared_data import make_batches
 from accord.training._randomness import Draws
 from accord.training._settings import choose_device, recipe_for
 from accord.training.networks._registry import NETWORKS
-from accord.training.spec import TRANSFORMERS, Member
+from accord.training.spec import TRANSFORMERS, NetworkSpec
 
 
 class Asker:
@@ -54,7 +54,11 @@ class Asker:
         return Shown(inputs, self._run, self._device)
 
     def ask(
-        self, member: Member, epoch: int, shown: "Shown", chosen: NDArray[np.intp] | None = None
+        self,
+        member: NetworkSpec,
+        epoch: int,
+        shown: "Shown",
+        chosen: NDArray[np.intp] | None = None,
     ) -> NDArray[np.float32]:
         """Return probabilities (member, sample, class) of all samples, or of some.
 
@@ -77,7 +81,7 @@ class Asker:
             )
         return tables.reshape(-1, *tables.shape[-2:])
 
-    def _load(self, member: Member, weights: dict[str, Tensor], where: str) -> nn.Module:
+    def _load(self, member: NetworkSpec, weights: dict[str, Tensor], where: str) -> nn.Module:
         key = _architecture(member)
         if key not in self._built:
             train = self._run.spec.train.model_copy(update={"pretrained": None})
@@ -93,14 +97,14 @@ class Asker:
         return self._built[key]
 
 
-def _without_weights(member: Member) -> Member:
+def _without_weights(member: NetworkSpec) -> NetworkSpec:
     """Return a network of transformers as its shape alone: the checkpoint has every weight."""
     if not member.network.startswith(TRANSFORMERS):
         return member
     return member.model_copy(update={"options": {**member.options, "scratch": True}})
 
 
-def _architecture(member: Member) -> str:
+def _architecture(member: NetworkSpec) -> str:
     about: list[Any] = [member.network, member.options, member.members]
     known = member.network in NETWORKS or member.network.startswith(TRANSFORMERS)
     if not known:  # a builder of one's own may keep what it drew elsewhere
@@ -115,12 +119,12 @@ class Shown:
         self._inputs, self._run, self._device = inputs, run, device
         self._batches: dict[str, Batches] = {}
 
-    def to(self, member: Member) -> Batches:
+    def to(self, member: NetworkSpec) -> Batches:
         """Return the samples as one network sees them."""
         traits = self._run.traits
-        name = self._run.spec.place_network(member.network) if traits.kind == "text" else ""
+        name = self._run.spec.resolve_network(member.network) if traits.kind == "text" else ""
         if name not in self._batches:
-            self._batches[name] = show(
+            self._batches[name] = make_batches(
                 self._inputs,
                 traits.kind,
                 traits.scale,
@@ -154,7 +158,7 @@ BYTES_AT_ONCE: Final = 2**30  # of samples
 class Voter:
     """One checkpoint: a network, or all members of a BatchEnsemble, at one epoch."""
 
-    member: Member
+    member: NetworkSpec
     epoch: int
     weight: int  # of each vote
 

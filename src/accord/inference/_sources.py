@@ -218,7 +218,7 @@ def _reader(path: Path, spec: Spec, traits: InputSchema, format: str | None) -> 
 
 def _holds_images(path: Path, spec: Spec, traits: InputSchema) -> bool:
     own_layout = find_reader(spec.data.kind).image_files and spec.data.kind != "image-folder"
-    own_path = spec.place(spec.data.path or "").resolve()
+    own_path = spec.resolve_path(spec.data.path or "").resolve()
     is_own = own_layout and path.resolve() == own_path
     return traits.kind == "image" and not is_own and bool(list_images(path))
 

@@ -29,13 +29,13 @@ def augment(
         images = torch.where(flips, images.flip(3), images)
     if "resized-crop" in kinds:
         images = crop_images(images, draws.windows[chosen].to(images.device))
-    pixels = reach_of(kinds)
+    pixels = max_shift(kinds)
     if pixels:
         images = shift_images(images, draws.moves[chosen].to(images.device), pixels=pixels)
     return images
 
 
-def reach_of(kinds: tuple[str, ...]) -> int:
+def max_shift(kinds: tuple[str, ...]) -> int:
     """Return how many pixels these augmentations move an image at most."""
     return max([0, *(REACH[kind] for kind in kinds if kind in REACH)])
 
@@ -107,7 +107,7 @@ class Batches(Protocol):
         ...
 
 
-class Readable(Protocol):
+class ImageSource(Protocol):
     """Images that are read when they are needed."""
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ class ImageBatches:
 
     def __init__(
         self,
-        images: NDArray[np.uint8] | Readable,
+        images: NDArray[np.uint8] | ImageSource,
         *,
         device: torch.device,
         mean: NDArray[np.float32],
@@ -151,7 +151,7 @@ class ImageBatches:
         self._mean, self._spread = (
             torch.tensor(values, device=device).view(-1, 1, 1) for values in (mean, spread)
         )
-        self._images: Tensor | Readable
+        self._images: Tensor | ImageSource
         if isinstance(images, np.ndarray):
             # Some readers look into a file's bytes, which torch takes only as a copy.
             self._images = torch.from_numpy(np.require(images, requirements="W")).to(device)
@@ -233,7 +233,7 @@ class TextBatches:
 
 
 def channel_statistics(
-    images: NDArray[np.uint8] | Readable, *, most: int = 10_000
+    images: NDArray[np.uint8] | ImageSource, *, most: int = 10_000
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return each channel's mean and spread, over at most so many images, evenly chosen."""
     chosen = np.linspace(0, len(images) - 1, min(most, len(images))).astype(np.intp)
@@ -247,7 +247,7 @@ def channel_statistics(
 
 
 def _count_values(
-    images: NDArray[np.uint8] | Readable, chosen: NDArray[np.intp]
+    images: NDArray[np.uint8] | ImageSource, chosen: NDArray[np.intp]
 ) -> NDArray[np.intp]:  # (channel, value)
     some = images[chosen] if isinstance(images, np.ndarray) else images.read(chosen)
     channels = some.swapaxes(0, 1).reshape(some.shape[1], -1)

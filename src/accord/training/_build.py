@@ -11,13 +11,13 @@ from accord._recorders.eval_mode import undisturbed
 from accord.errors import ChoiceError
 from accord.store._record_reader import check_numbers
 from accord.training._input_schema import InputSchema
-from accord.training._loop import precision
+from accord.training._loop import autocast
 from accord.training._losses import build_loss
 from accord.training._prepared_data import PreparedData
 from accord.training._randomness import derive_seed
 from accord.training._settings import choose_device, recipe_for
-from accord.training.networks import BatchEnsemble, build, is_own, to_batch_ensemble
-from accord.training.spec import Member, Spec, members_of
+from accord.training.networks import BatchEnsemble, build, is_user_code, to_batch_ensemble
+from accord.training.spec import NetworkSpec, Spec, network_specs
 
 SAMPLES: Final = 2  # to try a network on: the smallest batch that shows which axis is which
 
@@ -47,7 +47,7 @@ def try_network(
         batch = network.tile(batch)
         network = network.network
     network.to(batch.device)
-    with undisturbed(network), precision(batch.device, bfloat16):
+    with undisturbed(network), autocast(batch.device, bfloat16):
         answer: object = network(batch)
     _check_answer(answer, name=name, wanted=(len(batch), classes))
 
@@ -78,31 +78,33 @@ MEMBERS: Final = 2  # what is drawn of a seed: 0 and 1 are the epochs' order and
 RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
 
 
-def choose_members(spec: Spec, networks: Sequence[int] | None) -> list[Member]:
+def choose_networks(spec: Spec, networks: Sequence[int] | None) -> list[NetworkSpec]:
     """Return the networks of a spec that have these numbers; None means all.
 
     Raises:
         ChoiceError: there is no such network, or one is named twice.
     """
-    members = list(members_of(spec))
+    members = list(network_specs(spec))
     if networks is None:
         return members
     check_numbers(spec.name, networks, [member.number for member in members])
     return [member for member in members if member.number in networks]
 
 
-def build_network(spec: Spec, member: Member, material: PreparedData | InputSchema) -> nn.Module:
+def build_network(
+    spec: Spec, member: NetworkSpec, material: PreparedData | InputSchema
+) -> nn.Module:
     """Build one network of a spec, with its first weights."""
     channels, size = material.shape
     _check_options(member.network, member.options, RESERVED)
     pretrained = spec.train.pretrained
     network = build(
-        spec.place_network(member.network),
+        spec.resolve_network(member.network),
         classes=material.classes,
         channels=channels,
         size=size,
         seed=member.seed,
-        pretrained=None if pretrained is None else spec.place(pretrained),
+        pretrained=None if pretrained is None else spec.resolve_path(pretrained),
         **member.options,
     )
     if member.members > 1:
@@ -112,7 +114,7 @@ def build_network(spec: Spec, member: Member, material: PreparedData | InputSche
     return network
 
 
-def loss_of(member: Member, material: PreparedData) -> nn.Module:
+def loss_for(member: NetworkSpec, material: PreparedData) -> nn.Module:
     """Build what one network of a spec minimises."""
     samples, classes = len(material.splits["train"]), material.classes
     _check_options(member.loss.kind, member.loss.options, {"samples", "classes"})
@@ -125,7 +127,7 @@ def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[
         raise ChoiceError(f"{name}: {', '.join(taken)} follows from the data, and is no option")
 
 
-def check_members(spec: Spec, material: PreparedData) -> None:
+def check_networks(spec: Spec, material: PreparedData) -> None:
     """Refuse a spec with a network or a loss that cannot be built; those that are alike, once.
 
     A network of the user's own is shown a few samples, too.
@@ -135,17 +137,17 @@ def check_members(spec: Spec, material: PreparedData) -> None:
         ChoiceError: a network of the user's own answers with something else than logits.
     """
     tried = []
-    for member in members_of(spec):
+    for member in network_specs(spec):
         alike = (member.network, member.options, member.loss)
         if alike not in tried:
             network = build_network(spec, member, material)
-            if is_own(member.network):
+            if is_user_code(member.network):
                 _try(network, member, spec, material)
-            loss_of(member, material)
+            loss_for(member, material)
             tried.append(alike)
 
 
-def _try(network: nn.Module, member: Member, spec: Spec, material: PreparedData) -> None:
+def _try(network: nn.Module, member: NetworkSpec, spec: Spec, material: PreparedData) -> None:
     device = choose_device()
     samples = material.first(SAMPLES).batches("train", device=device)
     try_network(

@@ -28,7 +28,7 @@ class State:
     loss: dict[str, Tensor]
 
 
-def state_of(
+def capture_state(
     epochs: int, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
 ) -> State:
     """Take the state of a training between two epochs."""

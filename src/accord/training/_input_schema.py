@@ -77,10 +77,10 @@ def save_input_schema(out: Path, traits: InputSchema) -> None:
     """
     document = {"form": FORM, **asdict(traits)}
     if not Folder(out).create(FILE, (json.dumps(document, indent=1) + "\n").encode()):
-        check_traits(out, traits)
+        check_input_schema(out, traits)
 
 
-def check_traits(out: Path, traits: InputSchema) -> None:
+def check_input_schema(out: Path, traits: InputSchema) -> None:
     """Refuse samples that are not those that a run began with, as far as it is known.
 
     Raises:

@@ -20,21 +20,21 @@ from torch import Tensor, nn
 
 from accord.errors import ChoiceError, NotCapturable, TrainingError
 from accord.training._batches import Batches, ImageBatches, TableBatches
-from accord.training._checkpoints import State, state_of
+from accord.training._checkpoints import State, capture_state
 from accord.training._loop import (
-    Moment,
+    EpochResult,
     Recipe,
     after_step,
+    autocast,
     build_optimizer,
-    diverged,
+    divergence_error,
     draw_for,
-    marks_of,
-    number_of,
-    out_of_memory_named,
-    precision,
-    rate_at,
+    epoch_index,
+    explain_out_of_memory,
+    learning_rate_at,
+    recorded_steps,
 )
-from accord.training._randomness import Draws, OwnRandomness, derive_seed
+from accord.training._randomness import Draws, IsolatedRandomState, derive_seed
 
 WARM_UP: Final = 3  # steps before a capture, in which libraries choose their algorithms
 WORTH_COMPILING: Final = 1500  # steps of all networks or members, a layer, from which on it pays
@@ -46,7 +46,7 @@ Compute = Callable[[nn.Module, nn.Module, Batches, Draws, Tensor, Tensor], Tenso
 
 
 @dataclass(frozen=True, eq=False)
-class Entrant:
+class LockstepNetwork:
     """One network that is to be trained, and how."""
 
     network: nn.Module
@@ -56,7 +56,7 @@ class Entrant:
     state: State | None = None
 
 
-def why_not(samples: object) -> str | None:
+def lockstep_obstacle(samples: object) -> str | None:
     """Say why networks cannot be trained in lockstep on these samples; None if they can."""
     if not torch.cuda.is_available():
         return "there is no CUDA device"
@@ -67,9 +67,9 @@ def why_not(samples: object) -> str | None:
     return "the samples are not images or rows in memory"
 
 
-def train_side_by_side(
-    entrants: Sequence[Entrant], samples: Batches, labels: Tensor
-) -> Iterator[tuple[int, Moment | TrainingError]]:
+def train_lockstep(
+    entrants: Sequence[LockstepNetwork], samples: Batches, labels: Tensor
+) -> Iterator[tuple[int, EpochResult | TrainingError]]:
     """Train networks together; yields which one has reached a moment, or why it was stopped.
 
     All entrants train for the same epochs, in batches of the same size; those that go on from a
@@ -83,16 +83,16 @@ def train_side_by_side(
     recipe = entrants[0].recipe
     steps = math.ceil(len(samples) / recipe.batch)
     compute = _choose_compute(entrants, steps)
-    randomness = OwnRandomness(derive_seed(entrants[0].seed, 0, 2), samples.device)
-    with out_of_memory_named(), _algorithms_tried(), randomness.active():
+    randomness = IsolatedRandomState(derive_seed(entrants[0].seed, 0, 2), samples.device)
+    with explain_out_of_memory(), _algorithms_tried(), randomness.active():
         lanes = {
             position: _Lane(entrant, samples, labels, compute)
             for position, entrant in enumerate(entrants)
         }
-    marks = marks_of(recipe, steps)
+    marks = recorded_steps(recipe, steps)
     for epoch in range(recipe.epochs):
         running = {position: lane for position, lane in lanes.items() if epoch >= lane.begin}
-        randomness = OwnRandomness(derive_seed(entrants[0].seed, epoch, 1), samples.device)
+        randomness = IsolatedRandomState(derive_seed(entrants[0].seed, epoch, 1), samples.device)
         for lane in running.values():
             lane.start_epoch(epoch)
         done = 0
@@ -117,7 +117,7 @@ def _replay(lanes: Sequence["_Lane"], steps: range) -> None:
     torch.cuda.synchronize()
 
 
-def _choose_compute(entrants: Sequence[Entrant], steps: int) -> Compute:
+def _choose_compute(entrants: Sequence[LockstepNetwork], steps: int) -> Compute:
     """Return what a step computes, compiled if the run is long enough for that to pay."""
     left = [entrant.recipe.epochs - _begin(entrant) for entrant in entrants]
     asked = os.environ.get(COMPILE, "auto")
@@ -133,7 +133,7 @@ def _count_layers(network: nn.Module) -> int:
     return sum(1 for module in network.modules() if any(True for _ in module.parameters(False)))
 
 
-def _begin(entrant: Entrant) -> int:
+def _begin(entrant: LockstepNetwork) -> int:
     return 0 if entrant.state is None else entrant.state.epochs
 
 
@@ -195,7 +195,7 @@ class _Lane:
     """One network with its stream, its graphs and the memory that they read."""
 
     def __init__(
-        self, entrant: Entrant, samples: Batches, labels: Tensor, compute: Compute
+        self, entrant: LockstepNetwork, samples: Batches, labels: Tensor, compute: Compute
     ) -> None:
         device, recipe = samples.device, entrant.recipe
         self._entrant, self._samples, self._labels = entrant, samples, labels
@@ -221,7 +221,7 @@ class _Lane:
 
     def _capture(self) -> dict[int, torch.cuda.CUDAGraph]:
         """Capture a step for each size of batch there is: the last may be smaller."""
-        before = state_of(0, self._network, self._optimizer, self._loss)
+        before = capture_state(0, self._network, self._optimizer, self._loss)
         kept = {name: value.clone() for name, value in before.weights.items()}
         remembered = {name: value.clone() for name, value in before.loss.items()}
         whole = min(self._entrant.recipe.batch, len(self._samples))
@@ -279,7 +279,7 @@ class _Lane:
             rate = self._rates.index_select(0, self._step)  # rates[step] would wait for the step
             group["lr"].copy_(rate[0] * group["lr_factor"])
         self._optimizer.zero_grad(set_to_none=True)
-        with precision(self._samples.device, recipe.bfloat16, cache=False):
+        with autocast(self._samples.device, recipe.bfloat16, cache=False):
             value = compute(
                 self._network, self._loss, self._samples, self._draws, self._labels, chosen
             )
@@ -295,7 +295,7 @@ class _Lane:
         for there, value in zip(self._draws, self._draw(epoch), strict=True):
             there.copy_(value)
         rates = [
-            rate_at(
+            learning_rate_at(
                 epoch + step / self.steps,
                 schedule=recipe.schedule,
                 lr=recipe.optimizer.lr,
@@ -325,21 +325,23 @@ class _Lane:
 
     def reach(
         self, epoch: int, mark: int, marks: dict[int, list[int]]
-    ) -> Moment | TrainingError | None:
+    ) -> EpochResult | TrainingError | None:
         """Return the moment that has been reached, if it is one, or why there will be no other."""
         mean = self._total.item() / self._counted
         lr = float(self._rates[mark - 1])
         if not math.isfinite(mean):
-            return diverged(mean, epoch, lr)
+            return divergence_error(mean, epoch, lr)
         if epoch not in marks:
             return None
         done = mark == self.steps
-        return Moment(
-            number=number_of(epoch, mark, marks),
+        return EpochResult(
+            index=epoch_index(epoch, mark, marks),
             progress=float(epoch + 1) if done else epoch + mark / self.steps,
             loss=mean,
             lr=lr,
-            state=state_of(epoch + 1, self._network, self._optimizer, self._loss) if done else None,
+            state=capture_state(epoch + 1, self._network, self._optimizer, self._loss)
+            if done
+            else None,
         )
 
 

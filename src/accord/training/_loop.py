@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accord.errors import ChoiceError, TrainingError
-from accord.training._batches import Batches, reach_of, stream_batches
-from accord.training._checkpoints import State, restore, state_of
-from accord.training._randomness import Draws, OwnRandomness, derive_seed, draw_epoch
+from accord.training._batches import Batches, max_shift, stream_batches
+from accord.training._checkpoints import State, capture_state, restore
+from accord.training._randomness import Draws, IsolatedRandomState, derive_seed, draw_epoch
 from accord.training.networks import parameter_groups
 from accord.training.spec import OptimizerSpec, ScheduleSpec
 
 
-def rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) -> float:
+def learning_rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) -> float:
     """Return the learning rate after `progress` epochs of `epochs`.
 
     A cosine falls from epoch to epoch, as the paper's code steps it, and with a `cycle` starts
     anew after so many; a warm-up and a line change with every step.
 
     >>> cosine = ScheduleSpec(kind="cosine")
-    >>> [round(rate_at(p, schedule=cosine, lr=0.1, epochs=4), 3) for p in (0, 2, 4)]
+    >>> [round(learning_rate_at(p, schedule=cosine, lr=0.1, epochs=4), 3) for p in (0, 2, 4)]
     [0.1, 0.05, 0.0]
     """
     if progress < schedule.warmup:
@@ -90,17 +90,17 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Moment:
+class EpochResult:
     """A point of training at which predictions are recorded."""
 
-    number: int  # counted from 0
+    index: int  # of the recorded epoch, counted from 0
     progress: float  # epochs trained
     loss: float  # mean over the samples since the last moment
     lr: float
     state: State | None  # between two epochs alone
 
 
-def train(
+def train_loop(
     network: nn.Module,
     loss: nn.Module,  # of logits, labels and the samples' positions
     samples: Batches,
@@ -109,7 +109,7 @@ def train(
     recipe: Recipe,
     seed: int,
     state: State | None = None,
-) -> Iterator[Moment]:
+) -> Iterator[EpochResult]:
     """Train the network, stopping at each moment so that the caller can record it.
 
     The network is changed in place; nothing happens until the first moment is asked for. Order
@@ -130,11 +130,11 @@ def train(
         begin = state.epochs
 
     steps = math.ceil(len(samples) / recipe.batch)
-    marks = marks_of(recipe, steps)
+    marks = recorded_steps(recipe, steps)
     for epoch in range(begin, recipe.epochs):
         draws = draw_for(recipe, len(samples), seed=seed, epoch=epoch)
         parts = draws.order.split(recipe.batch)
-        randomness = OwnRandomness(derive_seed(seed, epoch, 1), device)
+        randomness = IsolatedRandomState(derive_seed(seed, epoch, 1), device)
         position = 0
         for mark in marks.get(epoch, [steps]):
             total = torch.zeros((), device=device)
@@ -144,17 +144,17 @@ def train(
                 todo = parts[position:mark]
                 batches = zip(todo, stream_batches(samples, todo, draws), strict=True)
                 for step, (chosen, batch) in enumerate(batches, start=position):
-                    lr = rate_at(
+                    lr = learning_rate_at(
                         epoch + step / steps,
                         schedule=recipe.schedule,
                         lr=recipe.optimizer.lr,
                         epochs=recipe.epochs,
                     )
-                    set_rate(optimizer, lr)
+                    set_learning_rate(optimizer, lr)
                     with (
-                        out_of_memory_named(),
-                        lone_sample_named(len(chosen)),
-                        precision(device, recipe.bfloat16),
+                        explain_out_of_memory(),
+                        explain_single_sample(len(chosen)),
+                        autocast(device, recipe.bfloat16),
                     ):
                         logits = network(batch)
                         value = loss(logits.float(), labels[chosen.to(device)], chosen.to(device))
@@ -166,15 +166,15 @@ def train(
             position = mark
             mean = total.item() / (min(mark * recipe.batch, len(samples)) - first)
             if not math.isfinite(mean):
-                raise diverged(mean, epoch, lr)
+                raise divergence_error(mean, epoch, lr)
             if epoch in marks:
                 done = mark == steps
-                yield Moment(
-                    number=number_of(epoch, mark, marks),
+                yield EpochResult(
+                    index=epoch_index(epoch, mark, marks),
                     progress=epoch + mark / steps if not done else float(epoch + 1),
                     loss=mean,
                     lr=lr,
-                    state=state_of(epoch + 1, network, optimizer, loss) if done else None,
+                    state=capture_state(epoch + 1, network, optimizer, loss) if done else None,
                 )
 
 
@@ -189,7 +189,7 @@ def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
     """Draw what chance decides in one epoch of a recipe."""
     kinds = recipe.augment
     windows = "resized-crop" in kinds
-    return draw_epoch(samples, seed=seed, epoch=epoch, reach=reach_of(kinds), windows=windows)
+    return draw_epoch(samples, seed=seed, epoch=epoch, reach=max_shift(kinds), windows=windows)
 
 
 def predict_probabilities(
@@ -202,10 +202,10 @@ def predict_probabilities(
     """
     parts = torch.arange(len(samples)).split(batch)
     with (
-        evaluating(network),
+        eval_mode(network),
         torch.inference_mode(),
-        out_of_memory_named(),
-        precision(samples.device, bfloat16),
+        explain_out_of_memory(),
+        autocast(samples.device, bfloat16),
     ):
         batches = stream_batches(samples, parts)
         logits = torch.cat([network(batch).float() for batch in batches], dim=-2)
@@ -230,7 +230,7 @@ def build_optimizer(
     )
 
 
-def diverged(loss: float, epoch: int, lr: float) -> TrainingError:
+def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
     """Say that a loss is not a number any more, and what may help."""
     return TrainingError(
         f"the loss became {loss} in epoch {epoch} at learning rate {lr:g}. "
@@ -238,13 +238,13 @@ def diverged(loss: float, epoch: int, lr: float) -> TrainingError:
     )
 
 
-def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Set the learning rate of all parameters, each group by its own factor."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_factor"]
 
 
-def marks_of(recipe: Recipe, steps: int) -> dict[int, list[int]]:
+def recorded_steps(recipe: Recipe, steps: int) -> dict[int, list[int]]:
     """Return, for each epoch with moments, after how many of its steps they come."""
     if recipe.every >= 1:
         every = round(recipe.every)
@@ -255,28 +255,30 @@ def marks_of(recipe: Recipe, steps: int) -> dict[int, list[int]]:
     return dict.fromkeys(range(recipe.epochs), inside)
 
 
-def number_of(epoch: int, mark: int, marks: dict[int, list[int]]) -> int:
+def epoch_index(epoch: int, mark: int, marks: dict[int, list[int]]) -> int:
     """Return the number of the moment that comes after so many steps of an epoch."""
     before = sum(len(marks[other]) for other in marks if other < epoch)
     return before + marks[epoch].index(mark)
 
 
-def moments_of(recipe: Recipe, samples: int | None) -> int:
+def count_recorded_epochs(recipe: Recipe, samples: int | None) -> int:
     """Return how many moments a training has in all.
 
     An epoch has no more of them than steps. Where it is not known how many samples there are,
     None counts as many as are asked for.
 
-    >>> moments_of(Recipe(epochs=5, every=2), None), moments_of(Recipe(epochs=1, every=0.1), 256)
-    (3, 2)
+    >>> count_recorded_epochs(Recipe(epochs=5, every=2), None)
+    3
+    >>> count_recorded_epochs(Recipe(epochs=1, every=0.1), 256)
+    2
     """
     asked = max(1, round(1 / recipe.every))  # of one epoch
     steps = asked if samples is None else math.ceil(samples / recipe.batch)
-    return sum(len(some) for some in marks_of(recipe, steps).values())
+    return sum(len(some) for some in recorded_steps(recipe, steps).values())
 
 
 @contextmanager
-def evaluating(network: nn.Module) -> Iterator[None]:
+def eval_mode(network: nn.Module) -> Iterator[None]:
     """Put a network into evaluation mode for as long as the context lives."""
     # Module by module: a caller may have frozen one batch norm and not the others.
     in_training = [module for module in network.modules() if module.training]
@@ -289,14 +291,14 @@ def evaluating(network: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def precision(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Iterator[None]:
+def autocast(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Iterator[None]:
     """Compute in bfloat16 where that is safe, if asked; a captured step must not cache weights."""
     with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache):
         yield
 
 
 @contextmanager
-def lone_sample_named(samples: int) -> Iterator[None]:
+def explain_single_sample(samples: int) -> Iterator[None]:
     """Turn what batch normalisation says of a batch of one into an error that says what to do."""
     try:
         yield
@@ -310,7 +312,7 @@ def lone_sample_named(samples: int) -> Iterator[None]:
 
 
 @contextmanager
-def out_of_memory_named() -> Iterator[None]:
+def explain_out_of_memory() -> Iterator[None]:
     """Turn a device's lack of memory into an error that says what to do."""
     try:
         yield

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from accord.errors import ChoiceError, PredictionError, suggest
-from accord.training.networks._registry import call_builder
+from accord.training.networks._registry import call_with_options
 
 CLAMP: Final = 1e-4  # ELR keeps probabilities so far from 0 and from 1
 
@@ -123,7 +123,7 @@ def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss
     if name not in LOSSES:
         raise ChoiceError(f"no loss is called {name!r}. {suggest(name, LOSSES)}")
     facts = {"samples": samples, "classes": classes}
-    return call_builder(LOSSES[name], name=name, facts=facts, options=options)
+    return call_with_options(LOSSES[name], name=name, facts=facts, options=options)
 
 
 def _check_batch(logits: Tensor, labels: Tensor, samples: Tensor, *, axes: tuple[int, ...]) -> None:

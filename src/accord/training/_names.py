@@ -8,10 +8,10 @@ from accord.training._losses import LOSSES
 from accord.training.networks import NETWORKS
 
 
-def catalogue() -> list[str]:
+def registered_names() -> list[str]:
     """Return the name of everything that is built, as KIND/NAME.
 
-    >>> "network/resnet18" in catalogue()
+    >>> "network/resnet18" in registered_names()
     True
     """
     kinds = {

@@ -27,10 +27,10 @@ from accord.training._checkpoints import (
     save_checkpoint,
     save_state,
 )
-from accord.training._loop import Moment, Recipe, marks_of, predict_probabilities
+from accord.training._loop import EpochResult, Recipe, predict_probabilities, recorded_steps
 from accord.training._prepared_data import PreparedData
-from accord.training._weight_averages import Averaged, refresh_norms, without_averages
-from accord.training.spec import Member, Spec
+from accord.training._weight_averages import AveragedNetwork, recompute_batch_norm, unwrap_average
+from accord.training.spec import NetworkSpec, Spec
 
 STATE_SECONDS: Final = 30.0  # a training state is written at most so often, and at the end
 
@@ -44,25 +44,27 @@ class Run:
     out: Path
     device: torch.device
 
-    def batches(self, split: str, member: Member, *, augment: tuple[str, ...] = ()) -> Batches:
+    def batches(self, split: str, member: NetworkSpec, *, augment: tuple[str, ...] = ()) -> Batches:
         """Return a split's samples as one network sees them."""
         return self.material.batches(
             split,
             device=self.device,
             augment=augment,
-            network=self.spec.place_network(member.network),
+            network=self.spec.resolve_network(member.network),
             length=self.spec.train.length,
         )
 
 
-class SplitKeeper:
+class SplitRecorder:
     """Records one split of one network, or of all members of one; a context manager.
 
     With an `average`, what the network would say with averaged weights: a moving average at each
     moment, a mean over epochs once, at the last one.
     """
 
-    def __init__(self, split: str, member: Member, run: Run, *, average: str | None = None) -> None:
+    def __init__(
+        self, split: str, member: NetworkSpec, run: Run, *, average: str | None = None
+    ) -> None:
         self._average = average
         self._run, self._member = run, member
         part = run.material.splits[split]
@@ -100,9 +102,9 @@ class SplitKeeper:
         wanted = int(moments == of) if self._average == "swa" else moments
         return min(recorder.epochs for recorder in self._recorders) >= wanted
 
-    def keep(self, network: nn.Module, moment: Moment, recipe: Recipe) -> None:
+    def keep(self, network: nn.Module, moment: EpochResult, recipe: Recipe) -> None:
         """Record what the network says now, unless it was recorded before an interruption."""
-        row = moment.number
+        row = moment.index
         if self._average == "swa":
             if moment.progress < recipe.epochs:
                 return
@@ -122,18 +124,18 @@ class SplitKeeper:
                 )
 
     def _predict(self, network: nn.Module, recipe: Recipe) -> NDArray[np.float32]:
-        if self._average is None or not isinstance(network, Averaged):
+        if self._average is None or not isinstance(network, AveragedNetwork):
             return predict_probabilities(network, self._samples, bfloat16=recipe.bfloat16)
         with network.using(self._average) as averaged:
             if self._average == "swa":
-                refresh_norms(averaged, self._run.batches("train", self._member))
+                recompute_batch_norm(averaged, self._run.batches("train", self._member))
             return predict_probabilities(averaged, self._samples, bfloat16=recipe.bfloat16)
 
 
 class Checkpoints:
     """Keeps one network's weights at chosen epochs, and its training state every now and then."""
 
-    def __init__(self, member: Member, run: Run) -> None:
+    def __init__(self, member: NetworkSpec, run: Run) -> None:
         self._folder = checkpoint_folder(run.out, member.number)
         self._chosen = checkpoint_epochs(run.spec)
         self._last = run.spec.train.epochs
@@ -156,13 +158,13 @@ class Checkpoints:
         state = self.state()
         return state is not None and state.epochs == self._last
 
-    def keep(self, network: nn.Module, moment: Moment) -> None:
+    def keep(self, network: nn.Module, moment: EpochResult) -> None:
         """Write what is due."""
         if moment.state is None:
             return
         epochs = moment.state.epochs
         if epochs - 1 in self._chosen:
-            save_checkpoint(self._folder, epochs - 1, without_averages(network))
+            save_checkpoint(self._folder, epochs - 1, unwrap_average(network))
         if epochs == self._last or time.monotonic() - self._saved > STATE_SECONDS:
             save_state(self._folder, moment.state)
             self._saved = time.monotonic()
@@ -171,7 +173,7 @@ class Checkpoints:
 def checkpoint_epochs(spec: Spec) -> set[int]:
     """Return the epochs after which a spec wants checkpoints: of those that are recorded."""
     asked, epochs = spec.record.checkpoints, spec.train.epochs
-    recorded = sorted(marks_of(Recipe(epochs=epochs, every=spec.record.every), 1))
+    recorded = sorted(recorded_steps(Recipe(epochs=epochs, every=spec.record.every), 1))
     if asked == "all" or asked >= len(recorded):
         return set(recorded)
     if asked == 1:
@@ -179,7 +181,7 @@ def checkpoint_epochs(spec: Spec) -> set[int]:
     return {recorded[at] for at in equally_spaced(len(recorded), asked)} if asked else set()
 
 
-def recorded_moments(path: Path) -> dict[int, int]:
+def epochs_in_record(path: Path) -> dict[int, int]:
     """Return how many moments each network of a record holds; none if there is no record."""
     return describe(path).epochs if path.exists() else {}
 
@@ -198,7 +200,7 @@ def write_metrics(record: Path, out: Path) -> None:
 
 
 def _metrics(record: Path) -> Iterator[list[Any]]:
-    for number, epochs in recorded_moments(record).items():
+    for number, epochs in epochs_in_record(record).items():
         if epochs:
             (told,) = open_reader(record, networks=[number]).networks_info()
             for progress, facts, when in zip(told.progress, told.metrics, told.times, strict=True):

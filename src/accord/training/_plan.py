@@ -9,21 +9,21 @@ from typing import Any
 import torch
 
 from accord.errors import counted
-from accord.training._build import check_members, choose_members
-from accord.training._loop import moments_of
-from accord.training._network_run import recorded_moments
+from accord.training._build import check_networks, choose_networks
+from accord.training._loop import count_recorded_epochs
+from accord.training._network_run import epochs_in_record
 from accord.training._prepared_data import prepare_data
 from accord.training._settings import choose_device, recipe_for
-from accord.training.networks import told_once
-from accord.training.run import refuse_another
-from accord.training.spec import Member, Spec, members_of
+from accord.training.networks import warn_once
+from accord.training.run import check_same_spec
+from accord.training.spec import NetworkSpec, Spec, network_specs
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a run would do, and what of it is already there."""
 
-    members: tuple[Member, ...]
+    members: tuple[NetworkSpec, ...]
     moments: int  # to be recorded for each network
     samples: dict[str, int]  # split -> how many
     classes: int
@@ -33,7 +33,7 @@ class Plan:
     notes: tuple[str, ...] = ()  # for people to read
 
 
-@told_once()
+@warn_once()
 def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) -> Plan:
     """Say what training this spec into `out` would do; nothing is trained or written.
 
@@ -43,14 +43,14 @@ def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) ->
         networks: train these alone, by number.
 
     Raises:
-        SourceError, ChoiceError, SpecError: it cannot be trained, as `train_run` would say.
+        SourceError, ChoiceError, SpecError: it cannot be trained, as `train` would say.
     """
-    members = tuple(choose_members(spec, networks))
-    refuse_another(spec, out)
+    members = tuple(choose_networks(spec, networks))
+    check_same_spec(spec, out)
     material = prepare_data(spec)
-    check_members(spec, material)
-    recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
-    moments = moments_of(recipe, len(material.splits["train"]))
+    check_networks(spec, material)
+    recipe = recipe_for(spec, network_specs(spec)[0], torch.device("cpu"))
+    moments = count_recorded_epochs(recipe, len(material.splits["train"]))
     sizes: dict[str, int] = {one: len(material.splits[one]) for one in spec.record.splits}
     recorded = sum(member.members for member in members)
     cell = 1 + 2 * material.classes * spec.record.probabilities
@@ -59,7 +59,7 @@ def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) ->
         moments=moments,
         samples=sizes,
         classes=material.classes,
-        done=recorded_moments(out / spec.record.splits[0]),
+        done=epochs_in_record(out / spec.record.splits[0]),
         record_bytes=recorded * moments * sum(sizes.values()) * cell,
         device=str(choose_device()),
         notes=material.notes,

@@ -23,7 +23,7 @@ from accord.training._batches import (
     column_statistics,
 )
 from accord.training.networks import NETWORKS
-from accord.training.spec import Spec, members_of
+from accord.training.spec import Spec, network_specs
 
 
 def tokenize(
@@ -108,7 +108,7 @@ class PreparedData:
 
         Texts become at most `length` tokens, as the tokenizer of `network` cuts them.
         """
-        return show(
+        return make_batches(
             self.splits[split].inputs,
             self.dataset.kind,
             self.scale,
@@ -154,7 +154,7 @@ class PreparedData:
         return channel_statistics(inputs)  # type: ignore[arg-type]
 
 
-def show(
+def make_batches(
     inputs: Inputs,
     kind: Kind,
     scale: Scale | None,
@@ -189,7 +189,7 @@ def prepare_data(spec: Spec) -> PreparedData:
         SpecError: the networks cannot take such data, or no label is known to be wrong and the
             spec leaves wrong ones out.
     """
-    path = None if spec.data.path is None else spec.place(spec.data.path)
+    path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
     dataset = read_dataset(spec.data.kind, path, **spec.data.options)
     _check_fit(spec, dataset.kind)
     train = dataset.train
@@ -211,7 +211,7 @@ def prepare_data(spec: Spec) -> PreparedData:
 
 
 def _check_fit(spec: Spec, kind: str) -> None:
-    for member in members_of(spec):
+    for member in network_specs(spec):
         if kind == "text" and not member.network.startswith("transformers:"):
             raise SpecError(
                 f"{spec.name}: texts need a network of transformers, "
@@ -248,7 +248,7 @@ def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
         samples=split.inputs if asked.kind == "instance" else None,  # type: ignore[arg-type]
         rate=asked.rate,
         mapping=asked.mapping,
-        path=None if asked.path is None else str(spec.place(asked.path)),
+        path=None if asked.path is None else str(spec.resolve_path(asked.path)),
     )
     return replace(split, labels=given, truth=truth)
 

@@ -57,7 +57,7 @@ def _draw_windows(samples: int, generator: torch.Generator) -> Tensor:
     return torch.stack([top * (1 - height), left * (1 - width), height, width], dim=1)
 
 
-class OwnRandomness:
+class IsolatedRandomState:
     """Random numbers for dropout and the like, apart from torch's global ones."""
 
     def __init__(self, seed: int, device: torch.device) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 
 from accord.training._loop import Recipe
 from accord.training._prepared_data import PreparedData
-from accord.training.spec import Member, Spec
+from accord.training.spec import NetworkSpec, Spec
 
 # Multiply-adds of a step's forward pass, at most, that one thread does as well as several: on two
 # cores, two gain less than a quarter, and beside another busy process take ten times as long.
@@ -23,7 +23,7 @@ def choose_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def recipe_for(spec: Spec, member: Member, device: torch.device) -> Recipe:
+def recipe_for(spec: Spec, member: NetworkSpec, device: torch.device) -> Recipe:
     """Return how to train one network of a spec on a device."""
     asked = spec.train.precision
     able = device.type == "cuda" and torch.cuda.is_bf16_supported()
@@ -38,7 +38,7 @@ def recipe_for(spec: Spec, member: Member, device: torch.device) -> Recipe:
     )
 
 
-def threads_for(network: nn.Module, spec: Spec, material: PreparedData) -> int:
+def count_threads(network: nn.Module, spec: Spec, material: PreparedData) -> int:
     """Return in how many threads to train a network on a CPU: in one, if its steps are small.
 
     Threads that share little work wait for each other, and OpenMP's do so by spinning, for
@@ -56,7 +56,7 @@ def threads_for(network: nn.Module, spec: Spec, material: PreparedData) -> int:
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
+def torch_threads(count: int) -> Iterator[None]:
     """Have torch compute in so many threads for as long as the context lives."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)

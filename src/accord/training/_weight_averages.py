@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from accord.training._batches import Batches, stream_batches
-from accord.training._loop import evaluating
+from accord.training._loop import eval_mode
 
 DECAY: Final = 0.999  # of the moving average, at each step; less in the first ones
 BEGIN: Final = 0.75  # share of the training after which epochs are averaged
 
 
-class Averaged(nn.Module):
+class AveragedNetwork(nn.Module):
     """A network that keeps averages of its own weights while it is trained.
 
     The averages are buffers: they are saved, resumed and moved with the network. It predicts as
@@ -83,9 +83,9 @@ class Averaged(nn.Module):
         return [self.get_buffer(f"{kind}_{position}") for position in range(len(self._names))]
 
 
-def without_averages(network: nn.Module) -> nn.Module:
+def unwrap_average(network: nn.Module) -> nn.Module:
     """Return the network itself."""
-    return network.network if isinstance(network, Averaged) else network
+    return network.network if isinstance(network, AveragedNetwork) else network
 
 
 @torch.no_grad()
@@ -95,7 +95,7 @@ def _copy(there: Iterable[Tensor], values: Iterable[Tensor]) -> None:
 
 
 @torch.no_grad()
-def refresh_norms(network: nn.Module, samples: Batches, *, batch: int = 1024) -> None:
+def recompute_batch_norm(network: nn.Module, samples: Batches, *, batch: int = 1024) -> None:
     """Measure anew what the batch norms have to know of the training samples.
 
     Averaged weights give other activations than those whose means and variances were tracked.
@@ -109,7 +109,7 @@ def refresh_norms(network: nn.Module, samples: Batches, *, batch: int = 1024) ->
         norm.reset_running_stats()
         norm.momentum = None  # the mean over all batches
     try:
-        with evaluating(network):
+        with eval_mode(network):
             for norm in norms:
                 norm.train()
             for part in stream_batches(samples, torch.arange(len(samples)).split(batch)):

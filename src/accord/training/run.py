@@ -23,25 +23,25 @@ from accord.errors import (
 )
 from accord.store._storage import Folder
 from accord.training._batches import Batches
-from accord.training._build import build_network, check_members, choose_members, loss_of
+from accord.training._build import build_network, check_networks, choose_networks, loss_for
 from accord.training._checkpoints import State
 from accord.training._input_schema import find_input_schema, save_input_schema
-from accord.training._lockstep import Entrant, train_side_by_side, why_not
-from accord.training._loop import Moment, Recipe, moments_of, train
+from accord.training._lockstep import LockstepNetwork, lockstep_obstacle, train_lockstep
+from accord.training._loop import EpochResult, Recipe, count_recorded_epochs, train_loop
 from accord.training._network_run import (
     Checkpoints,
     Run,
-    SplitKeeper,
+    SplitRecorder,
+    epochs_in_record,
     last_loss,
-    recorded_moments,
     write_metrics,
 )
 from accord.training._prepared_data import PreparedData, prepare_data
-from accord.training._settings import choose_device, recipe_for, threads, threads_for
-from accord.training._weight_averages import Averaged
+from accord.training._settings import choose_device, count_threads, recipe_for, torch_threads
+from accord.training._weight_averages import AveragedNetwork
 from accord.training._workers import Crew, Pace, Tell, Word
-from accord.training.networks import told_once
-from accord.training.spec import NAMES, Member, Spec, load_spec, members_of
+from accord.training.networks import warn_once
+from accord.training.spec import NAMES, NetworkSpec, Spec, load_spec, network_specs
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Finished:
     loss: float  # its last
 
 
-Reached: TypeAlias = Moment | Word | Finished
-Training: TypeAlias = Generator[tuple[Member, Reached | TrainingError]]
-Alone: TypeAlias = Callable[[Member, Run], Training]
+Reached: TypeAlias = EpochResult | Word | Finished
+Training: TypeAlias = Generator[tuple[NetworkSpec, Reached | TrainingError]]
+Alone: TypeAlias = Callable[[NetworkSpec, Run], Training]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Hands:
 
 
 def train_one_by_one(
-    members: Sequence[Member],
+    members: Sequence[NetworkSpec],
     run: Run,
     hands: Hands,
     *,
@@ -100,13 +100,15 @@ def train_one_by_one(
                 yield left[number], _as_told(reached) if isinstance(reached, Word) else reached[1]
 
 
-def _looks_done(members: Sequence[Member], run: Run) -> list[Member]:
+def _looks_done(members: Sequence[NetworkSpec], run: Run) -> list[NetworkSpec]:
     """Return the networks whose rows are all there; no process need begin for those."""
-    there = recorded_moments(run.out / run.spec.record.splits[0])
+    there = epochs_in_record(run.out / run.spec.record.splits[0])
     recipe = recipe_for(run.spec, members[0], run.device) if members else None
     samples = len(run.material.splits["train"])
     return [
-        one for one in members if recipe and there.get(one.number, 0) >= moments_of(recipe, samples)
+        one
+        for one in members
+        if recipe and there.get(one.number, 0) >= count_recorded_epochs(recipe, samples)
     ]
 
 
@@ -117,7 +119,7 @@ def _as_told(word: Word) -> Word | TrainingError:
 class _Worth:
     """Judges whether more processes pay, and how many."""
 
-    def __init__(self, members: Sequence[Member], run: Run, hands: Hands) -> None:
+    def __init__(self, members: Sequence[NetworkSpec], run: Run, hands: Hands) -> None:
         self._members, self._run = members, run
         self._pace = Pace(run.spec.train.epochs, seconds=hands.seconds)
         shared = hands.processes is None and run.device.type == "cpu"
@@ -125,7 +127,7 @@ class _Worth:
 
     def more(self, reached: Reached | TrainingError, *, waiting: int) -> int:
         """Return how many more processes pay, now that a network has come so far."""
-        if self._able == 1 or not isinstance(reached, Moment):
+        if self._able == 1 or not isinstance(reached, EpochResult):
             return 0
         if not self._pace.pays(reached.progress, waiting=waiting):
             return 0
@@ -136,12 +138,12 @@ class _Worth:
     def _all_small(self) -> bool:
         """Tell whether one thread trains each of the networks, where there are more."""
         tried: dict[str, int] = {}
-        with threads(self._able):  # the network that is being trained has fewer
+        with torch_threads(self._able):  # the network that is being trained has fewer
             for member in self._members:
                 alike = f"{member.network} {sorted(member.options.items())} {member.members}"
                 if alike not in tried:
                     network = build_network(self._run.spec, member, self._run.material)
-                    tried[alike] = threads_for(network, self._run.spec, self._run.material)
+                    tried[alike] = count_threads(network, self._run.spec, self._run.material)
         return set(tried.values()) == {1}
 
 
@@ -166,8 +168,8 @@ def default_out(spec: Spec) -> Path:
     return Path("runs") / f"{spec.name}-{spec.digest()}"
 
 
-@told_once()
-def train_run(
+@warn_once()
+def train(
     spec: Spec,
     out: Path,
     *,
@@ -201,16 +203,16 @@ def train_run(
         SourceError: the data cannot be read, or are not those that the run began with.
         RecordBusy: another process is training the same network.
     """
-    members = choose_members(spec, networks)
+    members = choose_networks(spec, networks)
     device = choose_device()
     _check_processes(processes, device)
-    refuse_another(spec, out)
+    check_same_spec(spec, out)
     asked = time.monotonic()
     run = Run(spec, prepare_data(spec), out, device)
     hands = Hands(source, processes, seconds=time.monotonic() - asked)
     traits = find_input_schema(run.material)
     if not (out / "spec.toml").exists():
-        check_members(spec, run.material)
+        check_networks(spec, run.material)
     _claim(spec, out, source)  # not before all is checked: what cannot begin leaves nothing
     save_input_schema(out, traits)
     failed: dict[int, str] = {}
@@ -233,7 +235,7 @@ def train_network(*, spec: str, out: str, source: str, network: int, tell: Tell)
         tell(epoch, loss)
 
     asked = Spec.model_validate_json(spec)
-    result = train_run(
+    result = train(
         asked, Path(out), source=source, networks=[network], processes=1, progress=progress
     )
     return result.failed.get(network)
@@ -257,7 +259,7 @@ class _Teller:
         self._waiting: list[tuple[int, float, float]] = []  # network, progress, loss
         self._begun = False
 
-    def tell(self, member: Member, reached: Reached) -> None:
+    def tell(self, member: NetworkSpec, reached: Reached) -> None:
         progress = float(self._epochs)
         if not isinstance(reached, Finished):
             self._begun, progress = True, reached.progress
@@ -269,7 +271,9 @@ class _Teller:
         self._waiting = []
 
 
-def _train_members(members: Sequence[Member], run: Run, notes: list[str], hands: Hands) -> Training:
+def _train_members(
+    members: Sequence[NetworkSpec], run: Run, notes: list[str], hands: Hands
+) -> Training:
     """Train in lockstep what can be, and the rest one network after the other, or shared out."""
     trained: set[int] = set()
     if run.device.type == "cuda":
@@ -277,7 +281,7 @@ def _train_members(members: Sequence[Member], run: Run, notes: list[str], hands:
             starts = [_Start(member, run, stack) for member in members]
             waiting = [start for start in starts if start.trainable and not start.finished]
             if waiting:
-                reason = why_not(waiting[0].samples)
+                reason = lockstep_obstacle(waiting[0].samples)
                 try:
                     if reason is None:
                         yield from _together(waiting, run)
@@ -292,15 +296,15 @@ def _train_members(members: Sequence[Member], run: Run, notes: list[str], hands:
 
 def _together(
     starts: Sequence["_Start"], run: Run
-) -> Iterator[tuple[Member, Moment | TrainingError]]:
+) -> Iterator[tuple[NetworkSpec, EpochResult | TrainingError]]:
     entrants = [start.entrant for start in starts]
     labels = _given(run.material)
     going = dict(enumerate(starts))
-    for position, reached in train_side_by_side(entrants, starts[0].samples, labels):
+    for position, reached in train_lockstep(entrants, starts[0].samples, labels):
         if position not in going:  # the lockstep trains on what could not be recorded
             continue
         start = going[position]
-        kept = start.keep(reached) if isinstance(reached, Moment) else reached
+        kept = start.keep(reached) if isinstance(reached, EpochResult) else reached
         yield start.member, kept
         if isinstance(kept, TrainingError):
             del going[position]
@@ -308,7 +312,7 @@ def _together(
             return
 
 
-def _alone(member: Member, run: Run) -> Training:
+def _alone(member: NetworkSpec, run: Run) -> Training:
     """Train one network in this process, if it needs it."""
     with contextlib.ExitStack() as stack:
         start = _Start(member, run, stack)
@@ -316,7 +320,7 @@ def _alone(member: Member, run: Run) -> Training:
             yield member, Finished(last_loss(run.out / run.spec.record.splits[0], member.number))
             return
         if run.device.type == "cpu":
-            stack.enter_context(threads(threads_for(start.network, run.spec, run.material)))
+            stack.enter_context(torch_threads(count_threads(start.network, run.spec, run.material)))
         try:
             for moment in _moments(start, run.material):
                 kept = start.keep(moment)
@@ -330,13 +334,13 @@ def _alone(member: Member, run: Run) -> Training:
 class _Start:
     """One network about to be trained: what it sees, where it stands, what keeps it."""
 
-    def __init__(self, member: Member, run: Run, stack: contextlib.ExitStack) -> None:
+    def __init__(self, member: NetworkSpec, run: Run, stack: contextlib.ExitStack) -> None:
         self.member, self._run = member, run
         self.recipe = recipe_for(run.spec, member, run.device)
         asked: list[tuple[str, str | None]] = [(split, None) for split in run.spec.record.splits]
         asked += [("test", average) for average in run.spec.record.averages]
         self._keepers = [
-            stack.enter_context(SplitKeeper(split, member, run, average=average))
+            stack.enter_context(SplitRecorder(split, member, run, average=average))
             for split, average in asked
         ]
         self._checkpoints = Checkpoints(member, run)
@@ -351,12 +355,14 @@ class _Start:
         """The network, with its first weights."""
         network = build_network(self._run.spec, self.member, self._run.material)
         averages = self._run.spec.record.averages
-        return Averaged(network, averages) if averages and _is_trainable(network) else network
+        return (
+            AveragedNetwork(network, averages) if averages and _is_trainable(network) else network
+        )
 
     @functools.cached_property
     def loss(self) -> nn.Module:
         """What it minimises."""
-        return loss_of(self.member, self._run.material)
+        return loss_for(self.member, self._run.material)
 
     @functools.cached_property
     def state(self) -> State | None:
@@ -374,7 +380,7 @@ class _Start:
         """Tell whether the records hold all of the first so many epochs, the last recorded."""
         samples = len(self._run.material.splits["train"])
         moments, total = (
-            moments_of(replace(self.recipe, epochs=some), samples)
+            count_recorded_epochs(replace(self.recipe, epochs=some), samples)
             for some in (epochs, self.recipe.epochs)
         )
         return all(keeper.holds(moments, of=total) for keeper in self._keepers)
@@ -385,11 +391,11 @@ class _Start:
         return _is_trainable(self.network)
 
     @functools.cached_property
-    def entrant(self) -> Entrant:
+    def entrant(self) -> LockstepNetwork:
         """Return it as the lockstep takes it."""
-        return Entrant(self.network, self.loss, self.recipe, self.member.seed, self.state)
+        return LockstepNetwork(self.network, self.loss, self.recipe, self.member.seed, self.state)
 
-    def keep(self, moment: Moment) -> Moment | TrainingError:
+    def keep(self, moment: EpochResult) -> EpochResult | TrainingError:
         """Record, and write the checkpoints that are due; or return why that cannot be.
 
         A loss is that of the weights before a step: the last step of a moment may have made
@@ -399,25 +405,25 @@ class _Start:
             self._keep(moment)
         except PredictionError as error:
             return TrainingError(
-                f"the predictions of epoch {moment.number} (progress {moment.progress:g}), after "
+                f"the predictions of epoch {moment.index} (progress {moment.progress:g}), after "
                 f"learning rate {moment.lr:g}, cannot be recorded: {error} If the network "
                 "diverged, a smaller rate, a warm-up, or float32 instead of bfloat16 may help."
             )
         return moment
 
-    def _keep(self, moment: Moment) -> None:
-        if isinstance(self.network, Averaged) and moment.state is not None:
+    def _keep(self, moment: EpochResult) -> None:
+        if isinstance(self.network, AveragedNetwork) and moment.state is not None:
             self.network.end_epoch(moment.progress / self.recipe.epochs)
         for keeper in self._keepers:
             keeper.keep(self.network, moment, self.recipe)
         self._checkpoints.keep(self.network, moment)
 
 
-def _moments(start: _Start, material: PreparedData) -> Iterator[Moment]:
+def _moments(start: _Start, material: PreparedData) -> Iterator[EpochResult]:
     if not start.trainable:
         yield from _untrained(start.network, start.recipe, start.samples)
         return
-    yield from train(
+    yield from train_loop(
         start.network,
         start.loss,
         start.samples,
@@ -436,23 +442,23 @@ def _given(material: PreparedData) -> Tensor:
     return torch.from_numpy(material.splits["train"].labels.astype(np.int64))
 
 
-def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[Moment]:
+def _untrained(network: Any, recipe: Recipe, samples: Batches) -> Iterator[EpochResult]:
     """Let a network that only guesses guess anew at every moment."""
     network.to(samples.device)
-    total = moments_of(recipe, len(samples))
+    total = count_recorded_epochs(recipe, len(samples))
     for number in range(total):
         network.start_epoch(number)
         progress = recipe.epochs * (number + 1) / total
-        yield Moment(number=number, progress=progress, loss=0.0, lr=0.0, state=None)
+        yield EpochResult(index=number, progress=progress, loss=0.0, lr=0.0, state=None)
 
 
 def _claim(spec: Spec, out: Path, source: str) -> None:
     """Keep the spec with the run, or refuse to mix two."""
     if not Folder(out).create("spec.toml", source.encode()):
-        refuse_another(spec, out)
+        check_same_spec(spec, out)
 
 
-def refuse_another(spec: Spec, out: Path) -> None:
+def check_same_spec(spec: Spec, out: Path) -> None:
     """Refuse a folder that holds a run of another spec.
 
     Raises:
@@ -479,21 +485,21 @@ def refuse_another(spec: Spec, out: Path) -> None:
 def recorded_epochs(spec: Spec, out: Path) -> dict[int, int]:
     """Return how many epochs are recorded of each network of a spec, none being 0."""
     try:
-        there = recorded_moments(out / spec.record.splits[0])
+        there = epochs_in_record(out / spec.record.splits[0])
     except NotARecord:  # a worker died while it began one
         there = {}
     return {
         number: there.get(number, 0)
-        for member in members_of(spec)
+        for member in network_specs(spec)
         for number in range(member.number, member.number + member.members)
     }
 
 
-def trained_networks(spec: Spec, result: RunResult) -> list[int]:
+def finished_networks(spec: Spec, result: RunResult) -> list[int]:
     """Return the networks of a run that recorded something and were not stopped."""
     stopped = {
         number
-        for member in members_of(spec)
+        for member in network_specs(spec)
         if member.number in result.failed
         for number in range(member.number, member.number + member.members)
     }
@@ -501,13 +507,13 @@ def trained_networks(spec: Spec, result: RunResult) -> list[int]:
     return [number for number in epochs if epochs[number] and number not in stopped]
 
 
-def records_of_run(spec: Spec, out: Path) -> dict[str, Path]:
+def record_paths(spec: Spec, out: Path) -> dict[str, Path]:
     """Return where a run's records lie, by split; with averages, `test-ema` and the like."""
     names = [*spec.record.splits, *(f"test-{average}" for average in spec.record.averages)]
     return {name: out / name for name in names}
 
 
-def outcome_json(spec: Spec, result: RunResult, *, seconds: float) -> dict[str, Any]:
+def result_json(spec: Spec, result: RunResult, *, seconds: float) -> dict[str, Any]:
     """Return what became of a run in the form that `accord train --json` prints."""
     epochs = recorded_epochs(spec, result.out)
     return {
@@ -516,7 +522,7 @@ def outcome_json(spec: Spec, result: RunResult, *, seconds: float) -> dict[str, 
         "networks": len(epochs),
         "epochs": {str(number): recorded for number, recorded in epochs.items()},
         "failed": {str(number): why for number, why in result.failed.items()},
-        "records": {name: str(path) for name, path in records_of_run(spec, result.out).items()},
+        "records": {name: str(path) for name, path in record_paths(spec, result.out).items()},
         "notes": list(result.notes),
         "seconds": seconds,
     }

@@ -127,7 +127,7 @@ Loss = Annotated[LossSpec, BeforeValidator(_by_kind)]
 Augment = Literal["crop", "flip", "shift", "resized-crop"]
 
 
-class MemberSpec(_Part):
+class NetworkOverrides(_Part):
     """What one network does differently from the others."""
 
     network: str | None = None
@@ -141,7 +141,8 @@ class MemberSpec(_Part):
 
 # Of the two forms of a value, only the one that is meant shall complain of it.
 Networks = Annotated[
-    Annotated[int, Field(ge=1), Tag("(count)")] | Annotated[tuple[MemberSpec, ...], Tag("(list)")],
+    Annotated[int, Field(ge=1), Tag("(count)")]
+    | Annotated[tuple[NetworkOverrides, ...], Tag("(list)")],
     Discriminator(lambda value: "(list)" if isinstance(value, list | tuple) else "(count)"),
 ]
 Checkpoints = Annotated[
@@ -221,23 +222,23 @@ class Spec(_Part):
         asked = self.model_dump(mode="json", exclude=NAMES, exclude_defaults=True)
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
 
-    def place(self, path: str) -> Path:
+    def resolve_path(self, path: str) -> Path:
         """Return where a path of this spec leads.
 
         >>> spec = Spec(name="a", root="data", data={"kind": "digits"}, train={"epochs": 9})
-        >>> spec.place("c10").as_posix(), spec.place("/elsewhere/c10").as_posix()
+        >>> spec.resolve_path("c10").as_posix(), spec.resolve_path("/elsewhere/c10").as_posix()
         ('data/c10', '/elsewhere/c10')
         """
         return Path(self.root or "").expanduser() / Path(path).expanduser()
 
-    def place_network(self, network: str) -> str:
+    def resolve_network(self, network: str) -> str:
         """Return a network's name; that of transformers as a path, where its folder is there."""
-        folder = self.place(network.removeprefix(TRANSFORMERS))
+        folder = self.resolve_path(network.removeprefix(TRANSFORMERS))
         there = network.startswith(TRANSFORMERS) and folder.exists()
         return f"{TRANSFORMERS}{folder}" if there else network
 
 
-class Member(_Part):
+class NetworkSpec(_Part):
     """One network of a run, everything settled."""
 
     number: int  # of its first, if it has members
@@ -250,23 +251,25 @@ class Member(_Part):
     seed: int
 
 
-def members_of(spec: Spec) -> tuple[Member, ...]:
+def network_specs(spec: Spec) -> tuple[NetworkSpec, ...]:
     """Settle what each network of a run is trained with.
 
     A BatchEnsemble is trained as one and recorded as so many.
     """
     train = spec.train
     asked = (
-        train.networks if isinstance(train.networks, tuple) else (MemberSpec(),) * train.networks
+        train.networks
+        if isinstance(train.networks, tuple)
+        else (NetworkOverrides(),) * train.networks
     )
     return tuple(_settle(train, number, one) for number, one in enumerate(asked))
 
 
-def _settle(train: TrainSpec, number: int, one: MemberSpec) -> Member:
+def _settle(train: TrainSpec, number: int, one: NetworkOverrides) -> NetworkSpec:
     optimizer = one.optimizer or train.optimizer
     if one.lr is not None:
         optimizer = optimizer.model_copy(update={"lr": one.lr})
-    return Member(
+    return NetworkSpec(
         number=number * (train.batch_ensemble or 1),
         members=train.batch_ensemble or 1,
         network=one.network or train.network,
@@ -345,7 +348,7 @@ def _keys_at(location: Sequence[Any]) -> list[str]:
         "record": RecordSpec,
         "optimizer": OptimizerSpec,
         "schedule": ScheduleSpec,
-        "networks": MemberSpec,
+        "networks": NetworkOverrides,
     }
     named = [part for part in location if part in parts]
     return list((parts[named[-1]] if named else Spec).model_fields)

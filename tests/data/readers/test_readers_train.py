@@ -11,7 +11,7 @@ import accord
 from accord.data import READERS, read_dataset
 from accord.training import _build as members
 from accord.training import _prepared_data as material
-from accord.training.run import train_run
+from accord.training.run import train
 from accord.training.spec import parse_spec
 
 
@@ -68,7 +68,7 @@ def test_every_reader_feeds_a_network(kind, tree, tmp_path, monkeypatch):
         ]
     )
     torch.manual_seed(0)
-    assert train_run(parse_spec(text), tmp_path / "run", source=text).failed == {}
+    assert train(parse_spec(text), tmp_path / "run", source=text).failed == {}
     dataset = read_dataset(kind, path, **options)
     record = accord.open(tmp_path / "run/test")
     assert record.labels.shape == (1, 1, len(dataset.test))

@@ -137,15 +137,17 @@ def test_stand_ins_get_noise_where_the_data_have_their_own():
 def test_paths_lead_into_the_folder_of_the_data(tmp_path):
     spec = build_spec(Cell("clothing1m", "native", 38), "paper")
     placed = place_spec(spec, tmp_path)
-    assert placed.place(placed.data.path) == tmp_path / "clothing1m"
-    assert placed.place(placed.train.pretrained) == tmp_path / "resnet50-imagenet.safetensors"
+    assert placed.resolve_path(placed.data.path) == tmp_path / "clothing1m"
+    assert (
+        placed.resolve_path(placed.train.pretrained) == tmp_path / "resnet50-imagenet.safetensors"
+    )
     assert placed.digest() == spec.digest()
     digits = build_spec(Cell("cifar10", "sym", 40), "stand-in")
     assert place_spec(digits, tmp_path).root is None
     text = place_spec(build_spec(Cell("sst2", "sym", 20), "quick"), tmp_path)
-    assert text.place_network(text.train.network) == "transformers:all-MiniLM-L6-v2"
+    assert text.resolve_network(text.train.network) == "transformers:all-MiniLM-L6-v2"
     (tmp_path / "all-MiniLM-L6-v2").mkdir()
-    there = text.place_network(text.train.network)
+    there = text.resolve_network(text.train.network)
     assert there == f"transformers:{tmp_path / 'all-MiniLM-L6-v2'}"
 
 

@@ -9,7 +9,7 @@ from accord.errors import ChoiceError
 from accord.experiments.paper import SCALES, all_targets, build_spec
 from accord.training._losses import build_loss
 from accord.training.networks import build, to_batch_ensemble
-from accord.training.spec import members_of
+from accord.training.spec import network_specs
 
 
 def distinct_members():
@@ -19,7 +19,7 @@ def distinct_members():
         for cell in target.cells.values():
             for scale in SCALES:
                 try:
-                    members = members_of(build_spec(cell, scale))
+                    members = network_specs(build_spec(cell, scale))
                 except ChoiceError:  # there is no such scale
                     continue
                 for member in members:

@@ -162,7 +162,7 @@ def _train(job: Job, log: _Log) -> dict[str, Any]:
     import torch
 
     from accord.training._settings import choose_device
-    from accord.training.run import train_run
+    from accord.training.run import train
     from accord.training.spec import Spec
 
     def progress(_network: int, _networks: int, epoch: float, epochs: int, loss: float) -> None:
@@ -175,7 +175,7 @@ def _train(job: Job, log: _Log) -> dict[str, Any]:
     spec, deadline = Spec.model_validate_json(job.spec), time.monotonic() + job.patience
     while True:
         try:
-            result = train_run(
+            result = train(
                 spec, Path(job.out), source=job.source, networks=[job.network], progress=progress
             )
         except RecordBusy as error:
@@ -229,26 +229,26 @@ def train_remotely(
         say: called with a line for people to read.
 
     Returns:
-        As `train_run` does. A network whose worker died too often is among the failed ones.
+        As `train` does. A network whose worker died too often is among the failed ones.
 
     Raises:
         ExtraMissing: ray is not installed.
         ClusterError: the cluster cannot be reached, or no node has the CPUs and GPUs.
         NodeUnfit: a node has no Accord, another one, or does not see `out`.
         SpecError: `out` holds a run of another spec.
-        ChoiceError, SourceError: as `train_run` says; what cannot begin takes no folder.
+        ChoiceError, SourceError: as `train` says; what cannot begin takes no folder.
         RecordBusy: another process goes on training one of the networks.
     """
     from accord.training._network_run import write_metrics
-    from accord.training.run import RunResult, refuse_another
-    from accord.training.spec import members_of
+    from accord.training.run import RunResult, check_same_spec
+    from accord.training.spec import network_specs
 
     _check_retries(retries)
-    there = [member.number for member in members_of(spec)]
+    there = [member.number for member in network_specs(spec)]
     chosen = list(there if networks is None else networks)
     check_numbers(spec.name, chosen, there)
     out = Path(out).absolute()
-    refuse_another(spec, out)
+    check_same_spec(spec, out)
     record = out / spec.record.splits[0]
     with Cluster(address, ship=ship) as cluster:
         nodes = cluster.nodes()

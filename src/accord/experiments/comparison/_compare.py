@@ -16,7 +16,7 @@ from accord.experiments.comparison._methods import (
 )
 from accord.experiments.comparison._runs import Runs, Trainer, repeated_spec, shared_spec
 from accord.training._plan import size_text
-from accord.training.networks import told_once
+from accord.training.networks import warn_once
 from accord.training.run import Progress
 from accord.training.spec import Spec
 
@@ -75,7 +75,7 @@ class Comparison:
     stopped: tuple[str, ...] = ()  # runs with networks that could not be trained, and why
 
 
-@told_once()
+@warn_once()
 def compare(
     spec: Spec,
     out: Path,

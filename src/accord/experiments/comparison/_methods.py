@@ -18,7 +18,7 @@ from accord.kernels import winners
 from accord.rules import all_rules, find_rule
 from accord.rules._overfitting import epochs_before_overfit
 from accord.training._settings import recipe_for
-from accord.training.spec import Spec, members_of
+from accord.training.spec import Spec, network_specs
 
 NOT_OF_MEMBERS: Final = ("swa", "ema", "rog", "npc")  # not to be had of a BatchEnsemble
 
@@ -118,7 +118,7 @@ def _from_features(name: str) -> Callable[[Runs], Outcome]:
 
 def _vote_from_features(name: str, run: TrainedRun) -> NDArray[np.intp]:
     tables = []
-    for network, member in zip(run.networks(), members_of(run.spec), strict=True):
+    for network, member in zip(run.networks(), network_specs(run.spec), strict=True):
         sees = partial(run.batches, member=member)
         bfloat16 = recipe_for(run.spec, member, run.device).bfloat16
         tables.append(

@@ -21,8 +21,8 @@ from accord.training._network_run import Run
 from accord.training._prepared_data import PreparedData, prepare_data
 from accord.training._settings import choose_device
 from accord.training._spec_toml import dump_spec
-from accord.training.run import Progress, RunResult, train_run
-from accord.training.spec import SEEDS_APART, Member, Spec, members_of
+from accord.training.run import Progress, RunResult, train
+from accord.training.spec import SEEDS_APART, NetworkSpec, Spec, network_specs
 
 SHARED: Final = "shared"  # the run of the spec itself
 VALIDATION: Final = 0.1  # of the training samples, held out where a method needs them
@@ -86,7 +86,7 @@ def batch_ensemble_spec(spec: Spec) -> Spec:
 
 def hyper_ensemble_spec(spec: Spec) -> Spec:
     """Networks with learning rates from low to high, at equal distances."""
-    members = [{"lr": members_of(spec)[0].optimizer.lr * rate} for rate in RATES]
+    members = [{"lr": network_specs(spec)[0].optimizer.lr * rate} for rate in RATES]
     return _changed(_alone(spec), train={**_of_first(spec), "networks": members})
 
 
@@ -95,7 +95,7 @@ def _of_first(spec: Spec) -> dict[str, Any]:
     if not isinstance(spec.train.networks, tuple):
         return {}
     said = spec.train.networks[0].model_dump(exclude_none=True, exclude={"lr", "seed"})
-    return {**said, "optimizer": members_of(spec)[0].optimizer.model_dump()}
+    return {**said, "optimizer": network_specs(spec)[0].optimizer.model_dump()}
 
 
 def _alone(spec: Spec) -> Spec:
@@ -124,7 +124,7 @@ Trainer = Callable[[Spec, Path, Progress | None], RunResult]
 
 def train_here(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
     """Train on this machine."""
-    return train_run(spec, out, source=dump_spec(spec), progress=progress)
+    return train(spec, out, source=dump_spec(spec), progress=progress)
 
 
 def folder_of(out: Path, name: str, spec: Spec) -> Path:
@@ -153,7 +153,7 @@ class TrainedRun:
         """The data it was trained on."""
         return prepare_data(self.spec)
 
-    def batches(self, split: str, member: Member) -> Batches:
+    def batches(self, split: str, member: NetworkSpec) -> Batches:
         """Return a split's samples as one network sees them."""
         return Run(self.spec, self.material, self.out, self.device).batches(split, member)
 
@@ -165,16 +165,16 @@ class TrainedRun:
                 value.nbytes
                 for value in build_network(self.spec, member, self.material).state_dict().values()
             ]
-            for member in members_of(self.spec)
+            for member in network_specs(self.spec)
         ]
         return round(sum(map(sum, sizes)) / len(sizes))
 
     def networks(self) -> Sequence[nn.Module]:
         """Return every network with the weights of its last epoch, on the device."""
-        return [self._load(position) for position in range(len(members_of(self.spec)))]
+        return [self._load(position) for position in range(len(network_specs(self.spec)))]
 
     def _load(self, position: int) -> nn.Module:
-        member = members_of(self.spec)[position]
+        member = network_specs(self.spec)[position]
         network = build_network(self.spec, member, self.material)
         if not getattr(network, "trainable", True):
             raise PredictionError(

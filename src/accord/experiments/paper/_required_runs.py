@@ -38,12 +38,12 @@ from accord.experiments.paper._results import THOUGHT, Result, load_result, resu
 from accord.experiments.paper._targets import Target
 from accord.store._storage import Folder
 from accord.training._input_schema import load_input_schema
-from accord.training._loop import moments_of
-from accord.training._network_run import recorded_moments
+from accord.training._loop import count_recorded_epochs
+from accord.training._network_run import epochs_in_record
 from accord.training._settings import recipe_for
 from accord.training._spec_toml import dump_spec
 from accord.training.run import Progress, RunResult
-from accord.training.spec import RecordSpec, Spec, load_spec, members_of
+from accord.training.spec import RecordSpec, Spec, load_spec, network_specs
 
 EFFORT: Final = "effort.json"
 
@@ -194,11 +194,11 @@ def find_record(folder: Path, split: str = "test") -> Path | None:
 def moments_left(spec: Spec, folder: Path) -> int:
     """Return how many moments of a run are not recorded yet, over all its networks."""
     record = find_record(folder)
-    networks = sum(member.members for member in members_of(spec))
+    networks = sum(member.members for member in network_specs(spec))
     traits = load_input_schema(folder)  # none of a run that has not begun
-    recipe = recipe_for(spec, members_of(spec)[0], torch.device("cpu"))
-    moments = moments_of(recipe, None if traits is None else traits.samples)
-    there = {} if record is None else recorded_moments(record)
+    recipe = recipe_for(spec, network_specs(spec)[0], torch.device("cpu"))
+    moments = count_recorded_epochs(recipe, None if traits is None else traits.samples)
+    there = {} if record is None else epochs_in_record(record)
     return max(0, networks * moments - sum(there.values()))
 
 

@@ -1,7 +1,7 @@
 """Networks to train: one file for each family, all built by name from a seed."""
 
-from accord.training.networks._registry import NETWORKS, build, is_own
-from accord.training.networks._weights import load_weights, told_once
+from accord.training.networks._registry import NETWORKS, build, is_user_code
+from accord.training.networks._weights import load_weights, warn_once
 from accord.training.networks.batch_ensemble import (
     BatchEnsemble,
     BatchEnsembleConv2d,
@@ -30,9 +30,9 @@ __all__ = [
     "WideResNet",
     "build",
     "build_small_cnn",
-    "is_own",
+    "is_user_code",
     "load_weights",
     "parameter_groups",
     "to_batch_ensemble",
-    "told_once",
+    "warn_once",
 ]

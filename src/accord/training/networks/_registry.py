@@ -28,7 +28,7 @@ from accord.training.networks.small import MLP, RandomPredictor, SmallCNN
 Built = TypeVar("Built")
 
 
-def call_builder(
+def call_with_options(
     builder: Callable[..., Built],
     *,
     name: str,
@@ -43,9 +43,9 @@ def call_builder(
 
     >>> def build(*, classes, width=4):
     ...     return classes * width
-    >>> call_builder(build, name="mine", facts={"classes": 2, "size": 8}, options={"width": 3})
+    >>> call_with_options(build, name="mine", facts={"classes": 2, "size": 8}, options={"width": 3})
     6
-    >>> call_builder(build, name="mine", facts={"classes": 2}, options={"widht": 3})
+    >>> call_with_options(build, name="mine", facts={"classes": 2}, options={"widht": 3})
     Traceback (most recent call last):
     accord.errors.ChoiceError: mine has no option 'widht'. Did you mean 'width'?
     """
@@ -138,7 +138,7 @@ def build(
     builder = find_builder(name)
     facts = {"classes": classes, "channels": channels, "size": size}
     with seeded(seed):
-        network = call_builder(builder, name=name, facts=facts, options=options)
+        network = call_with_options(builder, name=name, facts=facts, options=options)
     if not isinstance(network, nn.Module):
         raise ChoiceError(f"{name} must return a torch.nn.Module; got {type(network).__name__}.")
     if name in NETWORKS:
@@ -163,10 +163,10 @@ def find_builder(name: str) -> Builder:
     return find_function(name)
 
 
-def is_own(name: str) -> bool:
+def is_user_code(name: str) -> bool:
     """Tell whether a name is that of a user's own builder.
 
-    >>> is_own("mine:resnet"), is_own("timm:resnet18"), is_own("resnet18")
+    >>> is_own("mine:resnet"), is_own("timm:resnet18"), is_user_code("resnet18")
     (True, False, False)
     """
     library, colon, _ = name.partition(":")

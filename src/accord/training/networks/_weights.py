@@ -55,7 +55,7 @@ def load_weights(network: nn.Module, path: Path, *, last_layer: str | None = Non
 
 
 @contextmanager
-def told_once() -> Iterator[None]:
+def warn_once() -> Iterator[None]:
     """Log what is said of weights once, however many networks start from them.
 
     Contexts may lie within each other. It serves as a decorator, too.
