@@ -43,7 +43,7 @@ def test_a_figure_is_xml_and_read_out_by_its_title(drawings, name):
     assert (root.get("role"), root.get("aria-label")) == ("img", TITLES[name])
 
 
-def test_the_theory_shows_two_stories_and_every_count(drawings, measured):
+def test_theory_figure_shows_two_trajectories_and_every_count(drawings, measured):
     texts = texts_of(drawings["theory"])
     for label in ("test loss: one training set", "test loss: own label noise", "disagreement"):
         assert label in texts
@@ -59,8 +59,8 @@ def test_a_count_stands_inside_a_long_bar_and_beside_a_short_one(drawings, measu
     assert [text.strip() for text in white] == [f"{one.rose:,} of {one.overfit:,}" for one in long]
 
 
-def test_without_stories_the_counts_are_drawn_alone(measured):
-    texts = texts_of(draw_theory(replace(measured["theory"], stories={})))
+def test_theory_figure_without_trajectories_shows_counts_alone(measured):
+    texts = texts_of(draw_theory(replace(measured["theory"], trajectories={})))
     assert "disagreement rises" in texts
     assert not any("test loss" in text for text in texts)
 
@@ -125,4 +125,4 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "accord.report._mpl")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ExtraMissing, match=r"matplotlib.*pip install 'accord\[report\]'"):
-        import accord.report.theory_figures  # noqa: F401
+        import accord.report._theory_figures  # noqa: F401
