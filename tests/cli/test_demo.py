@@ -14,10 +14,11 @@ from accord.store import check_record, describe
 
 @pytest.fixture
 def small_demo(monkeypatch):
-    monkeypatch.setattr(demo, "run_demo", functools.partial(demo.run_demo, networks=2, epochs=3))
+    spec = demo.SPEC.replace("networks = 5", "networks = 2").replace("epochs = 40", "epochs = 3")
+    monkeypatch.setattr(demo, "SPEC", spec)
 
 
-def test_the_demo_writes_all_it_promises_and_says_what_to_try_next(small_demo, tmp_path, capsys):
+def test_demo_writes_its_files_and_suggests_working_commands(small_demo, tmp_path, capsys):
     out = tmp_path / "demo"
     assert run(["demo", "--out", str(out)]) == 0
     printed = capsys.readouterr()
@@ -40,14 +41,14 @@ def test_the_demo_writes_all_it_promises_and_says_what_to_try_next(small_demo, t
             assert run(arguments) == 0
 
 
-def test_a_url_is_no_folder_for_the_demo(tmp_path, monkeypatch, capsys):
+def test_demo_refuses_a_url(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run(["demo", "--out", "s3://bucket/demo"]) == 2
     assert "s3:" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_a_second_demo_in_the_same_folder_trains_nothing_anew(small_demo, tmp_path, capsys):
+def test_second_demo_in_a_folder_trains_nothing(small_demo, tmp_path, capsys):
     assert run(["demo", "--out", str(tmp_path)]) == 0
     first = capsys.readouterr()
     assert run(["demo", "--out", str(tmp_path)]) == 0
@@ -57,7 +58,7 @@ def test_a_second_demo_in_the_same_folder_trains_nothing_anew(small_demo, tmp_pa
 
 
 @pytest.mark.slow
-def test_an_interrupted_demo_keeps_what_it_recorded_and_says_how_to_go_on(tmp_path):
+def test_interrupted_demo_keeps_its_record_and_prints_the_command_to_resume(tmp_path):
     out = tmp_path / "demo"
     process = subprocess.Popen(
         [sys.executable, "-m", "accord", "demo", "--out", str(out)],
@@ -68,23 +69,23 @@ def test_an_interrupted_demo_keeps_what_it_recorded_and_says_how_to_go_on(tmp_pa
         preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        deadline = time.monotonic() + 60
-        while not list(out.glob("record/network-000/commits/c.*")):
+        deadline = time.monotonic() + 300
+        while not list(out.glob("demo-run/test/network-000/commits/c.*")):
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        printed, said = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=300)
     finally:
         process.kill()
-    assert (process.returncode, printed) == (130, "")
-    assert f"what was recorded is safe. To go on: accord demo --out {out}" in said
-    assert "Traceback" not in said
-    assert describe(out / "record").epochs[0] >= 1
-    assert check_record(out / "record").sound
+    assert (process.returncode, stdout) == (130, "")
+    assert f"what was recorded is safe. To go on: accord demo --out {out}" in stderr
+    assert "Traceback" not in stderr
+    assert describe(out / "demo-run/test").epochs[0] >= 1
+    assert check_record(out / "demo-run/test").sound
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
+def test_error_names_a_folder_that_cannot_be_written(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert run(["demo", "--out", str(tmp_path / "file")]) == 1
     assert "a part of the path is a file" in capsys.readouterr().err

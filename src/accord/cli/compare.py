@@ -3,7 +3,7 @@
 import importlib.util
 import json
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -18,25 +18,6 @@ EXAMPLE = (
     "Exit status: 0 compared; 1 the data are at fault, or a network could not be trained; "
     "2 the spec or an argument is wrong."
 )
-DIGITS: Final = """
-name = "digits-sym40"
-
-[data]
-kind = "digits"
-
-[noise]
-kind = "symmetric"
-rate = 0.4
-
-[train]
-networks = 5
-network = "small-cnn"
-options = { width = 24 }
-epochs = 40
-batch = 64
-optimizer = { lr = 0.02, weight_decay = 0.0 }
-augment = ["shift"]
-"""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -101,10 +82,11 @@ def _compare(
     *,
     as_json: bool,
 ) -> None:
+    from accord.experiments import demo
     from accord.experiments.comparison import compare, comparison_json, comparison_text
     from accord.training.spec import load_spec, parse_spec
 
-    spec = parse_spec(DIGITS) if path is None else load_spec(path)
+    spec = parse_spec(demo.SPEC) if path is None else load_spec(path)
     folder = out or Path("runs") / f"compare-{spec.name}"
     again = "" if path is None else f" {path}"
     with resumable(f"accord compare{again}, with the same options"), Bar("comparing") as bar:

@@ -50,14 +50,13 @@ def demo(
     Writes DIR/record, DIR/predictions.csv and DIR/report.html. Needs no data and no GPU, and
     takes under a minute. Stopped and started again, it goes on.
     """
-    from accord.experiments.demo import run_demo, write_demo_pages
+    from accord.experiments.demo import run_demo
     from accord.report._record_text import demo_text
 
     check_local(out)
     with resumable(f"{_program()} demo --out {shlex.quote(str(out))}"), Bar("training") as bar:
-        run_demo(out, progress=bar.moment)
-    pages = write_demo_pages(out)
-    typer.echo(demo_text(pages.record, pages.scores, out, program=_program()))
+        record = run_demo(out, progress=bar.moment)
+    typer.echo(demo_text(record, record.score(), out, program=_program()))
 
 
 def _program() -> str:
