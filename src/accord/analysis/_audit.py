@@ -57,7 +57,7 @@ def score_ranking(
 
 
 def suspect_unpredicted(
-    rows: RecordReader, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
+    reader: RecordReader, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
 ) -> NDArray[np.float64]:  # (sample,)
     """Return the suspicion of labels that are given one of these classes; nan for all others.
 
@@ -67,7 +67,7 @@ def suspect_unpredicted(
     exceeds one half. Where no epoch predicts the class, that is nan as well.
 
     Args:
-        rows: all epochs are read, unless there are no such classes.
+        reader: all epochs are read, unless there are no such classes.
         given: the label of each sample.
         classes: that no network predicts at the epochs that count.
         rate: the share of wrong labels among all others.
@@ -75,7 +75,7 @@ def suspect_unpredicted(
     suspicion = np.full(len(given), np.nan)
     if len(classes):
         chosen = np.flatnonzero(np.isin(given, classes))
-        against = _share_against(rows, given, chosen)
+        against = _share_against(reader, given, chosen)
         known = ~np.isnan(against)
         usual = float(against[known].mean()) if known.any() else 0.0
         suspicion[chosen] = np.minimum(0.5, against * (rate / usual if usual else 0.0))
@@ -95,19 +95,19 @@ def never_predicted(
 
 
 def _share_against(
-    rows: RecordReader, given: NDArray[np.intp], chosen: NDArray[np.intp]
+    reader: RecordReader, given: NDArray[np.intp], chosen: NDArray[np.intp]
 ) -> NDArray[np.float64]:  # (chosen,)
-    agreeing = np.zeros((rows.epochs, len(chosen)), np.intp)
-    predicted = np.zeros((rows.epochs, rows.classes), bool)
-    for block in rows.blocks():
+    agreeing = np.zeros((reader.epochs, len(chosen)), np.intp)
+    predicted = np.zeros((reader.epochs, reader.classes), bool)
+    for block in reader.blocks():
         here = np.flatnonzero((chosen >= block.start) & (chosen < block.stop))
         samples = chosen[here]
         votes: NDArray[Any] = block.values[:, :, samples - block.start]
         agreeing[:, here] = (votes == given[samples]).sum(axis=0)
-        for epoch in range(rows.epochs):
+        for epoch in range(reader.epochs):
             predicted[epoch, block.values[:, epoch]] = True
     told = predicted[:, given[chosen]]  # (epoch, chosen)
-    votes_told = rows.networks * told.sum(axis=0)
+    votes_told = reader.networks * told.sum(axis=0)
     agreed = (agreeing * told).sum(axis=0)
     unknown = np.full(len(chosen), np.nan)
     return np.asarray(np.divide(votes_told - agreed, votes_told, out=unknown, where=votes_told > 0))
@@ -200,7 +200,7 @@ class Audit:
         return np.asarray(np.divide(counts, sizes, out=np.eye(self.classes), where=sizes > 0))
 
 
-def audit(rows: RecordReader) -> Audit:
+def audit(reader: RecordReader) -> Audit:
     """Rank the given labels of a training record by suspicion, and propose corrections.
 
     Votes count where two networks contradict the given label in the same way more often
@@ -212,7 +212,7 @@ def audit(rows: RecordReader) -> Audit:
     Reads the rows twice, or once if they fit in memory, and keeps a few numbers for each sample.
 
     Args:
-        rows: a record of the samples that the networks were trained on.
+        reader: a record of the samples that the networks were trained on.
 
     Raises:
         RecordError: there are no given labels, they are all of one class, or the networks
@@ -220,16 +220,16 @@ def audit(rows: RecordReader) -> Audit:
         NetworksMissing: there is only one network.
         PredictionError: so many classes occur that their tables would exceed 4 GiB.
     """
-    given, kept, first_epoch = _checked_given(rows), _in_memory(rows), _first_epoch(rows)
+    given, kept, first_epoch = _checked_given(reader), _in_memory(reader), _first_epoch(reader)
     contradiction = measure_contradiction(kept, given)
-    _check_contradiction(rows, float(contradiction.share.max()))
+    _check_contradiction(reader, float(contradiction.share.max()))
     evidence = gather_evidence(kept, given, contradiction)
     near = evidence.renumbered()
     chances = tell_classes(near, classes=len(near.predicted))
     suspicion = np.where(evidence.predicted[given], chances[:, 1:].sum(axis=1), 0.0)
     flagged = suspicion > 0.5
     best = np.where(flagged, 1 + chances[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
-    occurs = np.bincount(given, minlength=rows.classes) > 0
+    occurs = np.bincount(given, minlength=reader.classes) > 0
     unpredicted = np.flatnonzero(occurs & ~evidence.predicted)
     others = flagged[evidence.predicted[given]]
     rate = float(others.mean()) if len(others) else 0.0
@@ -242,7 +242,7 @@ def audit(rows: RecordReader) -> Audit:
         flagged=flagged,
         agreement_given=evidence.shares[:, 0],
         agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
-        classes=rows.classes,
+        classes=reader.classes,
         weights=_adding_up(contradiction.weights),
         learnt=1 - float(contradiction.share[-1]),
         beyond_chance=float(contradiction.beyond[contradiction.weights.argmax()]),
@@ -251,11 +251,11 @@ def audit(rows: RecordReader) -> Audit:
         begins_late=_begins_late(contradiction, first_epoch),
         unpredicted=tuple(unpredicted.tolist()),
         never_predicted=never_predicted(given, against, unpredicted),
-        score=_score(rows, given, suspicion, flagged),
+        score=_score(reader, given, suspicion, flagged),
     )
 
 
-def audit_probabilities(rows: RecordReader) -> NDArray[np.float64]:  # (sample, class)
+def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample, class)
     """Return the share of the weighted votes that each class has, for tools that want a table.
 
     Rows add up to 1. cleanlab takes the table as `pred_probs`, with the given labels.
@@ -265,56 +265,58 @@ def audit_probabilities(rows: RecordReader) -> NDArray[np.float64]:  # (sample, 
         RecordError, NetworksMissing: as `audit` does.
         PredictionError: the table would exceed 4 GiB.
     """
-    given, rows = _checked_given(rows), _in_memory(rows)
-    check_table(rows.samples, rows.classes)
-    weights = measure_contradiction(rows, given).whole_weights
-    weights = weights if weights.any() else np.ones(rows.epochs, np.intp)
-    shares = np.empty((rows.samples, rows.classes))
-    for where, table in weigh_votes(rows, weights):
+    given, reader = _checked_given(reader), _in_memory(reader)
+    check_table(reader.samples, reader.classes)
+    weights = measure_contradiction(reader, given).whole_weights
+    weights = weights if weights.any() else np.ones(reader.epochs, np.intp)
+    shares = np.empty((reader.samples, reader.classes))
+    for where, table in weigh_votes(reader, weights):
         shares[where] = table
-    shares /= int(weights.sum()) * rows.networks
+    shares /= int(weights.sum()) * reader.networks
     return shares
 
 
-def _checked_given(rows: RecordReader) -> NDArray[np.intp]:
-    if rows.sample_info.given is None:
+def _checked_given(reader: RecordReader) -> NDArray[np.intp]:
+    if reader.sample_info.given is None:
         raise RecordError(
-            f"{rows.name}: an audit needs the labels that the networks were trained on, and this "
-            f"record of the {rows.sample_info.split} split holds none. "
+            f"{reader.name}: an audit needs the labels that the networks were trained on, and this "
+            f"record of the {reader.sample_info.split} split holds none. "
             "Audit the record of the training "
             "split (accord train: splits = ['test', 'train']), or give them when recording: "
             "Recorder(…, given=labels)"
         )
-    given = rows.sample_info.given.astype(np.intp)
+    given = reader.sample_info.given.astype(np.intp)
     if given.min() == given.max():
-        samples = "the only sample is" if rows.samples == 1 else f"all {rows.samples} samples are"
+        samples = (
+            "the only sample is" if reader.samples == 1 else f"all {reader.samples} samples are"
+        )
         raise RecordError(
-            f"{rows.name}: {samples} given class {given[0]}; an audit compares classes. "
+            f"{reader.name}: {samples} given class {given[0]}; an audit compares classes. "
             "Are these the right labels?"
         )
-    if rows.networks < 2:
+    if reader.networks < 2:
         raise NetworksMissing(
-            f"{rows.name}: an audit trusts what two networks say against a label; there is one. "
+            f"{reader.name}: an audit trusts what two networks say against a label; there is one. "
             "Record another one, trained from another seed."
         )
     return given
 
 
-def _in_memory(rows: RecordReader) -> RecordReader:
-    if isinstance(rows, ArrayReader):
-        return rows
-    first = next(rows.blocks())
-    if first.stop < rows.samples:
-        return rows
-    return ArrayReader(first.values, rows.sample_info, name=rows.name)
+def _in_memory(reader: RecordReader) -> RecordReader:
+    if isinstance(reader, ArrayReader):
+        return reader
+    first = next(reader.blocks())
+    if first.stop < reader.samples:
+        return reader
+    return ArrayReader(first.values, reader.sample_info, name=reader.name)
 
 
-def _check_contradiction(rows: RecordReader, most: float) -> None:
+def _check_contradiction(reader: RecordReader, most: float) -> None:
     if most < BY_HEART:
         least = math.floor(1000 * (1 - most)) / 10  # never more than it is
         agreed = f"{least:.1f} % or more of the" if most else "all"
         raise RecordError(
-            f"{rows.name}: at every epoch the networks agree with {agreed} given labels. "
+            f"{reader.name}: at every epoch the networks agree with {agreed} given labels. "
             "They knew them by heart when recording began, or there was "
             "never a doubt: this record cannot tell wrong labels. Record from the first epoch on, "
             "and more often (accord train: every = 0.1)."
@@ -336,8 +338,8 @@ def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
     return first_epoch > 1 or bool(alike and slow)
 
 
-def _first_epoch(rows: RecordReader) -> float:
-    return min(min(told.progress) for told in rows.networks_info())
+def _first_epoch(reader: RecordReader) -> float:
+    return min(min(told.progress) for told in reader.networks_info())
 
 
 def _adding_up(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -346,12 +348,12 @@ def _adding_up(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _score(
-    rows: RecordReader,
+    reader: RecordReader,
     given: NDArray[Any],
     suspicion: NDArray[np.float64],
     flagged: NDArray[np.bool_],
 ) -> RankingScore | None:
-    if rows.sample_info.truth is None:
+    if reader.sample_info.truth is None:
         return None
-    wrong = given != rows.sample_info.truth
+    wrong = given != reader.sample_info.truth
     return score_ranking(suspicion, wrong, flagged) if 0 < wrong.sum() < len(wrong) else None

@@ -133,11 +133,11 @@ class Contradiction:
         return whole
 
 
-def measure_contradiction(rows: RecordReader, given: NDArray[Any]) -> Contradiction:
+def measure_contradiction(reader: RecordReader, given: NDArray[Any]) -> Contradiction:
     """Compare all pairs of networks at each epoch, on at most 2,000 samples, evenly spaced."""
-    some = slice(None, None, -(-rows.samples // MOST_SAMPLES))
-    labels = rows.read_labels(range(rows.networks), range(rows.epochs), some)
-    labels, known, classes = _renumbered(labels, given[some], classes=rows.classes)
+    some = slice(None, None, -(-reader.samples // MOST_SAMPLES))
+    labels = reader.read_labels(range(reader.networks), range(reader.epochs), some)
+    labels, known, classes = _renumbered(labels, given[some], classes=reader.classes)
     votes = np.ascontiguousarray(labels.transpose(0, 2, 1))  # sums down columns are fast
     against = votes != known.astype(votes.dtype)[:, np.newaxis]
     said = _count_said(votes, against, classes=classes)
@@ -276,43 +276,45 @@ class Evidence:
 
 
 def gather_evidence(
-    rows: RecordReader, given: NDArray[Any], contradiction: Contradiction
+    reader: RecordReader, given: NDArray[Any], contradiction: Contradiction
 ) -> Evidence:
     """Weigh all votes, one part of the samples after the other.
 
     Keeps four rivals a sample at most, however many classes there are, the smaller first.
     """
     whole, weights = contradiction.whole_weights, contradiction.weights
-    candidates = np.empty((rows.samples, 1 + min(MOST_RIVALS, rows.classes - 1)), np.intp)
+    candidates = np.empty((reader.samples, 1 + min(MOST_RIVALS, reader.classes - 1)), np.intp)
     votes = np.empty(candidates.shape, np.intp)
     candidates[:, 0] = given
-    predicted = np.zeros(rows.classes, bool)
-    for where, table in weigh_votes(rows, whole):
+    predicted = np.zeros(reader.classes, bool)
+    for where, table in weigh_votes(reader, whole):
         predicted |= table.any(axis=0)
         votes[where, 0], candidates[where, 1:], votes[where, 1:] = split_votes(
             table, given[where], candidates.shape[1] - 1
         )
     return Evidence(
         candidates=candidates,
-        shares=votes / max(1, int(whole.sum()) * rows.networks),
+        shares=votes / max(1, int(whole.sum()) * reader.networks),
         predicted=predicted,
         believed=float(weights.sum() / (weights.sum() + OWN_VOTE)),
-        votes=int(np.count_nonzero(whole)) * rows.networks,
+        votes=int(np.count_nonzero(whole)) * reader.networks,
     )
 
 
-def weigh_votes(rows: RecordReader, weights: NDArray[np.intp]) -> Iterator[tuple[slice, Weighted]]:
+def weigh_votes(
+    reader: RecordReader, weights: NDArray[np.intp]
+) -> Iterator[tuple[slice, Weighted]]:
     """Weigh the votes of one part of the samples after another, as tables (sample, class).
 
     Epochs that weigh nothing are not read, but for the first if none weighs anything.
     """
     telling = np.flatnonzero(weights) if weights.any() else np.zeros(1, np.intp)
-    chosen = rows.select(epochs=telling.tolist())
+    chosen = reader.select(epochs=telling.tolist())
     for block in chosen.blocks():
-        for span in spans(block.stop - block.start, max(1, CELLS_AT_ONCE // rows.classes)):
+        for span in spans(block.stop - block.start, max(1, CELLS_AT_ONCE // reader.classes)):
             where = slice(block.start + span.start, block.start + span.stop)
             votes = block.values[:, :, span]
-            yield where, count_weighted(votes, weights[telling], classes=rows.classes)
+            yield where, count_weighted(votes, weights[telling], classes=reader.classes)
 
 
 def split_votes(

@@ -60,31 +60,31 @@ class Sweep:
         return np.array([np.std(values) for values in self.accuracies])
 
 
-def curve(rows: RecordReader, rule: str | Rule) -> Curve:
+def curve(reader: RecordReader, rule: str | Rule) -> Curve:
     """Score a rule after each epoch; `single` is the mean over the networks."""
     rule = find_rule(rule)
-    hits, covered = _hits_after_each_epoch(rows, rule)
-    sizes = np.bincount(rows.truth(), minlength=rows.classes)
-    voters = rows.networks if isinstance(rule, Single) else 1
+    hits, covered = _hits_after_each_epoch(reader, rule)
+    sizes = np.bincount(reader.truth(), minlength=reader.classes)
+    voters = reader.networks if isinstance(rule, Single) else 1
     points = tuple(
         from_hits(counts, sizes * voters, covered=int(labelled))
         for counts, labelled in zip(hits, covered, strict=True)
     )
-    return Curve(rule.name, rows.networks_info()[0].progress, points)
+    return Curve(rule.name, reader.networks_info()[0].progress, points)
 
 
 def _hits_after_each_epoch(
-    rows: RecordReader, rule: Rule
+    reader: RecordReader, rule: Rule
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Count right labels (epoch, class) and labels at all (epoch,)."""
-    views = [rows]
+    views = [reader]
     if isinstance(rule, Single):
-        views = [rows.select(networks=[network]) for network in range(rows.networks)]
-    hits = np.zeros((rows.epochs, rows.classes), np.intp)
-    covered = np.zeros(rows.epochs, np.intp)
+        views = [reader.select(networks=[network]) for network in range(reader.networks)]
+    hits = np.zeros((reader.epochs, reader.classes), np.intp)
+    covered = np.zeros(reader.epochs, np.intp)
     for view in views:
         for block in rule.after_each_epoch(view):
-            _add_hits(hits, block.values, rows.truth()[block.where])
+            _add_hits(hits, block.values, reader.truth()[block.where])
             covered += np.count_nonzero(block.values != ABSTAINED, axis=1)
     return hits, covered
 
@@ -96,55 +96,57 @@ def _add_hits(hits: NDArray[np.intp], labels: NDArray[Any], truth: NDArray[Any])
 
 
 def by_networks(
-    rows: RecordReader, rule: str | Rule, *, most_subsets: int = MOST_SUBSETS, seed: int = 0
+    reader: RecordReader, rule: str | Rule, *, most_subsets: int = MOST_SUBSETS, seed: int = 0
 ) -> Sweep:
     """Score a rule for every ensemble size, over all subsets of the networks of that size.
 
     Above `most_subsets` subsets of one size, that many are drawn with `seed`.
     """
-    sizes = tuple(range(1, rows.networks + 1))
-    choices = [subsets_of(rows.networks, size, limit=most_subsets, seed=seed) for size in sizes]
+    sizes = tuple(range(1, reader.networks + 1))
+    choices = [subsets_of(reader.networks, size, limit=most_subsets, seed=seed) for size in sizes]
     rule = find_rule(rule)
-    votes = {"max-agreement": rows, "majority": rows.last()}
+    votes = {"max-agreement": reader, "majority": reader.last()}
     if rule.name in votes:
         accuracies = _vote_accuracies(votes[rule.name], [one for some in choices for one in some])
     else:
         accuracies = [
-            _accuracy(rows.select(networks=one), rule) for some in choices for one in some
+            _accuracy(reader.select(networks=one), rule) for some in choices for one in some
         ]
     ends = np.cumsum([len(some) for some in choices])
     groups = np.split(np.array(accuracies), ends[:-1])
     return Sweep(rule.name, sizes, tuple(tuple(float(one) for one in group) for group in groups))
 
 
-def _vote_accuracies(rows: RecordReader, subsets: Sequence[tuple[int, ...]]) -> list[float]:
-    classes = rows.classes
-    return _hit_shares(rows, lambda labels: winners_by_subset(labels, subsets, classes=classes))
+def _vote_accuracies(reader: RecordReader, subsets: Sequence[tuple[int, ...]]) -> list[float]:
+    classes = reader.classes
+    return _hit_shares(reader, lambda labels: winners_by_subset(labels, subsets, classes=classes))
 
 
-def _hit_shares(rows: RecordReader, predict: Callable[[NDArray[Any]], NDArray[Any]]) -> list[float]:
+def _hit_shares(
+    reader: RecordReader, predict: Callable[[NDArray[Any]], NDArray[Any]]
+) -> list[float]:
     """Return the accuracy of each row of labels (choice, sample) that is predicted of a block."""
-    truth = rows.truth()
-    hits = [(predict(one.values) == truth[one.where]).sum(axis=1) for one in rows.blocks()]
-    return [float(share) for share in np.sum(hits, axis=0) / rows.samples]
+    truth = reader.truth()
+    hits = [(predict(one.values) == truth[one.where]).sum(axis=1) for one in reader.blocks()]
+    return [float(share) for share in np.sum(hits, axis=0) / reader.samples]
 
 
-def by_epochs(rows: RecordReader, rule: str | Rule, counts: Sequence[int] | None = None) -> Sweep:
+def by_epochs(reader: RecordReader, rule: str | Rule, counts: Sequence[int] | None = None) -> Sweep:
     """Score a rule on k equally spaced epochs, for each k in `counts`."""
-    sizes = tuple(counts) if counts is not None else _doubling(rows.epochs)
+    sizes = tuple(counts) if counts is not None else _doubling(reader.epochs)
     rule = find_rule(rule)
     if type(rule) is MaxAgreement:
-        accuracies = _spaced_accuracies(rows, sizes)
+        accuracies = _spaced_accuracies(reader, sizes)
     else:
-        kept = [equally_spaced(rows.epochs, size).tolist() for size in sizes]
-        accuracies = [_accuracy(rows.select(epochs=epochs), rule) for epochs in kept]
+        kept = [equally_spaced(reader.epochs, size).tolist() for size in sizes]
+        accuracies = [_accuracy(reader.select(epochs=epochs), rule) for epochs in kept]
     return Sweep(rule.name, sizes, tuple((accuracy,) for accuracy in accuracies))
 
 
-def _spaced_accuracies(rows: RecordReader, sizes: Sequence[int]) -> list[float]:
+def _spaced_accuracies(reader: RecordReader, sizes: Sequence[int]) -> list[float]:
     """Return the accuracy of max agreement for each number of epochs, reading the rows once."""
-    classes = rows.classes
-    return _hit_shares(rows, lambda labels: winners_by_spacing(labels, sizes, classes=classes))
+    classes = reader.classes
+    return _hit_shares(reader, lambda labels: winners_by_spacing(labels, sizes, classes=classes))
 
 
 def _doubling(epochs: int) -> tuple[int, ...]:
@@ -152,5 +154,5 @@ def _doubling(epochs: int) -> tuple[int, ...]:
     return (*(2**power for power in range(epochs.bit_length()) if 2**power < epochs), epochs)
 
 
-def _accuracy(rows: RecordReader, rule: Rule) -> float:
-    return float((rule(rows).labels == rows.truth()).mean())
+def _accuracy(reader: RecordReader, rule: Rule) -> float:
+    return float((rule(reader).labels == reader.truth()).mean())

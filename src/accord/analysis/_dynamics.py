@@ -48,12 +48,12 @@ class Persistence:
         return _mean_length(self.wrong_lengths)
 
 
-def persistence(rows: RecordReader) -> Persistence:
+def persistence(reader: RecordReader) -> Persistence:
     """Find every run of equal predictions and count onsets and lengths, right and wrong apart."""
-    counts = np.zeros((2, 2, rows.epochs), np.intp)  # right or wrong; onset or length; epoch
-    truth = rows.truth()
-    for block in rows.blocks():
-        step = max(1, LABELS_AT_ONCE // rows.epochs)
+    counts = np.zeros((2, 2, reader.epochs), np.intp)  # right or wrong; onset or length; epoch
+    truth = reader.truth()
+    for block in reader.blocks():
+        step = max(1, LABELS_AT_ONCE // reader.epochs)
         for start in range(0, block.stop - block.start, step):
             some = slice(start, start + step)
             for labels in block.values[:, :, some]:
@@ -103,7 +103,7 @@ class Forgetting:
         return int(self.knew.argmax())
 
 
-def forgetting(rows: RecordReader, *, judge: str | Rule | None = None) -> Forgetting:
+def forgetting(reader: RecordReader, *, judge: str | Rule | None = None) -> Forgetting:
     """Find what the networks knew at some epoch and forgot by the last one.
 
     A sample is known at an epoch if the majority vote gives it its true class, or, with
@@ -115,15 +115,15 @@ def forgetting(rows: RecordReader, *, judge: str | Rule | None = None) -> Forget
         TruthMissing: there are no true labels and no judge.
     """
     chosen = None if judge is None else find_rule(judge)
-    labels = rows.truth() if chosen is None else chosen(rows).labels
+    labels = reader.truth() if chosen is None else chosen(reader).labels
     forgotten: list[NDArray[np.intp]] = []
     last_known: list[NDArray[np.intp]] = []
-    knew, lost, gained = (np.zeros(rows.epochs, np.intp) for _ in range(3))
-    for block in Majority().after_each_epoch(rows):
+    knew, lost, gained = (np.zeros(reader.epochs, np.intp) for _ in range(3))
+    for block in Majority().after_each_epoch(reader):
         known = block.values == labels[block.where]  # (epoch, sample)
         gone = np.flatnonzero(known.any(axis=0) & ~known[-1])
         forgotten.append(block.start + gone)
-        last_known.append(rows.epochs - 1 - known[::-1, gone].argmax(axis=0))
+        last_known.append(reader.epochs - 1 - known[::-1, gone].argmax(axis=0))
         knew += np.count_nonzero(known[:, gone], axis=1)
         lost[1:] += np.count_nonzero(known[:-1] & ~known[1:], axis=1)
         gained[0] += np.count_nonzero(known[0])
@@ -134,13 +134,13 @@ def forgetting(rows: RecordReader, *, judge: str | Rule | None = None) -> Forget
         knew,
         lost,
         gained,
-        rows.samples,
+        reader.samples,
         "truth" if chosen is None else chosen.name,
     )
 
 
 def epochs_to_fuse(
-    rows: RecordReader,
+    reader: RecordReader,
     samples: Sequence[int] | NDArray[Any],
     labels: NDArray[Any],
     *,
@@ -155,7 +155,7 @@ def epochs_to_fuse(
     the chosen epochs any rule can predict.
 
     Args:
-        rows: networks and epochs.
+        reader: networks and epochs.
         samples: which samples are labelled, by position or as a mask over all.
         labels: (labelled,), their labels.
         most: how many epochs to choose at most, the last one included.
@@ -165,10 +165,10 @@ def epochs_to_fuse(
         PredictionError: samples and labels do not fit together, samples are neither whole numbers
             nor a mask, or a label is no class.
     """
-    positions, wanted = _positions(rows, np.asarray(samples)), np.asarray(labels)
-    _check_labelled(rows, positions, wanted, most)
-    tables = _votes_by_epoch(rows, positions)  # (epoch, labelled, class)
-    chosen = [rows.epochs - 1]
+    positions, wanted = _positions(reader, np.asarray(samples)), np.asarray(labels)
+    _check_labelled(reader, positions, wanted, most)
+    tables = _votes_by_epoch(reader, positions)  # (epoch, labelled, class)
+    chosen = [reader.epochs - 1]
     joint = tables[-1].astype(np.intp)
     hits = int(np.count_nonzero(joint.argmax(axis=1) == wanted))
     while len(chosen) < most:
@@ -184,11 +184,11 @@ def epochs_to_fuse(
     return chosen
 
 
-def _positions(rows: RecordReader, samples: NDArray[Any]) -> NDArray[np.intp]:
+def _positions(reader: RecordReader, samples: NDArray[Any]) -> NDArray[np.intp]:
     if samples.dtype == bool:
-        if samples.shape != (rows.samples,):
+        if samples.shape != (reader.samples,):
             raise PredictionError(
-                f"{rows.name}: a mask of samples must have shape ({rows.samples},); got "
+                f"{reader.name}: a mask of samples must have shape ({reader.samples},); got "
                 f"{samples.shape}"
             )
         return np.flatnonzero(samples)
@@ -200,7 +200,7 @@ def _positions(rows: RecordReader, samples: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _check_labelled(
-    rows: RecordReader, positions: NDArray[np.intp], labels: NDArray[Any], most: int
+    reader: RecordReader, positions: NDArray[np.intp], labels: NDArray[Any], most: int
 ) -> None:
     if most < 1:
         raise ChoiceError(f"at least one epoch must be chosen; got most={most}")
@@ -211,22 +211,22 @@ def _check_labelled(
             f"one label per labelled sample is wanted; got shapes {positions.shape} and "
             f"{labels.shape}"
         )
-    if positions.min() < 0 or positions.max() >= rows.samples:
+    if positions.min() < 0 or positions.max() >= reader.samples:
         raise PredictionError(
-            f"{rows.name}: samples must lie in 0..{rows.samples - 1}; got "
+            f"{reader.name}: samples must lie in 0..{reader.samples - 1}; got "
             f"{positions.min()}..{positions.max()}"
         )
-    check_labels(labels[np.newaxis], classes=rows.classes)
+    check_labels(labels[np.newaxis], classes=reader.classes)
 
 
-def _votes_by_epoch(rows: RecordReader, positions: NDArray[np.intp]) -> NDArray[np.uint16]:
-    tables = np.empty((rows.epochs, len(positions), rows.classes), np.uint16)
-    for block in rows.blocks():
+def _votes_by_epoch(reader: RecordReader, positions: NDArray[np.intp]) -> NDArray[np.uint16]:
+    tables = np.empty((reader.epochs, len(positions), reader.classes), np.uint16)
+    for block in reader.blocks():
         inside = np.flatnonzero((positions >= block.start) & (positions < block.stop))
         if inside.size:
             some = block.values[:, :, positions[inside] - block.start]
-            for epoch in range(rows.epochs):
-                tables[epoch, inside] = count_votes(some[:, epoch], classes=rows.classes)
+            for epoch in range(reader.epochs):
+                tables[epoch, inside] = count_votes(some[:, epoch], classes=reader.classes)
     return tables
 
 
@@ -266,7 +266,7 @@ class Story:
     max_agreement: NDArray[Any]  # (epoch,) -> the vote over all epochs up to it
 
 
-def rescued(rows: RecordReader) -> Rescued:
+def rescued(reader: RecordReader) -> Rescued:
     """Find the samples that max agreement rescues from a wrong last vote.
 
     The wrong class has more than half of the last votes, so that no tie decides, and less than
@@ -275,36 +275,36 @@ def rescued(rows: RecordReader) -> Rescued:
     Raises:
         TruthMissing: the record has no true labels.
     """
-    truth = rows.truth()
-    chosen, agreed = np.zeros(rows.samples, bool), np.empty(rows.samples)
+    truth = reader.truth()
+    chosen, agreed = np.zeros(reader.samples, bool), np.empty(reader.samples)
     last_wrong = 0
-    for block in rows.blocks():
+    for block in reader.blocks():
         true = truth[block.where]
-        last = winners(block.values[:, -1], classes=rows.classes)
+        last = winners(block.values[:, -1], classes=reader.classes)
         wrong = last.labels != true
-        clear = (2 * last.votes > rows.networks) & (last.votes < rows.networks)
-        right = winners(block.values, classes=rows.classes).labels == true
+        clear = (2 * last.votes > reader.networks) & (last.votes < reader.networks)
+        right = winners(block.values, classes=reader.classes).labels == true
         chosen[block.where] = wrong & clear & right
         agreed[block.where] = (block.values == true).mean(axis=(0, 1))
         last_wrong += int(wrong.sum())
-    return Rescued(rows.name, np.flatnonzero(chosen), agreed[chosen], last_wrong)
+    return Rescued(reader.name, np.flatnonzero(chosen), agreed[chosen], last_wrong)
 
 
-def story(rows: RecordReader, sample: int) -> Story:
+def story(reader: RecordReader, sample: int) -> Story:
     """Return what each network, their vote and max agreement say of a sample at each epoch.
 
     Raises:
         ChoiceError: there is no such sample.
     """
-    if not 0 <= sample < rows.samples:
+    if not 0 <= sample < reader.samples:
         raise ChoiceError(
-            f"{rows.name}: samples must lie in 0..{rows.samples - 1}; got {sample}. "
+            f"{reader.name}: samples must lie in 0..{reader.samples - 1}; got {sample}. "
             "Samples are counted from 0"
         )
     here = slice(sample, sample + 1)
-    labels = rows.read_labels(range(rows.networks), range(rows.epochs), here)
-    votes = winners(labels[:, :, 0], classes=rows.classes)  # epochs take the place of samples
-    running = running_winners(labels, classes=rows.classes)
+    labels = reader.read_labels(range(reader.networks), range(reader.epochs), here)
+    votes = winners(labels[:, :, 0], classes=reader.classes)  # epochs take the place of samples
+    running = running_winners(labels, classes=reader.classes)
     return Story(labels[:, :, 0], votes.labels, running[:, 0])
 
 
@@ -317,30 +317,30 @@ class MarginHistogram:
     wrong: NDArray[np.intp]  # (bin,)
 
 
-def margin_of(rows: RecordReader) -> NDArray[np.float64]:
+def margin_of(reader: RecordReader) -> NDArray[np.float64]:
     """Return best minus second-best agreement for each sample: the confidence in max agreement."""
-    values = np.empty(rows.samples)
-    for block in rows.blocks():
-        values[block.where] = margins(block.values, classes=rows.classes)
+    values = np.empty(reader.samples)
+    for block in reader.blocks():
+        values[block.where] = margins(block.values, classes=reader.classes)
     return values
 
 
-def final_margin_of(rows: RecordReader) -> NDArray[np.float64]:
+def final_margin_of(reader: RecordReader) -> NDArray[np.float64]:
     """Return how far the last epoch's majority class is ahead over all epochs, or behind.
 
     Negative where the networks agreed on another class before.
     """
-    values = np.empty(rows.samples)
-    for block in rows.blocks():
-        values[block.where] = final_margins(block.values, classes=rows.classes)
+    values = np.empty(reader.samples)
+    for block in reader.blocks():
+        values[block.where] = final_margins(block.values, classes=reader.classes)
     return values
 
 
-def final_margin_histogram(rows: RecordReader, *, bins: int = 40) -> MarginHistogram:
+def final_margin_histogram(reader: RecordReader, *, bins: int = 40) -> MarginHistogram:
     """Count final margins of right and of wrong final labels in equal bins from -1 to 1."""
-    truth = rows.truth()
-    right = Majority()(rows).labels == truth
-    values = final_margin_of(rows)
+    truth = reader.truth()
+    right = Majority()(reader).labels == truth
+    values = final_margin_of(reader)
     edges = np.linspace(-1, 1, bins + 1)
     return MarginHistogram(
         edges,
@@ -349,13 +349,13 @@ def final_margin_histogram(rows: RecordReader, *, bins: int = 40) -> MarginHisto
     )
 
 
-def error_consensus_histogram(rows: RecordReader) -> NDArray[np.intp]:
+def error_consensus_histogram(reader: RecordReader) -> NDArray[np.intp]:
     """Count wrong predictions of the last epoch by how many networks share each.
 
     Entry k - 1 counts the (sample, network) pairs whose wrong class k networks gave.
     """
-    truth = rows.truth()
-    counts = np.zeros(rows.networks, np.intp)
-    for block in rows.last().blocks():
+    truth = reader.truth()
+    counts = np.zeros(reader.networks, np.intp)
+    for block in reader.last().blocks():
         counts += error_consensus(block.values[:, 0], truth[block.where])
     return counts

@@ -38,7 +38,7 @@ class Member:
         return self.kind == "good"
 
 
-def members(rows: RecordReader) -> tuple[Member, ...]:
+def members(reader: RecordReader) -> tuple[Member, ...]:
     """Say of each network whether it votes with the others, from the votes alone.
 
     Two networks agree beyond chance by kappa: 0 if they say the same no more often than the
@@ -55,13 +55,13 @@ def members(rows: RecordReader) -> tuple[Member, ...]:
     of one class, nobody can be told from the rest and all are called good. Of two networks that
     disagree, it cannot be told which is bad: both count as good.
     """
-    kappa, said = _measure(rows)
-    last = slice(rows.epochs - max(1, rows.epochs // LAST), None)
+    kappa, said = _measure(reader)
+    last = slice(reader.epochs - max(1, reader.epochs // LAST), None)
     now = _best_fellow(kappa[:, :, last].mean(axis=2))
-    once = np.max([_best_fellow(kappa[:, :, epoch]) for epoch in range(rows.epochs)], axis=0)
+    once = np.max([_best_fellow(kappa[:, :, epoch]) for epoch in range(reader.epochs)], axis=0)
     shares = said[:, last].sum(axis=1)
     commonest = shares.max(axis=1) / shares.sum(axis=1)
-    chance = chance_error(rows)
+    chance = chance_error(reader)
     usual = _usual(now, chance)
     return tuple(
         Member(
@@ -71,27 +71,29 @@ def members(rows: RecordReader) -> tuple[Member, ...]:
             float(once[i]),
             float(commonest[i]),
         )
-        for i, number in enumerate(rows.numbers)
+        for i, number in enumerate(reader.numbers)
     )
 
 
-def good_networks(rows: RecordReader) -> list[int]:
+def good_networks(reader: RecordReader) -> list[int]:
     """Return the numbers of the networks worth keeping, as `Record.select(networks=…)` takes."""
-    return [member.network for member in members(rows) if member.good]
+    return [member.network for member in members(reader) if member.good]
 
 
-def network_weights(rows: RecordReader) -> NDArray[np.float64]:
+def network_weights(reader: RecordReader) -> NDArray[np.float64]:
     """Return a weight for each network by its agreement beyond chance; the largest is 1.
 
     All weigh the same where no two agree beyond chance.
     """
-    found = np.array([max(member.agreement, 0.0) for member in members(rows)])
-    if found.max() <= chance_error(rows):
-        return np.ones(rows.networks)
+    found = np.array([max(member.agreement, 0.0) for member in members(reader)])
+    if found.max() <= chance_error(reader):
+        return np.ones(reader.networks)
     return np.asarray(found / found.max())
 
 
-def weighted_vote(rows: RecordReader, weights: Sequence[float] | NDArray[np.float64]) -> Prediction:
+def weighted_vote(
+    reader: RecordReader, weights: Sequence[float] | NDArray[np.float64]
+) -> Prediction:
     """Predict by max agreement with networks that weigh differently.
 
     Counts a table of samples × classes for one block and network at a time. Equal support goes to
@@ -102,40 +104,40 @@ def weighted_vote(rows: RecordReader, weights: Sequence[float] | NDArray[np.floa
             all are 0.
     """
     found = np.asarray(weights, np.float64)
-    _check_weights(rows, found)
+    _check_weights(reader, found)
     shares = found / found.sum()
 
     def predict(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         support = sum(
-            share * count_votes(one, classes=rows.classes)
+            share * count_votes(one, classes=reader.classes)
             for share, one in zip(shares, labels, strict=True)
         )
         # Sums of equal weights in another order must still tie.
-        table = np.round(np.asarray(support) / rows.epochs, 12)
+        table = np.round(np.asarray(support) / reader.epochs, 12)
         return table.argmax(axis=1), np.minimum(table.max(axis=1), 1.0)
 
-    return predict_blocks(rows.blocks(), predict, samples=rows.samples)
+    return predict_blocks(reader.blocks(), predict, samples=reader.samples)
 
 
-def _check_weights(rows: RecordReader, weights: NDArray[np.float64]) -> None:
-    if weights.shape != (rows.networks,):
+def _check_weights(reader: RecordReader, weights: NDArray[np.float64]) -> None:
+    if weights.shape != (reader.networks,):
         raise ChoiceError(
-            f"{rows.name}: one weight for each network is wanted, {rows.networks} in all; got "
+            f"{reader.name}: one weight for each network is wanted, {reader.networks} in all; got "
             f"shape {weights.shape}"
         )
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
         raise ChoiceError(
-            f"{rows.name}: weights must be finite, at least 0 and not all 0; got "
+            f"{reader.name}: weights must be finite, at least 0 and not all 0; got "
             f"{', '.join(f'{weight:g}' for weight in weights)}. Weigh a bad network 0"
         )
 
 
-def chance_error(rows: RecordReader) -> float:
+def chance_error(reader: RecordReader) -> float:
     """Return how far beyond chance two unrelated networks may seem to agree: three standard errors.
 
     Never less than 0.05.
     """
-    return max(NEAR_CHANCE, 3 / math.sqrt(rows.samples * max(rows.classes - 1, 1)))
+    return max(NEAR_CHANCE, 3 / math.sqrt(reader.samples * max(reader.classes - 1, 1)))
 
 
 def _usual(now: NDArray[np.float64], chance: float) -> float:
@@ -161,18 +163,18 @@ def _best_fellow(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (network
     return np.asarray(others.max(axis=1))
 
 
-def _measure(rows: RecordReader) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _measure(reader: RecordReader) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return kappa (network, network, epoch), and votes (network, epoch, class)."""
-    equal = np.zeros((rows.networks, rows.networks, rows.epochs))
-    said = np.zeros((rows.networks, rows.epochs, rows.classes))
-    for block in rows.blocks():
-        for first, second in combinations(range(rows.networks), 2):
+    equal = np.zeros((reader.networks, reader.networks, reader.epochs))
+    said = np.zeros((reader.networks, reader.epochs, reader.classes))
+    for block in reader.blocks():
+        for first, second in combinations(range(reader.networks), 2):
             same = np.count_nonzero(block.values[first] == block.values[second], axis=1)
             equal[first, second] += same
             equal[second, first] += same
         _add_votes(said, block.values)
-    by_chance = np.einsum("iec,jec->ije", said, said) / rows.samples**2
-    beyond = equal / rows.samples - by_chance
+    by_chance = np.einsum("iec,jec->ije", said, said) / reader.samples**2
+    beyond = equal / reader.samples - by_chance
     room = 1 - by_chance
     return np.divide(beyond, room, out=np.zeros_like(beyond), where=room > 1e-12), said
 
@@ -194,18 +196,18 @@ class CorruptReader(RecordReader):
     as collapsed networks tend to say the same. They have no probabilities.
     """
 
-    def __init__(self, rows: RecordReader, *, kind: Bad, count: int, seed: int = 0) -> None:
+    def __init__(self, reader: RecordReader, *, kind: Bad, count: int, seed: int = 0) -> None:
         if kind not in ("random", "constant") or count < 0:
             raise ChoiceError(
                 f"bad networks are 'random' or 'constant', none or more; got {count} of {kind!r}"
             )
-        self.name = rows.name
-        self.sample_info = rows.sample_info
-        first = max(rows.numbers) + 1
-        self.numbers = (*rows.numbers, *range(first, first + count))
-        self.epochs = rows.epochs
+        self.name = reader.name
+        self.sample_info = reader.sample_info
+        first = max(reader.numbers) + 1
+        self.numbers = (*reader.numbers, *range(first, first + count))
+        self.epochs = reader.epochs
         self.has_probabilities = False
-        self._rows = rows
+        self._rows = reader
         self._kind = kind
         self._seed = seed
 
@@ -249,7 +251,7 @@ class CorruptReader(RecordReader):
 
 
 def accuracy_with_bad_networks(
-    rows: RecordReader,
+    reader: RecordReader,
     counts: Sequence[int],
     *,
     kind: Bad = "random",
@@ -261,10 +263,10 @@ def accuracy_with_bad_networks(
 
     With `leave_out`, the rule sees only those that `good_networks` keeps.
     """
-    rule, truth = find_rule(rule), rows.truth()
+    rule, truth = find_rule(rule), reader.truth()
     found = []
     for count in counts:
-        spoilt: RecordReader = CorruptReader(rows, kind=kind, count=count, seed=seed)
+        spoilt: RecordReader = CorruptReader(reader, kind=kind, count=count, seed=seed)
         if leave_out:
             spoilt = spoilt.select(networks=spoilt.numbered(good_networks(spoilt)))
         found.append(float((rule(spoilt).labels == truth).mean()))

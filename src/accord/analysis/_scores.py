@@ -103,11 +103,11 @@ class Changes:
 
 
 def changes(
-    rows: RecordReader, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
+    reader: RecordReader, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
 ) -> Changes:
     """Compare two rules on one record, sample by sample; `single` is the first network."""
-    before, after = (find_rule(rule)(rows).labels for rule in (first, second))
-    return paired_changes(before, after, rows.truth(), confidence=confidence)
+    before, after = (find_rule(rule)(reader).labels for rule in (first, second))
+    return paired_changes(before, after, reader.truth(), confidence=confidence)
 
 
 def paired_changes(
@@ -182,7 +182,7 @@ class Score:
     note: str = ""  # what the rule has to say of its prediction
 
 
-def score(rows: RecordReader, rules: Sequence[str | Rule] | None = None) -> list[Score]:
+def score(reader: RecordReader, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     """Score the named rules, or every rule the record allows, weakest evidence first.
 
     Of the rules that it allows, those that it is too large for are left out; see `left_out`.
@@ -193,11 +193,11 @@ def score(rows: RecordReader, rules: Sequence[str | Rule] | None = None) -> list
         ChoiceError: no such rule.
         ProbabilitiesMissing: a rule named needs probabilities that were not recorded.
     """
-    truth = rows.truth()
-    return [_score_one(rule, rows, truth) for rule in _chosen(rows, rules)]
+    truth = reader.truth()
+    return [_score_one(rule, reader, truth) for rule in _chosen(reader, rules)]
 
 
-def left_out(rows: RecordReader) -> dict[str, str]:
+def left_out(reader: RecordReader) -> dict[str, str]:
     """Return the rules that the record allows and `score` leaves out, each with the reason.
 
     >>> from accord.store import ArrayReader, SampleInfo
@@ -206,53 +206,53 @@ def left_out(rows: RecordReader) -> dict[str, str]:
     >>> left_out(ArrayReader(labels, SampleInfo(300, 6000)))["dawid-skene"]
     'its 6000 × 6000 confusion matrices would be too large'
     """
-    said = {rule.name: rule.left_out(rows) for rule in _allowed(rows)}
+    said = {rule.name: rule.left_out(reader) for rule in _allowed(reader)}
     return {name: why for name, why in said.items() if why}
 
 
-def _allowed(rows: RecordReader) -> list[Rule]:
-    return [rule for rule in all_rules().values() if rule.allowed(rows)]
+def _allowed(reader: RecordReader) -> list[Rule]:
+    return [rule for rule in all_rules().values() if rule.allowed(reader)]
 
 
-def _chosen(rows: RecordReader, names: Sequence[str | Rule] | None) -> list[Rule]:
+def _chosen(reader: RecordReader, names: Sequence[str | Rule] | None) -> list[Rule]:
     if names is None:
-        able = [rule for rule in _allowed(rows) if not rule.left_out(rows)]
+        able = [rule for rule in _allowed(reader) if not rule.left_out(reader)]
         return sorted(
             able, key=lambda rule: (rule.oracle, rule.reads == "all", rule.symmetric, rule.name)
         )
-    chosen = [resolve_rule(name, rows)[0] for name in names]
+    chosen = [resolve_rule(name, reader)[0] for name in names]
     for rule in chosen:
-        if not rule.allowed(rows):
+        if not rule.allowed(reader):
             raise ProbabilitiesMissing(
-                f"{rows.name}: {rule.name} needs probabilities, and only labels were recorded. "
+                f"{reader.name}: {rule.name} needs probabilities, and only labels were recorded. "
                 "Record them with Recorder(…, probabilities=True)"
             )
     return chosen
 
 
-def _score_one(rule: Rule, rows: RecordReader, truth: Any) -> Score:
+def _score_one(rule: Rule, reader: RecordReader, truth: Any) -> Score:
     if isinstance(rule, Single):
-        return _score_single(rule, rows, truth)
+        return _score_single(rule, reader, truth)
     if isinstance(rule, OracleBestEpoch):
-        epoch = rule.best_epoch(rows)
-        measured = measure(rule(rows).labels, truth, classes=rows.classes)
-        progress = rows.networks_info()[0].progress[epoch]
+        epoch = rule.best_epoch(reader)
+        measured = measure(rule(reader).labels, truth, classes=reader.classes)
+        progress = reader.networks_info()[0].progress[epoch]
         return replace(_as_score(rule, measured), epoch=epoch, progress=progress)
-    predicted = rule(rows)
-    measured = measure(predicted.labels, truth, classes=rows.classes)
+    predicted = rule(reader)
+    measured = measure(predicted.labels, truth, classes=reader.classes)
     return replace(_as_score(rule, measured), note=predicted.note)
 
 
-def _score_single(rule: Single, rows: RecordReader, truth: Any) -> Score:
+def _score_single(rule: Single, reader: RecordReader, truth: Any) -> Score:
     measured = [
-        measure(rule(rows.select(networks=[network])).labels, truth, classes=rows.classes)
-        for network in range(rows.networks)
+        measure(rule(reader.select(networks=[network])).labels, truth, classes=reader.classes)
+        for network in range(reader.networks)
     ]
     return Score(
         rule=rule.name,
         # Not sum, which rounds otherwise before Python 3.12: the digits in JSON would differ.
-        accuracy=math.fsum(one.accuracy for one in measured) / rows.networks,
-        balanced_accuracy=math.fsum(one.balanced_accuracy for one in measured) / rows.networks,
+        accuracy=math.fsum(one.accuracy for one in measured) / reader.networks,
+        balanced_accuracy=math.fsum(one.balanced_accuracy for one in measured) / reader.networks,
         per_network=tuple(one.accuracy for one in measured),
     )
 

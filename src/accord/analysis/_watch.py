@@ -38,7 +38,7 @@ class Watch:
 
 
 def watch(
-    rows: RecordReader, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
+    reader: RecordReader, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Watch:
     """Tell whether overfit has set in, and the epoch before it, from the predictions alone.
 
@@ -61,7 +61,7 @@ def watch(
     the majority's do, see `judge_record`.
 
     Args:
-        rows: at least two networks.
+        reader: at least two networks.
         sure: between 0 and 1.
         least_fall: of agreement, between 0 and 1.
         seed: of the curves that are drawn.
@@ -70,9 +70,9 @@ def watch(
         ChoiceError: there is one network, or an option is out of range.
     """
     _check_options(sure, least_fall)
-    pairs = count_equal_pairs(rows)
-    verdict = judge_record(rows, pairs, sure=sure, least_fall=least_fall, seed=seed)
-    best = best_epoch(rows, verdict)
+    pairs = count_equal_pairs(reader)
+    verdict = judge_record(reader, pairs, sure=sure, least_fall=least_fall, seed=seed)
+    best = best_epoch(reader, verdict)
     return Watch(
         alarm=verdict.alarm,
         epoch=best if verdict.alarm else None,
@@ -85,11 +85,11 @@ def watch(
     )
 
 
-def best_epoch(rows: RecordReader, verdict: Verdict) -> int:
+def best_epoch(reader: RecordReader, verdict: Verdict) -> int:
     """Return the epoch to use: of all, or if there is an alarm of those before the fall."""
     if verdict.alarm and verdict.before is not None:
-        rows = rows.select(epochs=range(verdict.before))
-    return good_epochs(rows).best
+        reader = reader.select(epochs=range(verdict.before))
+    return good_epochs(reader).best
 
 
 def _check_options(sure: float, least_fall: float) -> None:
@@ -194,11 +194,11 @@ class AlarmFollower:
             return None
         return rows
 
-    def _judge(self, rows: RecordReader, pairs: EqualPairs, known: int) -> Iterator[Seen]:
+    def _judge(self, reader: RecordReader, pairs: EqualPairs, known: int) -> Iterator[Seen]:
         for epoch in range(known, pairs.epochs):
-            until, first_rows = pairs.until(epoch + 1), rows.select(epochs=range(epoch + 1))
+            until, first_rows = pairs.until(epoch + 1), reader.select(epochs=range(epoch + 1))
             verdict = judge_rows(first_rows, until, sure=self._sure, least_fall=self._least_fall)
             first = verdict.alarm and not self.alarmed
             self.alarmed = self.alarmed or verdict.alarm
-            before = best_epoch(rows, verdict) if first else None
+            before = best_epoch(reader, verdict) if first else None
             yield Seen(epoch, float(until.agreement[-1]), verdict, before)

@@ -144,22 +144,22 @@ def _check_files(**files: Path | None) -> None:
         check_writable(named[kind], kind)
 
 
-def _write_probabilities(rows: "RecordReader", path: Path) -> None:
+def _write_probabilities(reader: "RecordReader", path: Path) -> None:
     from accord.analysis._audit import audit_probabilities
     from accord.analysis._review_files import write_probabilities
 
-    write_probabilities(audit_probabilities(rows), path)
+    write_probabilities(audit_probabilities(reader), path)
 
 
 def _write_queue(
-    rows: "RecordReader", found: "Audit", path: Path, most: int | None, link: str | None
+    reader: "RecordReader", found: "Audit", path: Path, most: int | None, link: str | None
 ) -> None:
     from accord.analysis._review import expected_gain, review_queue
     from accord.analysis._review_files import write_queue
     from accord.report._audit_text import gain_text
 
     samples = review_queue(found, most)
-    write_queue(found, samples, path, sample_info=rows.sample_info, link=link)
+    write_queue(found, samples, path, sample_info=reader.sample_info, link=link)
     typer.echo(f"{path}: {gain_text(expected_gain(found, samples))}", err=True)
 
 
@@ -180,18 +180,18 @@ def _write_corrected(
 
 
 def _print(
-    rows: "RecordReader", found: "Audit", decided: "Decisions | None", *, as_json: bool
+    reader: "RecordReader", found: "Audit", decided: "Decisions | None", *, as_json: bool
 ) -> None:
     from accord.analysis._audit_notes import audit_notes
     from accord.analysis._review import measure_gain
     from accord.report._audit_text import audit_json, audit_text, gain_text
 
-    gain = None if decided is None else measure_gain(found, decided, rows.sample_info.truth)
-    for note in audit_notes(found, rows.sample_info):
+    gain = None if decided is None else measure_gain(found, decided, reader.sample_info.truth)
+    for note in audit_notes(found, reader.sample_info):
         typer.echo(f"accord: {note}", err=True)
     if as_json:
-        typer.echo(json.dumps(audit_json(rows, found, gain)))
+        typer.echo(json.dumps(audit_json(reader, found, gain)))
         return
-    typer.echo(audit_text(rows, found))
+    typer.echo(audit_text(reader, found))
     if gain is not None:
         typer.echo(f"\n{gain_text(gain)}")

@@ -18,24 +18,24 @@ MOST_LISTED: Final = 10  # samples, and pairs of classes, in the text
 MOST_CLASSES: Final = 100  # whose confusion is printed as JSON
 
 
-def audit_json(rows: RecordReader, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
+def audit_json(reader: RecordReader, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
     """Return an audit in the form that `accord audit --json` prints."""
     document: dict[str, Any] = {
-        "record": rows.name,
-        "networks": rows.networks,
-        "epochs": rows.epochs,
-        "samples": rows.samples,
-        "classes": rows.classes,
+        "record": reader.name,
+        "networks": reader.networks,
+        "epochs": reader.epochs,
+        "samples": reader.samples,
+        "classes": reader.classes,
         "noise_rate": audit.noise_rate,
         "flagged": int(audit.flagged.sum()),
         "noise_rates": [None if math.isnan(rate) else rate for rate in audit.noise_rates.tolist()],
         "weights": audit.weights.tolist(),
         "unpredicted": list(audit.unpredicted),
         "never_predicted": list(audit.never_predicted),
-        "notes": audit_notes(audit, rows.sample_info),
+        "notes": audit_notes(audit, reader.sample_info),
         "ranking": audit.ranking[:MOST_RANKED].tolist(),
     }
-    if rows.classes <= MOST_CLASSES:
+    if reader.classes <= MOST_CLASSES:
         document["confusion"] = audit.confusion.tolist()
     if audit.score is not None:
         document |= {key: _number(value) for key, value in vars(audit.score).items()}
@@ -48,16 +48,20 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def audit_text(rows: RecordReader, audit: Audit) -> str:
+def audit_text(reader: RecordReader, audit: Audit) -> str:
     """Describe an audit: the noise, the likeliest corrections, the most suspicious samples."""
     flagged = int(audit.flagged.sum())
     sizes = (
-        counted(rows.networks, "network"),
-        counted(rows.epochs, "epoch"),
-        counted(rows.samples, "sample"),
-        f"{rows.classes} classes",  # one class has nothing to audit
+        counted(reader.networks, "network"),
+        counted(reader.epochs, "epoch"),
+        counted(reader.samples, "sample"),
+        f"{reader.classes} classes",  # one class has nothing to audit
     )
-    lines = [f"{rows.name}: {', '.join(sizes)}", "", _wrong(flagged, 100 * flagged / rows.samples)]
+    lines = [
+        f"{reader.name}: {', '.join(sizes)}",
+        "",
+        _wrong(flagged, 100 * flagged / reader.samples),
+    ]
     if audit.undecided > UNDECIDED:
         lines.append(f"noise rate, by all suspicions: {100 * audit.noise_rate:.1f} %")
     if audit.score is not None:
@@ -65,9 +69,9 @@ def audit_text(rows: RecordReader, audit: Audit) -> str:
     if flagged:
         lines += [
             "",
-            *_corrections(audit, rows.sample_info),
+            *_corrections(audit, reader.sample_info),
             "",
-            *_most_suspicious(audit, rows.sample_info),
+            *_most_suspicious(audit, reader.sample_info),
         ]
     return "\n".join(lines)
 

@@ -56,7 +56,7 @@ class Rule(ABC):
     caution: str = ""  # what to say of every prediction
 
     @abstractmethod
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict, reading the rows in blocks of samples."""
 
     @staticmethod
@@ -64,24 +64,24 @@ class Rule(ABC):
     def by_definition(record: Definition) -> list[int]:
         """Predict as the rule is defined: slow, obvious, for tests and readers."""
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Predict after each epoch as if it were the last: blocks of labels (epoch, sample)."""
-        prefixes = (rows.select(epochs=range(epoch + 1)) for epoch in range(rows.epochs))
-        yield Block(0, rows.samples, np.stack([self(prefix).labels for prefix in prefixes]))
+        prefixes = (reader.select(epochs=range(epoch + 1)) for epoch in range(reader.epochs))
+        yield Block(0, reader.samples, np.stack([self(prefix).labels for prefix in prefixes]))
 
     @property
     def oracle(self) -> bool:
         """Whether the rule looks at the truth."""
         return "truth" in self.needs
 
-    def allowed(self, rows: RecordReader) -> bool:
+    def allowed(self, reader: RecordReader) -> bool:
         """Tell whether the rows hold what the rule needs."""
-        has_truth = rows.sample_info.truth is not None
+        has_truth = reader.sample_info.truth is not None
         return ("truth" not in self.needs or has_truth) and (
-            "probabilities" not in self.needs or rows.has_probabilities
+            "probabilities" not in self.needs or reader.has_probabilities
         )
 
-    def left_out(self, rows: RecordReader) -> str:  # noqa: ARG002
+    def left_out(self, reader: RecordReader) -> str:  # noqa: ARG002
         """Say why the rule cannot predict rows that it is allowed to, or nothing if it can."""
         return ""
 

@@ -55,14 +55,14 @@ def group_epochs(
     return np.arange(epochs) // width
 
 
-def fit_in_memory(rows: RecordReader) -> bool:
+def fit_in_memory(reader: RecordReader) -> bool:
     """Tell whether the confusion matrices of these rows are small enough to hold."""
-    groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
-    return rows.networks * (int(groups[-1]) + 1) * rows.classes**2 <= LARGEST
+    groups = group_epochs(reader.epochs, samples=reader.samples, classes=reader.classes)
+    return reader.networks * (int(groups[-1]) + 1) * reader.classes**2 <= LARGEST
 
 
 def fit_annotators(
-    rows: RecordReader,
+    reader: RecordReader,
     start: NDArray[Any],  # (sample,), a class for each
     *,
     likeness: Likeness,
@@ -73,16 +73,16 @@ def fit_annotators(
     Votes that count for too little leave the classes of poor networks to swallow each other. So
     where classes change places, it begins anew with twice as many votes, up to sixteen times.
     """
-    read = _reader(rows)
+    read = _reader(reader)
     for louder in LOUDER:
-        fit = _fit_once(rows, read, start, likeness, weights, louder=louder)
+        fit = _fit_once(reader, read, start, likeness, weights, louder=louder)
         if not fit.collapsed:
             break
     return fit
 
 
 def _fit_once(
-    rows: RecordReader,
+    reader: RecordReader,
     read: Reader,
     start: NDArray[Any],
     likeness: Likeness,
@@ -95,20 +95,20 @@ def _fit_once(
     Each round reads the rows once, or not at all if they fit in memory. The epochs' weights are
     found anew in each round after the first, from how often each is right.
     """
-    groups = group_epochs(rows.epochs, samples=rows.samples, classes=rows.classes)
-    tally = _tally(rows, groups, _certain(read, start, rows.classes))
+    groups = group_epochs(reader.epochs, samples=reader.samples, classes=reader.classes)
+    tally = _tally(reader, groups, _certain(read, start, reader.classes))
     found, settled = start, False
     for rounds in range(1, MOST_ROUNDS + 1):
         if rounds > 1:
             weights = weigh(likeness.within, tally.reliability(likeness.said))
-        votes = full_votes(weights, likeness, rows.networks, louder=louder)
+        votes = full_votes(weights, likeness, reader.networks, louder=louder)
         annotators = estimate(tally, groups, votes)
         before = found
-        tally, found = _round(rows, read, annotators)
+        tally, found = _round(reader, read, annotators)
         settled = has_settled(before, found)
         if settled:
             break
-    return Fit(annotators, rounds, settled, lost_classes(start, found, classes=rows.classes))
+    return Fit(annotators, rounds, settled, lost_classes(start, found, classes=reader.classes))
 
 
 def has_settled(before: NDArray[Any], after: NDArray[Any]) -> bool:
@@ -148,24 +148,24 @@ def full_votes(weights: Weights, likeness: Likeness, networks: int, *, louder: i
 
 
 def _round(
-    rows: RecordReader, read: Reader, annotators: Annotators
+    reader: RecordReader, read: Reader, annotators: Annotators
 ) -> tuple[Tally, NDArray[np.intp]]:
-    found = np.empty(rows.samples, np.intp)
+    found = np.empty(reader.samples, np.intp)
 
     def expected() -> Iterator[tuple[Block, NDArray[np.float64]]]:
         for part, posterior in annotators.posteriors(read()):
             found[part.where] = posterior.argmax(axis=1)
             yield part, posterior
 
-    return _tally(rows, annotators.groups, expected()), found
+    return _tally(reader, annotators.groups, expected()), found
 
 
 def _tally(
-    rows: RecordReader,
+    reader: RecordReader,
     groups: NDArray[np.intp],
     expected: Iterator[tuple[Block, NDArray[np.float64]]],
 ) -> Tally:
-    tally = Tally.empty(networks=rows.networks, classes=rows.classes, groups=groups)
+    tally = Tally.empty(networks=reader.networks, classes=reader.classes, groups=groups)
     for part, posterior in expected:
         tally.add(part.values, posterior, groups)
     return tally
@@ -181,11 +181,11 @@ def _certain(
         yield part, posterior
 
 
-def _reader(rows: RecordReader) -> Reader:
-    blocks = rows.blocks()
+def _reader(reader: RecordReader) -> Reader:
+    blocks = reader.blocks()
     first = next(blocks)
-    if first.stop < rows.samples or first.values.nbytes > BLOCK_BYTES:
-        return rows.blocks
+    if first.stop < reader.samples or first.values.nbytes > BLOCK_BYTES:
+        return reader.blocks
     return lambda: iter([first])
 
 

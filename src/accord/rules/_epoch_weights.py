@@ -37,28 +37,28 @@ class Likeness:
     said: NDArray[np.float64]  # (epoch, class), the share of an epoch's votes for a class
 
 
-def measure_likeness(rows: RecordReader, among: NDArray[np.bool_] | None = None) -> Likeness:
+def measure_likeness(reader: RecordReader, among: NDArray[np.bool_] | None = None) -> Likeness:
     """Compare all epochs with each other, within networks and across them.
 
     Reads the rows once. All sums are of whole numbers: the order of the networks is
     without effect.
 
     Args:
-        rows: the votes.
+        reader: the votes.
         among: which samples to look at (sample,); all by default.
     """
-    networks, epochs = rows.networks, rows.epochs
-    among = np.ones(rows.samples, bool) if among is None else among
+    networks, epochs = reader.networks, reader.epochs
+    among = np.ones(reader.samples, bool) if among is None else among
     samples = int(np.count_nonzero(among))
     pairs = np.zeros((networks * epochs,) * 2, np.intp)
-    said = np.zeros((networks * epochs, rows.classes), np.intp)
-    for block in rows.blocks():
+    said = np.zeros((networks * epochs, reader.classes), np.intp)
+    for block in reader.blocks():
         labels = block.values[:, :, among[block.where]].reshape(networks * epochs, -1)
         pairs += count_matching_pairs(labels)
-        said += np.stack([np.bincount(row, minlength=rows.classes) for row in labels])
+        said += np.stack([np.bincount(row, minlength=reader.classes) for row in labels])
     return from_counts(
         pairs.reshape(networks, epochs, networks, epochs),
-        said.reshape(networks, epochs, rows.classes),
+        said.reshape(networks, epochs, reader.classes),
         samples=samples,
     )
 
@@ -154,15 +154,15 @@ def _far_apart(epochs: int) -> NDArray[np.bool_]:  # (epoch, epoch)
     return np.asarray(distance >= max(1, epochs // APART))
 
 
-def find_disputed(rows: RecordReader) -> NDArray[np.bool_]:  # (sample,)
+def find_disputed(reader: RecordReader) -> NDArray[np.bool_]:  # (sample,)
     """Tell on which samples the votes are most divided: those below the median margin.
 
     Where a prediction is decided, the others have no say. If no sample is below the median, as
     when all votes agree, all count.
     """
-    found = np.empty(rows.samples)
-    for block in rows.blocks():
-        found[block.where] = margins(block.values, classes=rows.classes)
+    found = np.empty(reader.samples)
+    for block in reader.blocks():
+        found[block.where] = margins(block.values, classes=reader.classes)
     below = found < np.median(found)
     return below if below.any() else ~below
 
@@ -214,27 +214,27 @@ def independent_epochs(likeness: Likeness, weights: Weights) -> float:
     return float(np.clip(of_one / of_all, 1, len(weights)))
 
 
-def predict_weighted(rows: RecordReader, weights: Weights) -> Prediction:
+def predict_weighted(reader: RecordReader, weights: Weights) -> Prediction:
     """Predict the class with the largest sum of weights; the score is its share of them all."""
 
     def predict(labels: NDArray[Any]) -> Support:
         supports = [
             most_supported(
-                weighted_votes(labels[:, :, span], weights, classes=rows.classes),
-                float(weights.sum()) * rows.networks,
+                weighted_votes(labels[:, :, span], weights, classes=reader.classes),
+                float(weights.sum()) * reader.networks,
             )
-            for span in spans(labels.shape[2], width_for(voters_of(labels), rows.classes))
+            for span in spans(labels.shape[2], width_for(voters_of(labels), reader.classes))
         ]
         found, scores = zip(*supports, strict=True)
         return np.concatenate(found), np.concatenate(scores)
 
-    return predict_blocks(rows.blocks(), predict, samples=rows.samples)
+    return predict_blocks(reader.blocks(), predict, samples=reader.samples)
 
 
-def predict_regressed(rows: RecordReader) -> Prediction:
+def predict_regressed(reader: RecordReader) -> Prediction:
     """Predict by a vote in which an epoch weighs the less, the more it repeats others."""
-    likeness = measure_likeness(rows)
-    return predict_weighted(rows, weigh(likeness.within, reliability(likeness.across)))
+    likeness = measure_likeness(reader)
+    return predict_weighted(reader, weigh(likeness.within, reliability(likeness.across)))
 
 
 def weighted_votes(

@@ -33,9 +33,9 @@ class Voters:
     progress: tuple[float, ...]  # of the first network
 
     @classmethod
-    def of(cls, rows: RecordReader) -> Self:
+    def of(cls, reader: RecordReader) -> Self:
         """Return the voters of these rows."""
-        return cls(rows.numbers, rows.networks_info()[0].progress)
+        return cls(reader.numbers, reader.networks_info()[0].progress)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self | None:
@@ -64,25 +64,25 @@ class Voters:
         """Return what to keep in a file."""
         return {NETWORKS: np.array(self.numbers), PROGRESS: np.array(self.progress)}
 
-    def check(self, rows: RecordReader, rule: str, *, networks: bool) -> None:
+    def check(self, reader: RecordReader, rule: str, *, networks: bool) -> None:
         """Refuse rows of other epochs and, if `networks`, of other networks or another order.
 
         Raises:
             RecordMismatch: they are others.
         """
-        there = Voters.of(rows)
+        there = Voters.of(reader)
         if networks and there.numbers != self.numbers:
-            _refuse(rows, rule, "networks", self.numbers, there.numbers)
+            _refuse(reader, rule, "networks", self.numbers, there.numbers)
         same = len(there.progress) == len(self.progress)
         if not same or not np.allclose(there.progress, self.progress, rtol=0, atol=ALIKE):
-            _refuse(rows, rule, "epochs of progress", self.progress, there.progress)
+            _refuse(reader, rule, "epochs of progress", self.progress, there.progress)
 
 
 def _refuse(
-    rows: RecordReader, rule: str, what: str, wanted: tuple[float, ...], there: tuple[float, ...]
+    reader: RecordReader, rule: str, what: str, wanted: tuple[float, ...], there: tuple[float, ...]
 ) -> None:
     raise RecordMismatch(
-        f"{rows.name}: {rule} was fitted on {what} {_named(wanted)}; these are {_named(there)}. "
+        f"{reader.name}: {rule} was fitted on {what} {_named(wanted)}; these are {_named(there)}. "
         f"{SAME_ONLY}"
     )
 
@@ -112,7 +112,7 @@ class FittedRule(Rule):
     voters: Voters | None = None  # whom it has learnt from, as far as that is known
 
     @abstractmethod
-    def fit(self, rows: RecordReader) -> Self:
+    def fit(self, reader: RecordReader) -> Self:
         """Return the rule with what these rows tell."""
 
     @abstractmethod
@@ -168,9 +168,9 @@ class FittedRule(Rule):
         rule.caution = "" if rule.voters else UNNAMED
         return rule
 
-    def learnt_from(self, rows: RecordReader) -> Self:
+    def learnt_from(self, reader: RecordReader) -> Self:
         """Return this rule, which from now on knows whom it has learnt from."""
-        self.voters = Voters.of(rows)
+        self.voters = Voters.of(reader)
         return self
 
     def _cautioned(self, prediction: Prediction) -> Prediction:
@@ -207,17 +207,17 @@ def _check_version(path: str | os.PathLike[str], found: Arrays) -> None:
         )
 
 
-def check_voters(rows: RecordReader, rule: str, **fitted: int) -> None:
+def check_voters(reader: RecordReader, rule: str, **fitted: int) -> None:
     """Refuse rows whose networks, epochs or classes are not as many as the rule was fitted on.
 
     Raises:
         RecordMismatch: they are not.
     """
     for what, wanted in fitted.items():
-        there = getattr(rows, what)
+        there = getattr(reader, what)
         if there != wanted:
             raise RecordMismatch(
-                f"{rows.name}: {rule} was fitted on {counted(wanted, NAMES_OF_ONE[what])}; "
+                f"{reader.name}: {rule} was fitted on {counted(wanted, NAMES_OF_ONE[what])}; "
                 f"this record has {there}. {SAME_ONLY}"
             )
 
@@ -243,14 +243,14 @@ def check_numbers(name: str, values: NDArray[Any], shape: tuple[int | None, ...]
         )
 
 
-def check_networks(rows: RecordReader, rule: str) -> None:
+def check_networks(reader: RecordReader, rule: str) -> None:
     """Refuse to fit what compares networks with each other if there is only one.
 
     Raises:
         NetworksMissing: there is one network.
     """
-    if rows.networks < 2:
+    if reader.networks < 2:
         raise NetworksMissing(
-            f"{rows.name}: {rule} learns from how alike the networks vote, and there is one. "
+            f"{reader.name}: {rule} learns from how alike the networks vote, and there is one. "
             "Record at least two, or use max-agreement."
         )

@@ -155,7 +155,7 @@ class EqualPairs:
         )
 
 
-def count_equal_pairs(rows: RecordReader, *, groups: int = GROUPS) -> EqualPairs:
+def count_equal_pairs(reader: RecordReader, *, groups: int = GROUPS) -> EqualPairs:
     """Compare every two networks at every epoch, reading the rows once.
 
     Groups of samples are interleaved: sample s belongs to group s mod `groups`.
@@ -170,36 +170,36 @@ def count_equal_pairs(rows: RecordReader, *, groups: int = GROUPS) -> EqualPairs
            [0.5 ],
            [0.75]])
     """
-    if rows.networks < 2:
+    if reader.networks < 2:
         raise NetworksMissing(
-            f"{rows.name}: agreement between networks needs two; there is one. "
+            f"{reader.name}: agreement between networks needs two; there is one. "
             "Record another network of the same samples"
         )
-    groups = min(groups, rows.samples)
-    by_network = np.zeros((rows.networks, rows.epochs), np.intp)
-    by_group = np.zeros((groups, rows.epochs), np.intp)
-    for block in rows.blocks():
+    groups = min(groups, reader.samples)
+    by_network = np.zeros((reader.networks, reader.epochs), np.intp)
+    by_group = np.zeros((groups, reader.epochs), np.intp)
+    for block in reader.blocks():
         equal = _count_equal(by_network, block.values)
         by_group += sum_by_group(equal, start=block.start, groups=groups)
-    sizes = group_sizes(rows.samples, groups=groups)
-    others = rows.networks - 1
-    pairs = rows.networks * others / 2
+    sizes = group_sizes(reader.samples, groups=groups)
+    others = reader.networks - 1
+    pairs = reader.networks * others / 2
     return EqualPairs(
-        agreement=by_group.sum(axis=0) / (rows.samples * pairs),
-        by_network=by_network / (rows.samples * others),
+        agreement=by_group.sum(axis=0) / (reader.samples * pairs),
+        by_network=by_network / (reader.samples * others),
         by_group=by_group / (sizes[:, None] * pairs),
         sizes=sizes,
-        numbers=rows.numbers,
+        numbers=reader.numbers,
     )
 
 
-def network_agreement(rows: RecordReader) -> NDArray[np.float64]:
+def network_agreement(reader: RecordReader) -> NDArray[np.float64]:
     """Return how often two networks predict the same class, over all pairs and samples (epoch,).
 
     Raises:
         NetworksMissing: there is only one network.
     """
-    return count_equal_pairs(rows, groups=1).agreement
+    return count_equal_pairs(reader, groups=1).agreement
 
 
 def sum_by_group(
@@ -260,7 +260,7 @@ class GoodEpochs:
         return int(self.shares.argmax())
 
 
-def good_epochs(rows: RecordReader) -> GoodEpochs:
+def good_epochs(reader: RecordReader) -> GoodEpochs:
     """Judge every epoch's majority vote by what all these epochs together say.
 
     What Dawid–Skene makes of many epochs is more often right than the majority of any one, so that
@@ -268,20 +268,20 @@ def good_epochs(rows: RecordReader) -> GoodEpochs:
     later ones would have a say too. Where its matrices would be too large, the weighted vote
     that it would begin with takes its place.
     """
-    judge = _judge(rows)
-    sizes = group_sizes(rows.samples, groups=min(GROUPS, rows.samples))
-    same = np.zeros((len(sizes), rows.epochs), np.intp)
-    for block in Majority().after_each_epoch(rows):
+    judge = _judge(reader)
+    sizes = group_sizes(reader.samples, groups=min(GROUPS, reader.samples))
+    same = np.zeros((len(sizes), reader.epochs), np.intp)
+    for block in Majority().after_each_epoch(reader):
         equal = block.values == judge.labels[block.where]
         same += sum_by_group(equal, start=block.start, groups=len(sizes))
-    return GoodEpochs(same.sum(axis=0) / rows.samples, same / sizes[:, None], sizes)
+    return GoodEpochs(same.sum(axis=0) / reader.samples, same / sizes[:, None], sizes)
 
 
-def _judge(rows: RecordReader) -> Prediction:
+def _judge(reader: RecordReader) -> Prediction:
     try:
-        return DawidSkene()(rows)
+        return DawidSkene()(reader)
     except PredictionError:
-        return predict_regressed(rows)
+        return predict_regressed(reader)
 
 
 SURE: Final = 0.99  # how sure the alarm must be
@@ -306,7 +306,7 @@ class Verdict:
 
 
 def judge_record(
-    rows: RecordReader,
+    reader: RecordReader,
     pairs: EqualPairs,
     *,
     sure: float = SURE,
@@ -325,14 +325,14 @@ def judge_record(
     asks them after each epoch, and may have seen an alarm in between that is not told here.
     """
     options: _Options = {"sure": sure, "least_fall": least_fall, "seed": seed}
-    now = judge_rows(rows, pairs, **options)
+    now = judge_rows(reader, pairs, **options)
     if now.alarm:
         return now
-    then = next((verdict for verdict in _past(rows, pairs, options) if verdict.alarm), None)
+    then = next((verdict for verdict in _past(reader, pairs, options) if verdict.alarm), None)
     return now if then is None else replace(then, reason=f"{then.reason}, and rose later")
 
 
-def _past(rows: RecordReader, pairs: EqualPairs, options: _Options) -> Iterator[Verdict]:
+def _past(reader: RecordReader, pairs: EqualPairs, options: _Options) -> Iterator[Verdict]:
     """Judge the record as it was when agreement had fallen deepest, and after each epoch.
 
     Majorities are asked of a fall when it is new and when most is known of it, not after each epoch
@@ -341,13 +341,13 @@ def _past(rows: RecordReader, pairs: EqualPairs, options: _Options) -> Iterator[
     """
     deepest = _deepest_end(pairs.agreement)
     if deepest < pairs.epochs:
-        yield judge_rows(rows.select(epochs=range(deepest)), pairs.until(deepest), **options)
+        yield judge_rows(reader.select(epochs=range(deepest)), pairs.until(deepest), **options)
     ends = range(1, pairs.epochs)
     for _, alike in groupby(ends, key=lambda end: find_fall(pairs.agreement[:end])):
         same = list(alike)
         for end in same:
             if end in (same[0], same[-1]):
-                yield judge_rows(rows.select(epochs=range(end)), pairs.until(end), **options)
+                yield judge_rows(reader.select(epochs=range(end)), pairs.until(end), **options)
             else:
                 yield judge(pairs.until(end), **options)
 
@@ -364,7 +364,7 @@ def _fall_so_far(agreement: NDArray[np.float64]) -> float:
 
 
 def judge_rows(
-    rows: RecordReader,
+    reader: RecordReader,
     pairs: EqualPairs,
     *,
     sure: float = SURE,
@@ -381,15 +381,15 @@ def judge_rows(
     verdict = judge(pairs, sure=sure, least_fall=least_fall, seed=seed)
     if not verdict.unsure:
         return verdict
-    by_majority = _sure_of_majority(rows, least_fall, seed)
+    by_majority = _sure_of_majority(reader, least_fall, seed)
     if by_majority < sure:
         return verdict
     reason = "majorities left what all epochs say, and agreement fell"
     return replace(verdict, alarm=True, reason=reason, sure=by_majority, unsure=False)
 
 
-def _sure_of_majority(rows: RecordReader, least_fall: float, seed: int) -> float:
-    good = good_epochs(rows)
+def _sure_of_majority(reader: RecordReader, least_fall: float, seed: int) -> float:
+    good = good_epochs(reader)
     fall = find_fall(good.shares)
     if fall is None or fall.size(good.shares) < least_fall:
         return 0.0
@@ -465,32 +465,32 @@ class EarlyOverfit:
     spoils: bool  # whether the votes after it do more harm than good
 
 
-def epochs_before_overfit(rows: RecordReader) -> int | None:
+def epochs_before_overfit(reader: RecordReader) -> int | None:
     """Return how many epochs lie before the fall of agreement; None where it has not fallen."""
-    if rows.networks == 1:
+    if reader.networks == 1:
         return None
-    if rows not in _found:
-        verdict = judge_record(rows, count_equal_pairs(rows))
-        _found[rows] = verdict.before if verdict.alarm and verdict.before else None
-    return _found[rows]
+    if reader not in _found:
+        verdict = judge_record(reader, count_equal_pairs(reader))
+        _found[reader] = verdict.before if verdict.alarm and verdict.before else None
+    return _found[reader]
 
 
-def find_early_overfit(rows: RecordReader) -> EarlyOverfit | None:
+def find_early_overfit(reader: RecordReader) -> EarlyOverfit | None:
     """Find an early fall of agreement, and say whether it spoils the epochs after it.
 
     Networks that have learnt wrong labels by heart repeat them, and outvote what they knew. Where
     networks agree well at their best, a few good epochs tell all that many would. But votes that
     are poor and go on changing even each other out: many are then worth more than few better ones.
     """
-    before = epochs_before_overfit(rows)
-    if before is None or before > EARLY * rows.epochs:
+    before = epochs_before_overfit(reader)
+    if before is None or before > EARLY * reader.epochs:
         return None
-    likeness = measure_likeness(rows)
+    likeness = measure_likeness(reader)
     repeated = repetition(likeness.within[before:, before:])
     return EarlyOverfit(before, repeated >= REPEATS or best_agreement(likeness) >= AGREES)
 
 
-def epochs_before_early_overfit(rows: RecordReader) -> int | None:
+def epochs_before_early_overfit(reader: RecordReader) -> int | None:
     """Return how many epochs lie before an early fall that spoils the rest; None if none does."""
-    found = find_early_overfit(rows)
+    found = find_early_overfit(reader)
     return found.before if found is not None and found.spoils else None

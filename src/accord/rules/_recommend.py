@@ -58,7 +58,7 @@ class Recommendation:
     agreement: Mapping[str, float] = field(default_factory=dict)  # of the two halves, by rule
 
 
-def recommend(rows: RecordReader) -> Recommendation:
+def recommend(reader: RecordReader) -> Recommendation:
     """Recommend a rule from the votes alone.
 
     If the agreement between networks fell for good in the first three quarters of the training,
@@ -86,21 +86,21 @@ def recommend(rows: RecordReader) -> Recommendation:
     At most 10,000 samples are looked at, evenly spaced. With one network or one class, max
     agreement.
     """
-    for what, there in (("network", rows.networks), ("class", rows.classes)):
+    for what, there in (("network", reader.networks), ("class", reader.classes)):
         if there == 1:
             return Recommendation(MaxAgreement.name, f"there is one {what}")
-    some = _evenly_spaced(rows)
-    early = find_early_overfit(some) if fit_in_memory(rows) else None
+    some = _evenly_spaced(reader)
+    early = find_early_overfit(some) if fit_in_memory(reader) else None
     if early is not None and early.spoils:
-        best = f"agreed best in the first {early.before} of {rows.epochs} epochs"
+        best = f"agreed best in the first {early.before} of {reader.epochs} epochs"
         return Recommendation(BeforeOverfit.name, f"networks overfit, and {best}")
     likeness = cache(lambda: measure_likeness(some))
-    late = slice(rows.epochs // 2, None)
+    late = slice(reader.epochs // 2, None)
     return choose(
-        networks=rows.networks,
-        classes=rows.classes,
+        networks=reader.networks,
+        classes=reader.classes,
         changing=early is not None,
-        directed=_directed(some) if _are_ample(some) and fit_in_memory(rows) else None,
+        directed=_directed(some) if _are_ample(some) and fit_in_memory(reader) else None,
         fall=lambda: _fall(likeness()),
         repeats=lambda: repetition(likeness().within[late, late]),
         halves=lambda rule: _halves_agree(rule, some),
@@ -138,7 +138,7 @@ def choose(
     return _among_many_classes(directed, fall(), repeats)
 
 
-def resolve_rule(rule: str | Rule, rows: RecordReader) -> tuple[Rule, str]:
+def resolve_rule(rule: str | Rule, reader: RecordReader) -> tuple[Rule, str]:
     """Return the rule of that name and, if it is the recommended one, which it is and why.
 
     Raises:
@@ -146,14 +146,14 @@ def resolve_rule(rule: str | Rule, rows: RecordReader) -> tuple[Rule, str]:
     """
     if rule != RECOMMENDED:
         return find_rule(rule), ""
-    found = recommend(rows)
+    found = recommend(reader)
     return find_rule(found.rule), f"recommended: {found.rule}, as {found.reason}"
 
 
-def predict_recommended(rows: RecordReader) -> Prediction:
+def predict_recommended(reader: RecordReader) -> Prediction:
     """Predict with the recommended rule; the note says which it is, and why."""
-    rule, why = resolve_rule(RECOMMENDED, rows)
-    return rule(rows).noting(why)
+    rule, why = resolve_rule(RECOMMENDED, reader)
+    return rule(reader).noting(why)
 
 
 def directed_share(
@@ -189,17 +189,17 @@ def standard_errors(
     return (more - less) / math.sqrt(max(1, more + less))
 
 
-def _are_ample(rows: RecordReader) -> bool:
-    return rows.samples >= SAMPLES_PER_CLASS * rows.classes and rows.classes <= MOST_CLASSES
+def _are_ample(reader: RecordReader) -> bool:
+    return reader.samples >= SAMPLES_PER_CLASS * reader.classes and reader.classes <= MOST_CLASSES
 
 
-def _directed(rows: RecordReader) -> float | None:
+def _directed(reader: RecordReader) -> float | None:
     try:
-        learnt = DawidSkene().fit(rows).learnt() or {}
+        learnt = DawidSkene().fit(reader).learnt() or {}
     except PredictionError:  # it collapsed or did not settle: nothing can be said
         return None
     last = learnt["confusion"][:, learnt["groups"][-1]].mean(axis=0)  # (label, class)
-    return directed_share(last * learnt["prior"] * rows.samples)
+    return directed_share(last * learnt["prior"] * reader.samples)
 
 
 def _between_two_classes(networks: int, directed: float | None, halves: Halves) -> Recommendation:
@@ -231,8 +231,10 @@ def _fall(likeness: Likeness) -> float:
     return 0.0 if fall is None else float(fall.size(agreement))
 
 
-def _halves_agree(rule: Rule, rows: RecordReader) -> NDArray[np.bool_]:  # (sample,)
-    first, second = (rule(rows.select(networks=range(half, rows.networks, 2))) for half in (0, 1))
+def _halves_agree(rule: Rule, reader: RecordReader) -> NDArray[np.bool_]:  # (sample,)
+    first, second = (
+        rule(reader.select(networks=range(half, reader.networks, 2))) for half in (0, 1)
+    )
     return np.equal(first.labels, second.labels)
 
 
@@ -240,9 +242,11 @@ def _told(share: float) -> str:
     return f"two halves of the networks agree on {100 * share:.1f} % of the samples"
 
 
-def _evenly_spaced(rows: RecordReader) -> RecordReader:
-    step = -(-rows.samples // MOST_SAMPLES)
+def _evenly_spaced(reader: RecordReader) -> RecordReader:
+    step = -(-reader.samples // MOST_SAMPLES)
     if step == 1:
-        return rows
-    labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None, None, step))
-    return ArrayReader(labels, SampleInfo(labels.shape[2], rows.classes), name=rows.name)
+        return reader
+    labels = reader.read_labels(
+        range(reader.networks), range(reader.epochs), slice(None, None, step)
+    )
+    return ArrayReader(labels, SampleInfo(labels.shape[2], reader.classes), name=reader.name)

@@ -26,30 +26,30 @@ class BeforeOverfit(DawidSkene):
 
     name = "before-overfit"
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the class's posterior probability."""
-        before = epochs_before_overfit(rows) if self.annotators is None else None
+        before = epochs_before_overfit(reader) if self.annotators is None else None
         if before is None:
-            return super().__call__(rows)
-        predicted = super().__call__(rows.select(epochs=range(before)))
-        return predicted.noting(f"from the first {before} of {rows.epochs} epochs")
+            return super().__call__(reader)
+        predicted = super().__call__(reader.select(epochs=range(before)))
+        return predicted.noting(f"from the first {before} of {reader.epochs} epochs")
 
-    def fit(self, rows: RecordReader) -> Self:
+    def fit(self, reader: RecordReader) -> Self:
         """Return this rule with the epochs that these samples leave a say, and what they tell.
 
         Raises:
             ChoiceError: there is only one network.
             PredictionError: expectation-maximisation collapsed or did not settle.
         """
-        check_networks(rows, self.name)
-        before = epochs_before_overfit(rows) or rows.epochs
-        learnt = DawidSkene().fit(rows.select(epochs=range(before))).learnt() or {}
-        silent = 0, rows.epochs - before  # epochs; they weigh nothing, whatever their group
+        check_networks(reader, self.name)
+        before = epochs_before_overfit(reader) or reader.epochs
+        learnt = DawidSkene().fit(reader.select(epochs=range(before))).learnt() or {}
+        silent = 0, reader.epochs - before  # epochs; they weigh nothing, whatever their group
         padded = {
             "weights": np.pad(learnt["weights"], silent),
             "groups": np.pad(learnt["groups"], silent, mode="edge"),
         }
-        return self.from_arrays({**learnt, **padded}).learnt_from(rows)
+        return self.from_arrays({**learnt, **padded}).learnt_from(reader)
 
     @staticmethod
     def by_definition(record: Definition) -> list[int]:

@@ -34,30 +34,30 @@ class Consensus(Rule):
         self.least, self.threshold = least, threshold
         self.needs = frozenset({"probabilities"} if threshold else ())
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the share of networks that agree."""
-        last = rows.last()
+        last = reader.last()
         if not self.threshold:
-            return predict_blocks(last.blocks(), self._by_votes(rows), samples=rows.samples)
-        rows.check_probabilities()
+            return predict_blocks(last.blocks(), self._by_votes(reader), samples=reader.samples)
+        reader.check_probabilities()
         return predict_blocks(
-            self._sure_labels(last), self._by_probability(rows), samples=rows.samples
+            self._sure_labels(last), self._by_probability(reader), samples=reader.samples
         )
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Ask for consensus at each epoch."""
-        yield from super().after_each_epoch(rows) if self.threshold else self._each_epoch(rows)
+        yield from super().after_each_epoch(reader) if self.threshold else self._each_epoch(reader)
 
-    def _each_epoch(self, rows: RecordReader) -> Iterator[Block]:
-        vote = self._by_votes(rows)
-        for block in rows.blocks():
-            labels = [vote(block.values[:, epoch])[0] for epoch in range(rows.epochs)]
+    def _each_epoch(self, reader: RecordReader) -> Iterator[Block]:
+        vote = self._by_votes(reader)
+        for block in reader.blocks():
+            labels = [vote(block.values[:, epoch])[0] for epoch in range(reader.epochs)]
             yield Block(block.start, block.stop, np.stack(labels))
 
-    def _by_votes(self, rows: RecordReader) -> Callable[[NDArray[Any]], Support]:
+    def _by_votes(self, reader: RecordReader) -> Callable[[NDArray[Any]], Support]:
         def predict(labels: NDArray[Any]) -> Support:
-            won = winners(labels, classes=rows.classes)
-            return self._enough(won.labels, won.votes, rows.networks)
+            won = winners(labels, classes=reader.classes)
+            return self._enough(won.labels, won.votes, reader.networks)
 
         return predict
 
@@ -70,10 +70,10 @@ class Consensus(Rule):
             sure = np.where(found >= self.threshold, said, ABSTAINED)
             yield Block(block.start, block.stop, sure)
 
-    def _by_probability(self, rows: RecordReader) -> Callable[[NDArray[Any]], Support]:
+    def _by_probability(self, reader: RecordReader) -> Callable[[NDArray[Any]], Support]:
         def predict(labels: NDArray[Any]) -> Support:
-            votes = (labels[..., None] == np.arange(rows.classes)).sum(axis=0)
-            return self._enough(votes.argmax(axis=-1), votes.max(axis=-1), rows.networks)
+            votes = (labels[..., None] == np.arange(reader.classes)).sum(axis=0)
+            return self._enough(votes.argmax(axis=-1), votes.max(axis=-1), reader.networks)
 
         return predict
 

@@ -67,33 +67,33 @@ class DawidSkene(FittedRule):
     def __init__(self, annotators: Annotators | None = None) -> None:
         self.annotators = annotators
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the class's posterior probability."""
         if self.annotators is not None:
-            return self._predict_fitted(rows, self.annotators)
-        if rows.networks == 1:
-            agreed = MaxAgreement()(rows)
+            return self._predict_fitted(reader, self.annotators)
+        if reader.networks == 1:
+            agreed = MaxAgreement()(reader)
             note = "one network alone cannot tell its errors from the truth: max agreement"
             return Prediction(agreed.labels, agreed.scores, note)
-        start, fit = _fit(rows)
+        start, fit = _fit(reader)
         if fit.collapsed:
             return start.noting(f"{_collapse(fit)} These are the labels that it began with.")
-        predicted = _predict(rows, fit.annotators)
+        predicted = _predict(reader, fit.annotators)
         return Prediction(predicted.labels, predicted.scores, _unsettled(fit))
 
-    def fit(self, rows: RecordReader) -> Self:
+    def fit(self, reader: RecordReader) -> Self:
         """Return this rule with what these samples tell of the annotators.
 
         Raises:
             ChoiceError: there is only one network.
             PredictionError: expectation-maximisation collapsed or did not settle.
         """
-        check_networks(rows, self.name)
-        _, fit = _fit(rows)
+        check_networks(reader, self.name)
+        _, fit = _fit(reader)
         if fit.collapsed or not fit.settled:
             said = _collapse(fit) if fit.collapsed else _unsettled(fit)
-            raise PredictionError(f"{rows.name}: {said} Use weighted-agreement.")
-        return type(self)(fit.annotators).learnt_from(rows)
+            raise PredictionError(f"{reader.name}: {said} Use weighted-agreement.")
+        return type(self)(fit.annotators).learnt_from(reader)
 
     def learnt(self) -> Arrays | None:
         """Return what is known of the annotators."""
@@ -110,19 +110,19 @@ class DawidSkene(FittedRule):
         _check_annotators(annotators)
         return cls(annotators)
 
-    def left_out(self, rows: RecordReader) -> str:
+    def left_out(self, reader: RecordReader) -> str:
         """Say why the rule cannot predict these rows: its matrices would be too large."""
-        if rows.networks == 1 or fit_in_memory(rows):
+        if reader.networks == 1 or fit_in_memory(reader):
             return ""
-        return f"its {rows.classes} × {rows.classes} confusion matrices would be too large"
+        return f"its {reader.classes} × {reader.classes} confusion matrices would be too large"
 
-    def _predict_fitted(self, rows: RecordReader, annotators: Annotators) -> Prediction:
+    def _predict_fitted(self, reader: RecordReader, annotators: Annotators) -> Prediction:
         networks, _, _, classes = annotators.confusion.shape
         epochs = len(annotators.weights)
-        check_voters(rows, self.name, networks=networks, epochs=epochs, classes=classes)
+        check_voters(reader, self.name, networks=networks, epochs=epochs, classes=classes)
         if self.voters is not None:
-            self.voters.check(rows, self.name, networks=True)
-        return self._cautioned(_predict(rows, annotators))
+            self.voters.check(reader, self.name, networks=True)
+        return self._cautioned(_predict(reader, annotators))
 
     @staticmethod
     def by_definition(record: Definition) -> list[int]:
@@ -132,23 +132,23 @@ class DawidSkene(FittedRule):
         return _by_definition(record)
 
 
-def _fit(rows: RecordReader) -> tuple[Prediction, Fit]:
-    found = _found.get(rows) or _search(rows)
+def _fit(reader: RecordReader) -> tuple[Prediction, Fit]:
+    found = _found.get(reader) or _search(reader)
     if found[1].annotators.confusion.nbytes <= BLOCK_BYTES:  # larger ones would fill the memory
-        _found[rows] = found
+        _found[reader] = found
     return found
 
 
-def _search(rows: RecordReader) -> tuple[Prediction, Fit]:
-    likeness = measure_likeness(rows)
+def _search(reader: RecordReader) -> tuple[Prediction, Fit]:
+    likeness = measure_likeness(reader)
     weights = weigh(likeness.within, reliability(likeness.across))
-    start = predict_weighted(rows, weights)
-    return start, fit_annotators(rows, start.labels, likeness=likeness, weights=weights)
+    start = predict_weighted(reader, weights)
+    return start, fit_annotators(reader, start.labels, likeness=likeness, weights=weights)
 
 
-def _predict(rows: RecordReader, annotators: Annotators) -> Prediction:
-    labels, scores = np.empty(rows.samples, np.intp), np.empty(rows.samples)
-    for part, posterior in annotators.posteriors(rows.blocks()):
+def _predict(reader: RecordReader, annotators: Annotators) -> Prediction:
+    labels, scores = np.empty(reader.samples, np.intp), np.empty(reader.samples)
+    for part, posterior in annotators.posteriors(reader.blocks()):
         labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)
     return Prediction(labels, scores)
 

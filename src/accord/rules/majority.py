@@ -18,21 +18,21 @@ class Majority(Rule):
     reads = "last"
     by_sample = True
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict, reading one row per network."""
 
         def predict(labels: NDArray[Any]) -> Support:
-            won = winners(labels, classes=rows.classes)
-            return won.labels, won.votes / rows.networks
+            won = winners(labels, classes=reader.classes)
+            return won.labels, won.votes / reader.networks
 
-        return predict_blocks(rows.last().blocks(), predict, samples=rows.samples)
+        return predict_blocks(reader.last().blocks(), predict, samples=reader.samples)
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Vote at each epoch."""
-        for block in rows.blocks():
+        for block in reader.blocks():
             labels = np.empty(block.values.shape[1:], block.values.dtype)
-            for epoch in range(rows.epochs):
-                labels[epoch] = winners(block.values[:, epoch], classes=rows.classes).labels
+            for epoch in range(reader.epochs):
+                labels[epoch] = winners(block.values[:, epoch], classes=reader.classes).labels
             yield Block(block.start, block.stop, labels)
 
     @staticmethod

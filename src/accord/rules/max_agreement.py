@@ -17,19 +17,19 @@ class MaxAgreement(Rule):
     reads = "all"
     by_sample = True
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the agreement, the share of votes the class has."""
 
         def predict(labels: NDArray[Any]) -> Support:
-            won = winners(labels, classes=rows.classes)
-            return won.labels, won.votes / (rows.networks * rows.epochs)
+            won = winners(labels, classes=reader.classes)
+            return won.labels, won.votes / (reader.networks * reader.epochs)
 
-        return predict_blocks(rows.blocks(), predict, samples=rows.samples)
+        return predict_blocks(reader.blocks(), predict, samples=reader.samples)
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Count on from epoch to epoch instead of anew for each."""
-        for block in rows.blocks():
-            running = running_winners(block.values, classes=rows.classes)
+        for block in reader.blocks():
+            running = running_winners(block.values, classes=reader.classes)
             yield Block(block.start, block.stop, running)
 
     @staticmethod

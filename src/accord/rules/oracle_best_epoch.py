@@ -21,25 +21,25 @@ class OracleBestEpoch(Rule):
     reads = "all"
     needs = frozenset({"truth"})
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict with the majority vote at the best epoch."""
-        return Majority()(rows.select(epochs=[self.best_epoch(rows)]))
+        return Majority()(reader.select(epochs=[self.best_epoch(reader)]))
 
-    def best_epoch(self, rows: RecordReader) -> int:
+    def best_epoch(self, reader: RecordReader) -> int:
         """Return the epoch where the majority vote is most accurate."""
-        return int(self._hits(rows).argmax())
+        return int(self._hits(reader).argmax())
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Predict with the best epoch so far."""
-        hits = self._hits(rows)
-        best = [int(hits[: epoch + 1].argmax()) for epoch in range(rows.epochs)]
-        for block in Majority().after_each_epoch(rows):
+        hits = self._hits(reader)
+        best = [int(hits[: epoch + 1].argmax()) for epoch in range(reader.epochs)]
+        for block in Majority().after_each_epoch(reader):
             yield Block(block.start, block.stop, block.values[best])
 
-    def _hits(self, rows: RecordReader) -> NDArray[np.intp]:
-        truth = rows.truth()
-        hits = np.zeros(rows.epochs, np.intp)
-        for block in Majority().after_each_epoch(rows):
+    def _hits(self, reader: RecordReader) -> NDArray[np.intp]:
+        truth = reader.truth()
+        hits = np.zeros(reader.epochs, np.intp)
+        for block in Majority().after_each_epoch(reader):
             hits += (block.values == truth[block.where]).sum(axis=1)
         return hits
 

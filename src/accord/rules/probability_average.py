@@ -18,17 +18,19 @@ class ProbabilityAverage(Rule):
     needs = frozenset({"probabilities"})
     by_sample = True
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the class's mean probability."""
 
         def predict(probabilities: NDArray[Any]) -> Support:
-            return most_supported(probabilities[:, 0].sum(axis=0, dtype=np.float64), rows.networks)
+            return most_supported(
+                probabilities[:, 0].sum(axis=0, dtype=np.float64), reader.networks
+            )
 
-        return predict_blocks(rows.last().probability_blocks(), predict, samples=rows.samples)
+        return predict_blocks(reader.last().probability_blocks(), predict, samples=reader.samples)
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Average at each epoch."""
-        for block in rows.probability_blocks():
+        for block in reader.probability_blocks():
             support = block.values.sum(axis=0, dtype=np.float64)
             yield Block(block.start, block.stop, support.argmax(axis=-1))
 

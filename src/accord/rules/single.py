@@ -19,17 +19,17 @@ class Single(Rule):
     symmetric = False
     by_sample = True
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict, reading one row."""
         return predict_blocks(
-            rows.last().select(networks=[0]).blocks(),
+            reader.last().select(networks=[0]).blocks(),
             lambda labels: (labels[0, 0], np.ones(labels.shape[2])),
-            samples=rows.samples,
+            samples=reader.samples,
         )
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Return the first network's labels."""
-        for block in rows.select(networks=[0]).blocks():
+        for block in reader.select(networks=[0]).blocks():
             yield Block(block.start, block.stop, block.values[0])
 
     @staticmethod

@@ -18,21 +18,21 @@ class SoftAgreement(Rule):
     needs = frozenset({"probabilities"})
     by_sample = True
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the class's mean probability."""
 
         def predict(probabilities: NDArray[Any]) -> Support:
             support = probabilities.sum(axis=(0, 1), dtype=np.float64)
-            return most_supported(support, rows.networks * rows.epochs)
+            return most_supported(support, reader.networks * reader.epochs)
 
-        return predict_blocks(rows.probability_blocks(), predict, samples=rows.samples)
+        return predict_blocks(reader.probability_blocks(), predict, samples=reader.samples)
 
-    def after_each_epoch(self, rows: RecordReader) -> Iterator[Block]:
+    def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Add up from epoch to epoch instead of anew for each."""
-        for block in rows.probability_blocks():
+        for block in reader.probability_blocks():
             support = np.zeros(block.values.shape[2:])
             labels = np.empty(block.values.shape[1:3], np.intp)
-            for epoch in range(rows.epochs):
+            for epoch in range(reader.epochs):
                 support += block.values[:, epoch].sum(axis=0, dtype=np.float64)
                 labels[epoch] = support.argmax(axis=-1)
             yield Block(block.start, block.stop, labels)

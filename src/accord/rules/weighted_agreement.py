@@ -56,25 +56,25 @@ class WeightedAgreement(FittedRule):
     def __init__(self, weights: Weights | None = None) -> None:
         self.weights = weights
 
-    def __call__(self, rows: RecordReader) -> Prediction:
+    def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the share of the weights that the class has."""
         if self.weights is None:
-            fitted, note = _weigh(rows)
-            return predict_weighted(rows, fitted).noting(note)
-        check_voters(rows, self.name, epochs=len(self.weights))
+            fitted, note = _weigh(reader)
+            return predict_weighted(reader, fitted).noting(note)
+        check_voters(reader, self.name, epochs=len(self.weights))
         if self.voters is not None:
-            self.voters.check(rows, self.name, networks=False)  # of each it learnt the same
-        return self._cautioned(predict_weighted(rows, self.weights))
+            self.voters.check(reader, self.name, networks=False)  # of each it learnt the same
+        return self._cautioned(predict_weighted(reader, self.weights))
 
-    def fit(self, rows: RecordReader) -> Self:
+    def fit(self, reader: RecordReader) -> Self:
         """Return this rule with the epochs' weights found on these samples.
 
         Raises:
             ChoiceError: there is only one network.
         """
-        check_networks(rows, self.name)
-        weights, _ = _weigh(rows)
-        return type(self)(weights).learnt_from(rows)
+        check_networks(reader, self.name)
+        weights, _ = _weigh(reader)
+        return type(self)(weights).learnt_from(reader)
 
     def learnt(self) -> Arrays | None:
         """Return the weights."""
@@ -99,17 +99,17 @@ class WeightedAgreement(FittedRule):
         return vote_by_definition(record, _weights_by_definition(record))
 
 
-def _weigh(rows: RecordReader) -> tuple[Weights, str]:
+def _weigh(reader: RecordReader) -> tuple[Weights, str]:
     """Return the epochs' weights, and a note where there is nothing to weigh them by."""
-    if rows.networks == 1:
-        return equal_weights(rows.epochs), ONE_NETWORK
-    before = epochs_before_early_overfit(rows)
-    if before is None and rows.classes <= 2:
-        return equal_weights(rows.epochs), TWO_CLASSES if rows.classes == 2 else ONE_CLASS
-    kept = rows if before is None else rows.select(epochs=range(before))
+    if reader.networks == 1:
+        return equal_weights(reader.epochs), ONE_NETWORK
+    before = epochs_before_early_overfit(reader)
+    if before is None and reader.classes <= 2:
+        return equal_weights(reader.epochs), TWO_CLASSES if reader.classes == 2 else ONE_CLASS
+    kept = reader if before is None else reader.select(epochs=range(before))
     disputed = measure_likeness(kept, find_disputed(kept))
     weights = weigh_by_power(_reliability(disputed, lambda: measure_likeness(kept)))
-    return _pad(weights, rows.epochs), ""
+    return _pad(weights, reader.epochs), ""
 
 
 def _reliability(disputed: Likeness, whole: Callable[[], Likeness]) -> NDArray[np.float64]:
