@@ -45,7 +45,8 @@ class Found:
 
 def main() -> None:
     paths = sys.argv[1:]
-    for rows in [accord.open(path).reader for path in paths] or [simulate()]:
+    readers: list[RecordReader] = [accord.open(path).reader for path in paths]
+    for rows in readers or [simulate()]:
         given, truth = rows.sample_info.given, rows.truth()
         assert given is not None
         wrong = given != truth

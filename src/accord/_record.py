@@ -13,6 +13,7 @@ from accord._predictions import save_prediction
 from accord.errors import ChoiceError, counted
 from accord.kernels._checks import check_table
 from accord.rules import FittedRule, Prediction, Rule, all_rules, find_rule
+from accord.rules._context import Context
 from accord.rules._recommend import (
     RECOMMENDED,
     Recommendation,
@@ -50,8 +51,8 @@ class StoredArray:
         networks, epochs, *rest = self._split(key)
         positions = _positions(networks, self.shape[0]), _positions(epochs, self.shape[1])
         values = self._read(*positions, *_span(rest[0]))
-        chosen: NDArray[Any] = values[(_again(networks), _again(epochs), *_inside(rest))]
-        return chosen
+        # A copy: the record may keep the values it read for others.
+        return np.array(values[(_again(networks), _again(epochs), *_inside(rest))])
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -114,7 +115,7 @@ class Record:
     """
 
     def __init__(self, reader: RecordReader) -> None:
-        self.reader = reader
+        self.reader = Context.of(reader)
 
     @property
     def path(self) -> str:
@@ -193,8 +194,7 @@ class Record:
         self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Record":
         """Return a view of some networks, by number, and epochs, by position or from the end."""
-        chosen = None if networks is None else self.reader.numbered(networks)
-        return Record(self.reader.select(chosen, epochs))
+        return Record(self.reader.select(networks, epochs))
 
     def predict(self, rule: str | Rule = "max-agreement") -> Prediction:
         """Combine all networks and epochs into one label per sample.

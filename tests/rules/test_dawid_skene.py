@@ -12,6 +12,7 @@ from accord.rules import _em as expectation
 from accord.rules import dawid_skene as module
 from accord.rules._annotators import Annotators, Tally, small_parts
 from accord.rules._base import Definition
+from accord.rules._context import Context
 from accord.rules._em import (
     fit_annotators,
     full_votes,
@@ -278,33 +279,20 @@ def test_a_record_in_several_blocks_is_read_anew_in_each_round(monkeypatch):
     np.testing.assert_array_equal(again.scores, whole.scores)
 
 
-def test_a_record_in_one_block_is_read_once_for_all_rounds(monkeypatch):
-    rows, read = draw_rows(accuracies=(0.5,) * 5), []
-    plain = rows.read_labels
-    monkeypatch.setattr(rows, "read_labels", lambda *args: read.append(1) or plain(*args))
-    fit_annotators(
-        rows,
-        np.asarray(rows.truth()),
-        likeness=Likeness(np.eye(5), np.zeros((5, 5)), np.full((5, 4), 0.25)),
-        weights=equal_weights(5),
-    )
-    assert read == [1]
-
-
-@pytest.mark.parametrize(("most", "searches"), [(8 * 4 * 5 * 16, 1), (8 * 4 * 5 * 16 - 1, 3)])
-def test_the_same_rows_are_searched_once_unless_that_fills_the_memory(monkeypatch, most, searches):
-    rows, searched = draw_rows(networks=4, accuracies=(0.5,) * 5, classes=4), []
+def test_a_context_is_fitted_once(monkeypatch):
+    context, fits = Context(draw_rows(networks=4, accuracies=(0.5,) * 5, classes=4)), []
 
     def fit_counted(*args, **options):
-        searched.append(1)
+        fits.append(1)
         return fit_annotators(*args, **options)
 
-    monkeypatch.setattr(module, "BLOCK_BYTES", most)
     monkeypatch.setattr(module, "fit_annotators", fit_counted)
-    fitted = DawidSkene().fit(rows)
-    for predicted in (DawidSkene()(rows), BeforeOverfit()(rows), fitted(rows)):
-        np.testing.assert_array_equal(predicted.scores, DawidSkene(fitted.annotators)(rows).scores)
-    assert len(searched) == searches
+    fitted = DawidSkene().fit(context)
+    for predicted in (DawidSkene()(context), BeforeOverfit()(context), fitted(context)):
+        np.testing.assert_array_equal(
+            predicted.scores, DawidSkene(fitted.annotators)(context).scores
+        )
+    assert fits == [1]
 
 
 def test_parts_are_cut_to_a_small_table(monkeypatch):

@@ -159,7 +159,7 @@ def test_a_view_of_a_view_reads_the_right_rows(record):
     [
         ({"epochs": slice(9, 12)}, "leaves no epoch; there are 3"),
         ({"networks": []}, "leaves no network; there are 2"),
-        ({"networks": [0, 0]}, "the same network is chosen twice"),
+        ({"networks": [0, 0]}, "a network is chosen twice"),
         ({"epochs": [0, 0]}, "the same epoch is chosen twice"),
         ({"epochs": [3]}, r"epochs must lie in 0\.\.2; got 3\.\.3"),
         ({"epochs": -1}, r"chosen by a list of whole numbers; got -1\. For one alone: \[3\]"),

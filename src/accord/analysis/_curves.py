@@ -79,7 +79,7 @@ def _hits_after_each_epoch(
     """Count right labels (epoch, class) and labels at all (epoch,)."""
     views = [reader]
     if isinstance(rule, Single):
-        views = [reader.select(networks=[network]) for network in range(reader.networks)]
+        views = [reader.select(networks=[network]) for network in reader.numbers]
     hits = np.zeros((reader.epochs, reader.classes), np.intp)
     covered = np.zeros(reader.epochs, np.intp)
     for view in views:
@@ -110,7 +110,9 @@ def by_networks(
         accuracies = _vote_accuracies(votes[rule.name], [one for some in choices for one in some])
     else:
         accuracies = [
-            _accuracy(reader.select(networks=one), rule) for some in choices for one in some
+            _accuracy(reader.select(networks=[reader.numbers[i] for i in one]), rule)
+            for some in choices
+            for one in some
         ]
     ends = np.cumsum([len(some) for some in choices])
     groups = np.split(np.array(accuracies), ends[:-1])

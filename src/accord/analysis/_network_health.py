@@ -268,6 +268,6 @@ def accuracy_with_bad_networks(
     for count in counts:
         spoilt: RecordReader = CorruptReader(reader, kind=kind, count=count, seed=seed)
         if leave_out:
-            spoilt = spoilt.select(networks=spoilt.numbered(good_networks(spoilt)))
+            spoilt = spoilt.select(networks=good_networks(spoilt))
         found.append(float((rule(spoilt).labels == truth).mean()))
     return np.array(found)

@@ -246,7 +246,7 @@ def _score_one(rule: Rule, reader: RecordReader, truth: Any) -> Score:
 def _score_single(rule: Single, reader: RecordReader, truth: Any) -> Score:
     measured = [
         measure(rule(reader.select(networks=[network])).labels, truth, classes=reader.classes)
-        for network in range(reader.networks)
+        for network in reader.numbers
     ]
     return Score(
         rule=rule.name,

@@ -11,7 +11,6 @@ from accord.kernels._votes import POSTERIOR_BITS, agreement, on_grid
 from accord.rules._annotators import LARGEST, Annotators, Tally, small_parts
 from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, weigh
 from accord.store import Block, RecordReader
-from accord.store._record_reader import BLOCK_BYTES
 
 MOST_ROUNDS: Final = 50
 SETTLED: Final = 1000  # once fewer than one sample in so many changes its class
@@ -73,7 +72,7 @@ def fit_annotators(
     Votes that count for too little leave the classes of poor networks to swallow each other. So
     where classes change places, it begins anew with twice as many votes, up to sixteen times.
     """
-    read = _reader(reader)
+    read = reader.blocks
     for louder in LOUDER:
         fit = _fit_once(reader, read, start, likeness, weights, louder=louder)
         if not fit.collapsed:
@@ -179,14 +178,6 @@ def _certain(
         posterior = np.zeros((size, classes))
         posterior[np.arange(size), labels[part.where]] = 1
         yield part, posterior
-
-
-def _reader(reader: RecordReader) -> Reader:
-    blocks = reader.blocks()
-    first = next(blocks)
-    if first.stop < reader.samples or first.values.nbytes > BLOCK_BYTES:
-        return reader.blocks
-    return lambda: iter([first])
 
 
 def plain_dawid_skene(

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from statistics import NormalDist
 from typing import Any, Final, TypedDict
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, NetworksMissing, PredictionError
 from accord.rules._base import Prediction
+from accord.rules._context import Context
 from accord.rules._epoch_weights import (
     best_agreement,
     measure_likeness,
@@ -453,8 +453,6 @@ EARLY: Final = 0.75  # of the epochs: a fall of agreement by then leaves many to
 # third came after the lines were drawn. On all others epochs repeated each other with 0.65 or more.
 REPEATS: Final = 0.65
 AGREES: Final = 0.6
-# Several rules ask it of the same rows, which do not change, and it may cost more than they do.
-_found: WeakKeyDictionary[RecordReader, int | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -467,12 +465,12 @@ class EarlyOverfit:
 
 def epochs_before_overfit(reader: RecordReader) -> int | None:
     """Return how many epochs lie before the fall of agreement; None where it has not fallen."""
-    if reader.networks == 1:
-        return None
-    if reader not in _found:
-        verdict = judge_record(reader, count_equal_pairs(reader))
-        _found[reader] = verdict.before if verdict.alarm and verdict.before else None
-    return _found[reader]
+    return None if reader.networks == 1 else Context.of(reader).once(_epochs_before_fall)
+
+
+def _epochs_before_fall(context: Context) -> int | None:
+    verdict = judge_record(context, context.once(count_equal_pairs))
+    return verdict.before if verdict.alarm and verdict.before else None
 
 
 def find_early_overfit(reader: RecordReader) -> EarlyOverfit | None:

@@ -232,9 +232,7 @@ def _fall(likeness: Likeness) -> float:
 
 
 def _halves_agree(rule: Rule, reader: RecordReader) -> NDArray[np.bool_]:  # (sample,)
-    first, second = (
-        rule(reader.select(networks=range(half, reader.networks, 2))) for half in (0, 1)
-    )
+    first, second = (rule(reader.select(networks=reader.numbers[half::2])) for half in (0, 1))
     return np.equal(first.labels, second.labels)
 
 

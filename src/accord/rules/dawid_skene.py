@@ -2,7 +2,6 @@
 
 from dataclasses import fields
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from accord.errors import PredictionError, SourceError
 from accord.kernels._votes import LOGARITHM_BITS, WEIGHT_BITS, on_grid
 from accord.rules._annotators import Annotators, Tally, to_posterior
 from accord.rules._base import Definition, Prediction
+from accord.rules._context import Context
 from accord.rules._em import (
     LOUDER,
     MOST_ROUNDS,
@@ -36,10 +36,6 @@ from accord.rules._epoch_weights import (
 from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_voters
 from accord.rules.max_agreement import MaxAgreement
 from accord.store import RecordReader
-from accord.store._record_reader import BLOCK_BYTES
-
-# Scores, the recommendation and the alarm all ask it of the same rows, which do not change.
-_found: WeakKeyDictionary[RecordReader, tuple[Prediction, Fit]] = WeakKeyDictionary()
 
 
 class DawidSkene(FittedRule):
@@ -133,10 +129,7 @@ class DawidSkene(FittedRule):
 
 
 def _fit(reader: RecordReader) -> tuple[Prediction, Fit]:
-    found = _found.get(reader) or _search(reader)
-    if found[1].annotators.confusion.nbytes <= BLOCK_BYTES:  # larger ones would fill the memory
-        _found[reader] = found
-    return found
+    return Context.of(reader).once(_search)
 
 
 def _search(reader: RecordReader) -> tuple[Prediction, Fit]:

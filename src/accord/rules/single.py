@@ -22,14 +22,14 @@ class Single(Rule):
     def __call__(self, reader: RecordReader) -> Prediction:
         """Predict, reading one row."""
         return predict_blocks(
-            reader.last().select(networks=[0]).blocks(),
+            reader.last().select(networks=reader.numbers[:1]).blocks(),
             lambda labels: (labels[0, 0], np.ones(labels.shape[2])),
             samples=reader.samples,
         )
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Return the first network's labels."""
-        for block in reader.select(networks=[0]).blocks():
+        for block in reader.select(networks=reader.numbers[:1]).blocks():
             yield Block(block.start, block.stop, block.values[0])
 
     @staticmethod

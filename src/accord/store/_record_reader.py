@@ -66,8 +66,8 @@ class NetworkInfo:
 class RecordReader(ABC):
     """Predictions by (network, epoch, sample), read in blocks of samples.
 
-    `numbers` are the networks' own numbers; every other method counts networks and
-    epochs by position, from 0.
+    `numbers` are the networks' own numbers, which `select` takes; the methods that read count
+    networks and epochs by position, from 0.
     """
 
     name: str
@@ -150,17 +150,23 @@ class RecordReader(ABC):
         epochs: slice | Sequence[int] | None = None,
         samples: slice | None = None,
     ) -> "RecordReader":
-        """Return a view of some networks, some epochs and a range of samples, by position.
+        """Return a view of some networks, some epochs and a range of samples.
 
-        Epochs and samples may be counted from the end.
+        Networks are chosen by their numbers; epochs and samples by position, also from the end.
         """
-        chosen = range(self.networks) if networks is None else networks
+        chosen = Subset(self, *self.positions(networks, epochs))
+        return chosen if samples is None else SampleRange(chosen, samples)
+
+    def positions(
+        self, networks: Sequence[int] | None, epochs: slice | Sequence[int] | None
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return positions of networks given by number, and of epochs given from either end."""
+        numbers = self.numbers if networks is None else networks
         if isinstance(epochs, slice) or epochs is None:
             epochs = range(self.epochs)[epochs or slice(None)]
-        positions = whole_numbers(self.name, "epochs", epochs)
-        counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in positions)
-        rows = Subset(self, tuple(chosen), tuple(counted))
-        return rows if samples is None else SampleRange(rows, samples)
+        chosen = whole_numbers(self.name, "epochs", epochs)
+        counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in chosen)
+        return tuple(self.numbered(numbers)), tuple(counted)
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
         """Return the positions of networks given by their own numbers."""
@@ -202,7 +208,7 @@ class ArrayReader(RecordReader):
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return labels (network, epoch, sample)."""
-        return self._labels[:, :, samples][np.ix_(list(networks), list(epochs))]
+        return pick(self._labels, networks, epochs, samples)
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -210,13 +216,43 @@ class ArrayReader(RecordReader):
         """Return probabilities (network, epoch, sample, class)."""
         self.check_probabilities()
         assert self._probabilities is not None
-        return self._probabilities[:, :, samples][np.ix_(list(networks), list(epochs))]
+        return pick(self._probabilities, networks, epochs, samples)
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Return one plain progress per epoch."""
         progress = tuple(float(epoch + 1) for epoch in range(self.epochs))
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
         return tuple(NetworkInfo(number, progress, nothing) for number in self.numbers)
+
+
+def pick(
+    values: NDArray[Any],  # (network, epoch, sample, ...)
+    networks: Sequence[int],
+    epochs: Sequence[int],
+    samples: slice,
+) -> NDArray[Any]:
+    """Return some networks, epochs and samples: a read-only view if both are evenly spaced."""
+    by, at = as_slice(networks), as_slice(epochs)
+    if isinstance(by, list) and isinstance(at, list):
+        return values[:, :, samples][np.ix_(by, at)]
+    found = values[by, at, samples]
+    found.flags.writeable = False  # the memory belongs to others too
+    return found
+
+
+def as_slice(positions: Sequence[int]) -> slice | list[int]:
+    """Return evenly spaced, ascending positions as a slice, which arrays read without gathering.
+
+    >>> as_slice([0, 2, 4]), as_slice([2, 1])
+    (slice(0, 5, 2), [2, 1])
+    """
+    if not len(positions):
+        return slice(0, 0)
+    first, last = positions[0], positions[-1]
+    step = positions[1] - first if len(positions) > 1 else 1
+    if step < 1 or list(positions) != list(range(first, last + 1, step)):
+        return list(positions)
+    return slice(first, last + 1, step)
 
 
 class Subset(RecordReader):

@@ -53,7 +53,7 @@ def open_reader(
     place = open_storage(location)
     if read_root(place)["layout"] == layout.PACKED:
         packed = PackedReader(place)
-        return packed if networks is None else packed.select(packed.numbered(networks))
+        return packed if networks is None else packed.select(networks)
     lengths = _chosen_lengths(place, network_lengths(place), networks)
     _check_lengths(place, lengths, common=common)
     return UnpackedReader(place, tuple(lengths), min(lengths.values()))

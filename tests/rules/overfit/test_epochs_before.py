@@ -3,6 +3,7 @@ import pytest
 from overfitting import draw_run, memorised, right_chances
 
 from accord.rules import _overfitting as module
+from accord.rules._context import Context
 from accord.rules._overfitting import (
     EarlyOverfit,
     Verdict,
@@ -34,7 +35,7 @@ def test_a_fall_that_raises_no_alarm_does_not_count(monkeypatch):
     assert epochs_before_overfit(memorised()) is None
 
 
-def test_the_same_rows_are_judged_once(monkeypatch):
+def test_a_context_is_judged_once(monkeypatch):
     judged = []
 
     def judge(rows, pairs):
@@ -42,8 +43,9 @@ def test_the_same_rows_are_judged_once(monkeypatch):
         return Verdict(True, "it fell", before=len(judged))
 
     monkeypatch.setattr(module, "judge_record", judge)
-    rows = memorised()
-    assert [epochs_before_overfit(one) for one in (rows, rows, memorised(), rows)] == [1, 1, 2, 1]
+    context = Context(memorised())
+    others = (context, context.select(epochs=range(30)), memorised(), context)
+    assert [epochs_before_overfit(one) for one in others] == [1, 2, 3, 1]
 
 
 @pytest.mark.parametrize(("before", "early"), [(30, 30), (31, None), (None, None)])

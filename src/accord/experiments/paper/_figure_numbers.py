@@ -222,7 +222,7 @@ def _facts(record: Record) -> Numbers:
 
 def _illustration(setting: Setting) -> Numbers:
     record = setting.record
-    rows = record.reader.select(networks=range(SHOWN))
+    rows = record.reader.select(networks=record.reader.numbers[:SHOWN])
     found = rescued(rows)
     sample = found.typical()
     told = story(rows, sample)

@@ -1,0 +1,202 @@
+"""A record's rows in memory within a budget, and every result computed from them once.
+
+A command wraps the reader of a record in one `Context` and passes it down. Rules and analysis
+functions read through it, so that each row is decoded once however many of them need it, and
+use `once` for what others may need as well: a fit, the agreement of pairs, a rule's prediction.
+`select` returns a context over the same rows; equal selections share their results, too.
+"""
+
+import math
+import os
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, TypeVar, TypeVarTuple, cast
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from accord.errors import ChoiceError
+from accord.store import ArrayReader, NetworkInfo, RecordReader
+from accord.store._layout import label_dtype
+from accord.store._record_reader import pick
+
+VARIABLE: Final = "ACCORD_MEMORY"
+MEMORY: Final = 512 << 20  # bytes
+UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+
+
+def memory_budget() -> int:
+    """Return the bytes that `ACCORD_MEMORY` allows, 512 MiB by default.
+
+    Raises:
+        ChoiceError: the variable is set to something else than a size.
+    """
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return MEMORY
+    size = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMG]?)(?:I?B)?", text.strip().upper())
+    if size is None:
+        raise ChoiceError(f"{VARIABLE} must be a size such as 512M, 4G or 1000000; got {text!r}")
+    return int(float(size[1]) * UNITS[size[2]])
+
+
+class Context(RecordReader):
+    """A reader that keeps a record's rows in memory, and results computed from them.
+
+    It stands wherever a `RecordReader` does. Up to `ACCORD_MEMORY` bytes of labels (512 MiB by
+    default), and as many of probabilities, are kept: each row is read once, when it is first
+    needed. Rows of a larger record are read again by each pass over its blocks of samples.
+
+    Args:
+        reader: of a record, or of arrays.
+        memory: bytes to keep, instead of `ACCORD_MEMORY`.
+
+    >>> from accord.store import SampleInfo
+    >>> context = Context(ArrayReader(np.zeros((2, 5, 3), int), SampleInfo(3, classes=2)))
+    >>> context.select(networks=[1]).once(np.shape)
+    ()
+    """
+
+    def __init__(self, reader: RecordReader, *, memory: int | None = None) -> None:
+        memory = memory_budget() if memory is None else memory
+        self._view = view = _KeptReader(reader, memory) if memory else reader
+        self.name, self.sample_info = view.name, view.sample_info
+        self.numbers, self.epochs = view.numbers, view.epochs
+        self.has_probabilities = view.has_probabilities
+        self._results: dict[Hashable, Any] = {}
+        # Weak: many selections are needed once, and what was fitted on each may be large.
+        self._selections: WeakValueDictionary[Hashable, Context] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, reader: RecordReader) -> "Context":
+        """Return the reader if it is a context, or a new context of it."""
+        return reader if isinstance(reader, Context) else cls(reader)
+
+    def once(
+        self, compute: "Callable[[Context, *Arguments], Result]", *arguments: *Arguments
+    ) -> Result:
+        """Return `compute(self, *arguments)`, computed the first time that it is needed.
+
+        The arguments must be hashable. Nobody may change what is returned.
+        """
+        key = compute, arguments
+        if key not in self._results:
+            self._results[key] = compute(self, *arguments)
+        return cast("Result", self._results[key])
+
+    def select(
+        self,
+        networks: Sequence[int] | None = None,
+        epochs: slice | Sequence[int] | None = None,
+        samples: slice | None = None,
+    ) -> "Context":
+        """Return a context of some networks, by number, epochs and a range of samples.
+
+        While it exists, the same selection returns the same context; of everything, this one.
+        """
+        by, at = self.positions(networks, epochs)
+        within = range(self.samples)[slice(None) if samples is None else samples]
+        whole = range(self.networks), range(self.epochs), range(self.samples)
+        if (by, at, within) == (tuple(whole[0]), tuple(whole[1]), whole[2]):
+            return self
+        selected = self._selections.get((by, at, within))
+        if selected is None:
+            selected = Context(self._view.select(networks, epochs, samples), memory=0)
+            self._selections[by, at, within] = selected
+        return selected
+
+    def last(self) -> "Context":
+        """Return a context of the last epoch alone."""
+        return self.select(epochs=[self.epochs - 1])
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample); they may be read-only."""
+        return self._view.read_labels(networks, epochs, samples)
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class); they may be read-only."""
+        return self._view.read_probabilities(networks, epochs, samples)
+
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
+        """Return the metadata of each network and its epochs."""
+        return self._view.networks_info()
+
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        """The numbers of the networks whose probabilities were recorded."""
+        return self._view.with_probabilities
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_results": {}, "_selections": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _selections=WeakValueDictionary())
+
+
+class _KeptReader(RecordReader):
+    """Another reader, whose rows are kept if all of them fit into `memory` bytes."""
+
+    def __init__(self, reader: RecordReader, memory: int) -> None:
+        self.name, self.sample_info = reader.name, reader.sample_info
+        self.numbers, self.epochs = reader.numbers, reader.epochs
+        self.has_probabilities = reader.has_probabilities
+        self._reader, self._memory = reader, memory
+        shape = self.networks, self.epochs, self.samples
+        self._read_labels = self._keeping(reader.read_labels, shape, label_dtype(self.classes))
+        self._read_probabilities = self._keeping(
+            reader.read_probabilities, (*shape, self.classes), np.float16
+        )
+
+    def _keeping(self, read: Read, shape: tuple[int, ...], kind: DTypeLike) -> Read:
+        fits = math.prod(shape) * np.dtype(kind).itemsize <= self._memory
+        if isinstance(self._reader, ArrayReader) or not fits:
+            return read
+        return _KeptRows(read, shape, kind)
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        return self._read_labels(networks, epochs, samples)
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        return self._read_probabilities(networks, epochs, samples)
+
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
+        return self._reader.networks_info()
+
+    @property
+    def with_probabilities(self) -> tuple[int, ...]:
+        return self._reader.with_probabilities
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _KeptReader, (self._reader, self._memory)  # not the rows: they can be read again
+
+
+class _KeptRows:
+    """Rows of one array, each kept from the first time that it is read."""
+
+    def __init__(self, read: Read, shape: tuple[int, ...], kind: DTypeLike) -> None:
+        self._read = read
+        self._values = np.empty(shape, kind)  # takes memory as it is filled
+        self._kept = np.zeros(shape[:2], bool)
+
+    def __call__(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        for network in networks:
+            missing = [epoch for epoch in epochs if not self._kept[network, epoch]]
+            if missing:
+                self._values[network, missing] = self._read([network], missing, slice(None))[0]
+                self._kept[network, missing] = True
+        return pick(self._values, networks, epochs, samples)
