@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from torchmetrics.classification import BinaryAUROC, BinaryCalibrationError
 
 import accord
-from accord.analysis._calibration import fit_isotonic
-from accord.analysis._trust import risk_coverage
+from accord.analysis._trust._calibration import fit_isotonic
+from accord.analysis._trust._trust import risk_coverage
 
 Values = NDArray[np.float64]
 BINS = 15

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from accord.analysis._audit import audit, audit_probabilities
-from accord.analysis._review_files import write_probabilities
+from accord.analysis._audit._audit import audit, audit_probabilities
+from accord.analysis._audit._review_files import write_probabilities
 from accord.store import ArrayReader, SampleInfo
 
 filters = pytest.importorskip("cleanlab.filter")

@@ -14,14 +14,14 @@ from torchmetrics.classification import (
 from torchmetrics.regression import MeanSquaredError
 
 import accord
-from accord.analysis._calibration import (
+from accord.analysis._trust._calibration import (
     brier_score,
     calibration,
     calibration_of,
     fit_isotonic,
     fit_temperature,
 )
-from accord.analysis._trust import abstain_below, risk_coverage
+from accord.analysis._trust._trust import abstain_below, risk_coverage
 
 ROOT = Path(__file__).parents[1]
 BINS = (1, 7, 13)  # whose edges no share of 375 votes hits: torchmetrics bins in single precision

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import accord
-from accord.analysis._audit import audit
-from accord.analysis._review import corrected_labels, measure_gain, review_queue
-from accord.analysis._review_files import read_decisions, write_labels, write_queue
+from accord.analysis._audit._audit import audit
+from accord.analysis._audit._review import corrected_labels, measure_gain, review_queue
+from accord.analysis._audit._review_files import read_decisions, write_labels, write_queue
 from accord.data.noise import symmetric_noise
 from accord.data.readers.digits import load_digits, split_digits
 

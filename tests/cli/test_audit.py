@@ -16,9 +16,9 @@ def write_rows(rows, path, **sample_info):
         "given": rows.sample_info.given,
         "split": "train",
     } | sample_info
-    for number, said in enumerate(labels):
+    for number, err in enumerate(labels):
         with Recorder(path, network=number, samples=600, classes=5, **known) as recorder:
-            for row in said:
+            for row in err:
                 recorder.record(row)
     return str(path)
 
@@ -34,9 +34,9 @@ def record(rows, tmp_path_factory):
 
 
 def test_audit_prints_json_and_nothing_else(accord, record, rows):
-    status, out, said = accord("audit", record, "--json")
+    status, out, err = accord("audit", record, "--json")
     told = json.loads(out)
-    assert (status, said) == (0, "")
+    assert (status, err) == (0, "")
     assert told["samples"] == 600
     assert sorted(told["ranking"]) == list(range(600))
     wrong = rows.sample_info.given != rows.truth()
@@ -48,8 +48,8 @@ def test_audit_prints_json_and_nothing_else(accord, record, rows):
 
 
 def test_audit_prints_text(accord, record):
-    status, out, said = accord("audit", record)
-    assert (status, said) == (0, "")
+    status, out, err = accord("audit", record)
+    assert (status, err) == (0, "")
     assert "600 samples, 5 classes" in out
     assert "labels are probably wrong" in out
 
@@ -70,9 +70,9 @@ def test_audit_takes_networks_and_epochs(accord, record):
 
 def test_a_review_goes_round(accord, record, rows, tmp_path):
     queue, labels = tmp_path / "queue.csv", tmp_path / "labels.npz"
-    status, _, said = accord("audit", record, "--queue", queue, "--most", 40)
+    status, _, err = accord("audit", record, "--queue", queue, "--most", 40)
     assert status == 0
-    assert f"{queue}: 40 labels to review; 9" in said
+    assert f"{queue}: 40 labels to review; 9" in err
     with queue.open(newline="") as file:
         decided = list(csv.DictReader(file))
     for row in decided:
@@ -81,10 +81,10 @@ def test_a_review_goes_round(accord, record, rows, tmp_path):
         writer = csv.DictWriter(file, list(decided[0]))
         writer.writeheader()
         writer.writerows(decided)
-    status, out, said = accord("audit", record, "--decisions", queue, "--corrected", labels)
+    status, out, err = accord("audit", record, "--decisions", queue, "--corrected", labels)
     assert status == 0
     assert "40 labels reviewed, 40 changed" in out
-    assert f'noise = {{ kind = "file", path = "{labels}" }}' in said
+    assert f'noise = {{ kind = "file", path = "{labels}" }}' in err
     found = np.load(labels)["labels"]
     changed = np.array([int(row["sample"]) for row in decided])
     np.testing.assert_array_equal(found[changed], rows.truth()[changed])
@@ -95,8 +95,8 @@ def test_a_review_goes_round(accord, record, rows, tmp_path):
 
 def test_what_is_said_of_corrected_labels_is_a_spec(accord, record, tmp_path):
     labels = tmp_path / "labels.npy"
-    _, _, said = accord("audit", record, "--corrected", labels, "--proposals")
-    noise = said.split("in a spec: ")[1].strip()
+    _, _, err = accord("audit", record, "--corrected", labels, "--proposals")
+    noise = err.split("in a spec: ")[1].strip()
     spec = parse_spec(
         f'name = "again"\n{noise}\ndata = {{ kind = "digits" }}\ntrain = {{ epochs = 1 }}'
     )
@@ -114,38 +114,38 @@ def test_a_queue_for_label_studio(accord, record, tmp_path):
 def test_a_class_that_nobody_predicts_is_told_apart_from_the_json(accord, rows, tmp_path):
     labels = rows.read_labels(range(4), range(12), slice(None))
     mute = type(rows)(np.where(labels == 4, 0, labels), rows.sample_info)
-    status, out, said = accord("audit", write_rows(mute, tmp_path / "mute"), "--json")
+    status, out, err = accord("audit", write_rows(mute, tmp_path / "mute"), "--json")
     assert (status, json.loads(out)["unpredicted"]) == (0, [4])
-    assert "no network ever predicts 4" in said
+    assert "no network ever predicts 4" in err
 
 
 def test_a_test_record_is_at_fault(accord, rows, tmp_path):
     path = write_rows(rows, tmp_path / "test", given=None, split="test")
-    status, out, said = accord("audit", path, "--json")
+    status, out, err = accord("audit", path, "--json")
     assert (status, out) == (1, "")
-    assert "record of the test split holds none" in said
+    assert "record of the test split holds none" in err
 
 
 def test_a_record_of_late_epochs_is_at_fault(accord, record):
-    status, _, said = accord("audit", record, "--epochs", "-1")
+    status, _, err = accord("audit", record, "--epochs", "-1")
     assert status == 1
-    assert "cannot tell wrong labels" in said
+    assert "cannot tell wrong labels" in err
 
 
 def test_decisions_about_other_samples_are_at_fault(accord, record, tmp_path):
     (tmp_path / "decided.csv").write_text("sample,decided\n9999,bee\n")
-    status, out, said = accord("audit", record, "--decisions", tmp_path / "decided.csv", "--json")
+    status, out, err = accord("audit", record, "--decisions", tmp_path / "decided.csv", "--json")
     assert (status, out) == (1, "")
-    assert "about another record?" in said
+    assert "about another record?" in err
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--most", "5"], "--most is about a queue"),
-        (["--link", "{id}"], "--link is about a queue"),
-        (["--corrected", "labels.npz"], "--corrected needs --decisions, or --proposals"),
-        (["--proposals"], "--proposals is about corrected labels"),
+        (["--most", "5"], "--most requires a queue"),
+        (["--link", "{id}"], "--link requires a queue"),
+        (["--corrected", "labels.npz"], "--corrected requires --decisions, or --proposals"),
+        (["--proposals"], "--proposals requires a file of corrected labels"),
         (["--out", "audit.txt"], "an audit is written as .csv"),
         (["--queue", "queue.csv", "--most", "0"], "--most must be at least 1; got 0"),
         (["--queue", "queue.csv", "--link", "x/{sample.__class__}"], "{id} and {sample}"),
@@ -155,9 +155,9 @@ def test_decisions_about_other_samples_are_at_fault(accord, record, tmp_path):
     ],
 )
 def test_wrong_arguments(accord, record, options, words):
-    status, _, said = accord("audit", record, *options)
+    status, _, err = accord("audit", record, *options)
     assert status == 2
-    assert words in said
+    assert words in err
 
 
 @pytest.mark.parametrize(
@@ -172,16 +172,16 @@ def test_wrong_arguments(accord, record, options, words):
 def test_endings_are_checked_before_anything_is_read_or_written(accord, tmp_path, option, words):
     out = tmp_path / "audit.csv"
     more = ["--proposals"] if option == "--corrected" else []
-    status, _, said = accord("audit", tmp_path / "none", "--out", out, option, "file.txt", *more)
-    assert (status, words in said) == (2, True)
+    status, _, err = accord("audit", tmp_path / "none", "--out", out, option, "file.txt", *more)
+    assert (status, words in err) == (2, True)
     assert not out.exists()
 
 
 def test_decisions_are_read_before_anything_is_written(accord, record, tmp_path):
     out, decided = tmp_path / "audit.csv", tmp_path / "decided.csv"
     decided.write_text("sample,decided\n3,wasp\n")
-    status, _, said = accord("audit", record, "--out", out, "--decisions", decided)
-    assert (status, "'wasp' is none of the 5 classes" in said) == (1, True)
+    status, _, err = accord("audit", record, "--out", out, "--decisions", decided)
+    assert (status, "'wasp' is none of the 5 classes" in err) == (1, True)
     assert not out.exists()
 
 
@@ -190,8 +190,8 @@ def test_a_second_queue_leaves_decisions_alone(accord, record, tmp_path):
     assert accord("audit", record, "--queue", queue, "--most", 3)[0] == 0
     text = queue.read_text().replace(",\n", ",bee\n")
     queue.write_text(text)
-    status, _, said = accord("audit", record, "--queue", queue, "--most", 3, "--out", out)
-    assert (status, "holds 3 decisions of people" in said) == (1, True)
+    status, _, err = accord("audit", record, "--queue", queue, "--most", 3, "--out", out)
+    assert (status, "holds 3 decisions of people" in err) == (1, True)
     assert queue.read_text() == text
     assert not out.exists()
 
@@ -200,8 +200,8 @@ def test_decisions_are_left_alone_by_whatever_option(accord, record, tmp_path):
     decided = tmp_path / "decided.csv"
     decided.write_text("sample;decided\n3;bee\n")
     for options in (["--out", decided], ["--corrected", decided, "--proposals"]):
-        status, _, said = accord("audit", record, *options)
-        assert (status, "Name another one" in said) == (1, True)
+        status, _, err = accord("audit", record, *options)
+        assert (status, "Name another one" in err) == (1, True)
     assert decided.read_text() == "sample;decided\n3;bee\n"
 
 
@@ -211,12 +211,12 @@ def test_one_file_is_found_out_under_two_names(accord, record, tmp_path):
     link.symlink_to(decided)
     (tmp_path / "folder").mkdir()
     for other in (link, tmp_path / "folder" / ".." / "decided.csv"):
-        status, _, said = accord("audit", record, "--decisions", decided, "--out", other)
-        assert (status, "two options name the same file" in said) == (2, True)
+        status, _, err = accord("audit", record, "--decisions", decided, "--out", other)
+        assert (status, "two options name the same file" in err) == (2, True)
 
 
 def test_notes_are_in_the_json_too(accord, record):
-    status, out, said = accord("audit", record, "--epochs", "4:", "--json")
+    status, out, err = accord("audit", record, "--epochs", "4:", "--json")
     (note,) = json.loads(out)["notes"]
-    assert (status, said) == (0, f"accord: {note}\n")
+    assert (status, err) == (0, f"accord: {note}\n")
     assert note.startswith("the votes begin at epoch 5: wrong labels that were known by heart")

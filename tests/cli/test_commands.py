@@ -72,9 +72,9 @@ def test_predict_takes_a_rule_networks_and_epochs(accord, record):
 @pytest.mark.parametrize("suffix", ["npy", "csv", "parquet"])
 def test_predict_writes_files(accord, record, tmp_path, suffix):
     out = tmp_path / f"labels.{suffix}"
-    status, printed, said = accord("predict", record, "--out", out)
+    status, printed, err = accord("predict", record, "--out", out)
     assert (status, printed) == (0, "")
-    assert "40 labels by max-agreement" in said
+    assert "40 labels by max-agreement" in err
     assert out.stat().st_size > 40
 
 
@@ -122,9 +122,9 @@ def test_score_prints_a_table(accord, record):
 
 def test_import_then_score(accord, tmp_path):
     np.savez(tmp_path / "logs.npz", labels=votes_of(range(3), range(4)), truth=labels_of(9, 9))
-    status, out, said = accord("import", tmp_path / "logs.npz", tmp_path / "made")
+    status, out, err = accord("import", tmp_path / "logs.npz", tmp_path / "made")
     assert (status, out) == (0, "")
-    assert "Next: accord score" in said
+    assert "Next: accord score" in err
     scored = json.loads(accord("score", tmp_path / "made", "--json")[1])
     assert scored["rules"]["max-agreement"]["accuracy"] == np.mean(
         winners_by_definition(votes_of(range(3), range(4))) == labels_of(9, 9)
@@ -134,7 +134,7 @@ def test_import_then_score(accord, tmp_path):
 def test_pack_and_check(accord, record, tmp_path):
     assert accord("pack", record, tmp_path / "packed.zip")[0] == 0
     status, out, _ = accord("check", tmp_path / "packed.zip")
-    assert (status, out.strip()) == (0, f"{tmp_path}/packed.zip: 12 rows, all can be read back")
+    assert (status, out.strip()) == (0, f"{tmp_path}/packed.zip: 12 rows, all can be read")
 
 
 def test_networks_can_be_chosen_to_be_packed_and_reported(accord, record, tmp_path):
@@ -158,9 +158,9 @@ def test_check_names_a_damaged_row(accord, record, tmp_path):
 def test_unequal_networks(accord, record):
     write_record(record, networks=1, epochs=6, truth=labels_of(9, 9))
     for command in ("score", "predict"):
-        status, out, said = accord(command, record)
+        status, out, err = accord(command, record)
         assert (status, out) == (1, "")
-        assert "To take the epochs that all have: --common" in said
+        assert "To take the epochs that all have: --common" in err
         assert accord(command, record, "--common")[0] == 0
     status, out, _ = accord("check", record)
     assert status == 0
@@ -190,9 +190,9 @@ def test_unequal_networks(accord, record):
 )
 def test_mistakes_are_named_on_standard_error(accord, record, arguments, status, words):
     given = [record if argument == "RECORD" else argument for argument in arguments]
-    found, out, said = accord(*given)
+    found, out, err = accord(*given)
     assert (found, out) == (status, "")
-    assert words in said
+    assert words in err
 
 
 @pytest.mark.parametrize("command", [["watch"], ["audit"], ["fit", "--out", "rule.npz"]])
@@ -202,9 +202,9 @@ def test_one_network_is_the_fault_of_the_record_or_of_the_choice(accord, tmp_pat
         with Recorder(path, network=network, samples=2, classes=2, given=[0, 1]) as recorder:
             recorder.record([0, 1])
         if network == 0:
-            status, out, said = accord(*command, path)
+            status, out, err = accord(*command, path)
             assert (status, out) == (1, "")
-            assert "there is one" in said
+            assert "there is one" in err
     assert accord(*command, path, "--networks", "1")[0] == 2
     assert accord(*command, path, "--networks=1")[0] == 2
 
@@ -245,42 +245,42 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_whoever_stops_a_command_at_the_keyboard_is_told(accord, record, monkeypatch):
+def test_an_interrupt_exits_with_status_130(accord, record, monkeypatch):
     monkeypatch.setattr("accord._record.Record.score", interrupt)
     assert accord("score", record) == (130, "", "accord: stopped\n")
 
 
-def test_whoever_stops_a_comparison_is_told_how_to_go_on(accord, monkeypatch):
-    monkeypatch.setattr("accord.experiments.comparison._compare", interrupt)
-    status, out, said = accord("compare", "--method", "majority")
+def test_an_interrupted_comparison_names_the_command_that_resumes_it(accord, monkeypatch):
+    monkeypatch.setattr("accord.experiments.comparison.compare", interrupt)
+    status, out, err = accord("compare", "--method", "majority")
     assert (status, out) == (130, "")
-    assert said == (
+    assert err == (
         "accord: stopped; what was recorded is safe. "
-        "To go on: accord compare, with the same options\n"
+        "To resume: accord compare, with the same options\n"
     )
 
 
 @pytest.mark.parametrize("arguments", [("train", "spec.toml"), ("compare", "spec.toml")])
 def test_runs_are_kept_on_this_machine(accord, arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    status, _, said = accord(*arguments, "--out", "s3://bucket/run")
+    status, _, err = accord(*arguments, "--out", "s3://bucket/run")
     assert status == 2
-    assert "--out takes a folder of this machine; got the URL s3://bucket/run." in said
+    assert "--out takes a folder of this machine; got the URL s3://bucket/run." in err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_path_with_a_space_is_quoted_where_a_command_is_told(accord, tmp_path):
     np.savez(tmp_path / "logs.npz", labels=np.zeros((1, 2, 3), np.uint8))
     place = tmp_path / "my record"
-    status, _, said = accord("import", tmp_path / "logs.npz", place, "--classes", "2")
+    status, _, err = accord("import", tmp_path / "logs.npz", place, "--classes", "2")
     assert status == 0
-    assert said.endswith(f"Next: accord score '{place}'\n")
+    assert err.endswith(f"Next: accord score '{place}'\n")
 
 
 def test_a_prediction_for_a_url_is_refused_before_the_record_is_read(accord):
-    status, _, said = accord("predict", "nowhere", "--out", "s3://bucket/labels.csv")
+    status, _, err = accord("predict", "nowhere", "--out", "s3://bucket/labels.csv")
     assert status == 2
-    assert "labels.csv: a URL; " in said
+    assert "labels.csv: a URL; " in err
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_prediction_for_a_url_is_refused_before_the_record_is_read(accord):
 def test_no_file_is_written_to_a_url(accord, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command, *options = words
-    status, _, said = accord(command, "example://cifar10-sym40", *options)
+    status, _, err = accord(command, "example://cifar10-sym40", *options)
     assert status == 2
-    assert "a URL; this file can be written to this machine alone" in said
+    assert "a URL; this file can be written to this machine alone" in err
     assert not list(tmp_path.iterdir())

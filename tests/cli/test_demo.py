@@ -79,7 +79,7 @@ def test_interrupted_demo_keeps_its_record_and_prints_the_command_to_resume(tmp_
     finally:
         process.kill()
     assert (process.returncode, stdout) == (130, "")
-    assert f"what was recorded is safe. To go on: accord demo --out {out}" in stderr
+    assert f"what was recorded is safe. To resume: accord demo --out {out}" in stderr
     assert "Traceback" not in stderr
     assert describe(out / "demo-run/test").epochs[0] >= 1
     assert check_record(out / "demo-run/test").sound

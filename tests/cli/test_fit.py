@@ -15,10 +15,10 @@ def write_rows(path, *, epochs=None, split="test", **options):
     """Write drawn votes as recorders do; `epochs` says how many each network holds."""
     rows = draw_rows(**(DRAWN | options))
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
-    for number, said in enumerate(labels):
+    for number, err in enumerate(labels):
         sample_info = {"samples": rows.samples, "classes": rows.classes, "split": split}
         with Recorder(path, network=number, **sample_info) as recorder:
-            for row in said[: None if epochs is None else epochs[number]]:
+            for row in err[: None if epochs is None else epochs[number]]:
                 recorder.record(row)
     return str(path)
 
@@ -40,12 +40,12 @@ def labels_in(out):
 @pytest.mark.parametrize("rule", ["before-overfit", "dawid-skene", "weighted-agreement"])
 def test_what_one_record_tells_predicts_another(accord, first, second, tmp_path, rule):
     file = tmp_path / "rule.npz"
-    status, out, said = accord("fit", first, "--rule", rule, "--out", file)
+    status, out, err = accord("fit", first, "--rule", rule, "--out", file)
     assert (status, out) == (0, "")
-    assert f"{file}: {rule}, learnt from 4 networks, 4 epochs, 600 samples. " in said
-    assert f"Next: accord predict RECORD --fitted {file}" in said
-    status, out, said = accord("predict", second, "--fitted", file)
-    assert (status, said) == (0, "")
+    assert f"{file}: {rule}, fitted on 4 networks, 4 epochs, 600 samples. " in err
+    assert f"Next: accord predict RECORD --fitted {file}" in err
+    status, out, err = accord("predict", second, "--fitted", file)
+    assert (status, err) == (0, "")
     fitted = find_rule(rule).fit(open_record(first).reader)
     assert labels_in(out) == fitted(open_record(second).reader).labels.tolist()
     own = open_record(second).predict(rule).scores
@@ -61,18 +61,18 @@ def test_dawid_skene_is_fitted_unless_another_is_asked_for(accord, first, tmp_pa
 def test_the_recommended_rule_is_fitted_and_named(accord, first, tmp_path):
     chosen = open_record(first).recommend()
     file = tmp_path / "rule.npz"
-    status, _, said = accord("fit", first, "--rule", "recommended", "--out", file)
+    status, _, err = accord("fit", first, "--rule", "recommended", "--out", file)
     assert status == 0
-    assert f"accord: recommended: {chosen.rule}, as {chosen.reason}" in said
-    assert f"{file}: {chosen.rule}, learnt from" in said
+    assert f"accord: recommended: {chosen.rule}, as {chosen.reason}" in err
+    assert f"{file}: {chosen.rule}, fitted on" in err
     assert open_record(first).fit("recommended").name == chosen.rule != "recommended"
 
 
 def test_fitting_on_samples_that_were_trained_on_is_cautioned_against(accord, first, tmp_path):
     train = write_rows(tmp_path / "train", split="train")
-    status, out, said = accord("fit", train, "--out", tmp_path / "rule.npz")
+    status, out, err = accord("fit", train, "--out", tmp_path / "rule.npz")
     assert (status, out) == (0, "")
-    assert "accord: the networks were trained on these very samples" in said
+    assert "accord: the networks were trained on these samples" in err
     assert "trained on" not in accord("fit", first, "--out", tmp_path / "rule.npz")[2]
 
 
@@ -80,16 +80,16 @@ def test_the_fitted_rule_is_named_where_its_labels_are_written(accord, first, se
     accord("fit", first, "--out", tmp_path / "rule.npz")
     labels = tmp_path / "labels.npy"
     chosen = ("--fitted", tmp_path / "rule.npz", "--out", labels)
-    status, out, said = accord("predict", second, *chosen)
+    status, out, err = accord("predict", second, *chosen)
     assert (status, out) == (0, "")
-    assert said == f"{labels}: 90 labels by dawid-skene\n"
+    assert err == f"{labels}: 90 labels by dawid-skene\n"
 
 
 def test_a_rule_is_fitted_on_some_networks_and_epochs(accord, first, second, tmp_path):
     chosen = ("--networks", "2,0", "--epochs", "1:")
-    status, _, said = accord("fit", first, *chosen, "--out", tmp_path / "rule.npz")
+    status, _, err = accord("fit", first, *chosen, "--out", tmp_path / "rule.npz")
     assert status == 0
-    assert "2 networks, 3 epochs" in said
+    assert "2 networks, 3 epochs" in err
     _, out, _ = accord("predict", second, *chosen, "--fitted", tmp_path / "rule.npz")
     some = [open_record(path).select(networks=[2, 0], epochs=slice(1, None)).reader
             for path in (first, second)]  # fmt: skip
@@ -98,12 +98,12 @@ def test_a_rule_is_fitted_on_some_networks_and_epochs(accord, first, second, tmp
 
 def test_networks_of_unequal_length_are_cut_if_asked(accord, tmp_path):
     path = write_rows(tmp_path / "unequal", epochs=(4, 3, 3, 4))
-    status, _, said = accord("fit", path, "--out", tmp_path / "rule.npz")
+    status, _, err = accord("fit", path, "--out", tmp_path / "rule.npz")
     assert status == 1
-    assert "To take the epochs that all have: --common" in said
-    status, _, said = accord("fit", path, "--common", "--out", tmp_path / "rule.npz")
+    assert "To take the epochs that all have: --common" in err
+    status, _, err = accord("fit", path, "--common", "--out", tmp_path / "rule.npz")
     assert status == 0
-    assert "4 networks, 3 epochs" in said
+    assert "4 networks, 3 epochs" in err
 
 
 @pytest.mark.parametrize(
@@ -117,20 +117,20 @@ def test_networks_of_unequal_length_are_cut_if_asked(accord, tmp_path):
 def test_a_record_of_other_voters_is_refused(accord, first, tmp_path, options, words):
     accord("fit", first, "--out", tmp_path / "rule.npz")
     other = write_rows(tmp_path / "other", samples=60, **options)
-    status, out, said = accord("predict", other, "--fitted", tmp_path / "rule.npz")
+    status, out, err = accord("predict", other, "--fitted", tmp_path / "rule.npz")
     assert (status, out) == (1, "")
-    assert f"accord: {other}: dawid-skene was {words}" in said
-    assert "only of the same networks and epochs" in said
+    assert f"accord: {other}: dawid-skene was {words}" in err
+    assert "only of the same networks and epochs" in err
 
 
 @pytest.mark.parametrize("rule", ["max-agreement", "majority", "oracle-best-epoch"])
 def test_a_rule_that_learns_nothing_is_refused_and_those_that_learn_are_named(
     accord, first, tmp_path, rule
 ):
-    status, out, said = accord("fit", first, "--rule", rule, "--out", tmp_path / "rule.npz")
+    status, out, err = accord("fit", first, "--rule", rule, "--out", tmp_path / "rule.npz")
     assert (status, out) == (2, "")
-    assert f"{rule} learns nothing" in said
-    assert "Rules that learn: before-overfit, dawid-skene, weighted-agreement" in said
+    assert f"{rule} learns nothing" in err
+    assert "Rules that learn: before-overfit, dawid-skene, weighted-agreement" in err
     assert not (tmp_path / "rule.npz").exists()
 
 
@@ -138,7 +138,7 @@ def test_a_rule_that_learns_nothing_is_refused_and_those_that_learn_are_named(
     ("arguments", "status", "words"),
     [
         (["fit", "RECORD"], 2, "Missing option '--out'"),
-        (["fit", "RECORD", "--out", "rule.txt"], 2, "rule.txt: what a rule learnt is kept in an"),
+        (["fit", "RECORD", "--out", "rule.txt"], 2, "rule.txt: a fitted rule is saved as an"),
         (["fit", "RECORD", "--rule", "dawid", "--out", "r.npz"], 2, "Did you mean 'dawid-skene'?"),
         (["fit", "RECORD", "--networks", "1", "--out", "r.npz"], 2, "and there is one"),
         (["fit", "nowhere", "--out", "r.npz"], 1, "nowhere: no such file or folder"),
@@ -171,44 +171,44 @@ def test_mistakes_are_named(accord, first, tmp_path, arguments, status, words):
     files["TORN"].write_bytes(whole)
     files["TEXT/rule.npz"] = files["TEXT"] / "rule.npz"
     given = [{"RECORD": first, **files}.get(argument, argument) for argument in arguments]
-    found, out, said = accord(*given)
+    found, out, err = accord(*given)
     assert (found, out) == (status, "")
-    assert words in said
+    assert words in err
 
 
 def test_the_name_of_the_file_is_looked_at_before_the_record(accord):
-    status, _, said = accord("fit", "nowhere", "--out", "rule.txt")
+    status, _, err = accord("fit", "nowhere", "--out", "rule.txt")
     assert status == 2
-    assert "rule.txt: what a rule learnt is kept in an .npz file" in said
+    assert "rule.txt: a fitted rule is saved as an .npz file" in err
 
 
 def test_both_names_are_told_where_a_rule_and_a_file_are_given(accord, first):
-    _, _, said = accord("predict", first, "--rule", "single", "--fitted", "rule.npz")
-    assert "--rule single and --fitted rule.npz both name a rule" in said
+    _, _, err = accord("predict", first, "--rule", "single", "--fitted", "rule.npz")
+    assert "--rule single and --fitted rule.npz both name a rule" in err
 
 
 def test_the_recommended_rule_is_taken_and_told(accord, first):
     found = open_record(first).recommend()
-    status, out, said = accord("predict", first, "--rule", "recommended")
+    status, out, err = accord("predict", first, "--rule", "recommended")
     assert status == 0
-    assert said == f"accord: recommended: {found.rule}, as {found.reason}\n"
+    assert err == f"accord: recommended: {found.rule}, as {found.reason}\n"
     assert found.rule == "dawid-skene"  # mistakes go one way
     assert labels_in(out) == open_record(first).predict("dawid-skene").labels.tolist()
 
 
 def test_the_recommendation_is_for_the_networks_that_are_chosen(accord, first):
     chosen = ("--rule", "recommended", "--networks", "1")
-    status, out, said = accord("predict", first, *chosen)
+    status, out, err = accord("predict", first, *chosen)
     assert status == 0
-    assert said == "accord: recommended: max-agreement, as there is one network\n"
+    assert err == "accord: recommended: max-agreement, as there is one network\n"
     assert labels_in(out) == open_record(first).select(networks=[1]).predict().labels.tolist()
 
 
 def test_what_a_rule_has_to_say_is_told_on_standard_error(accord, first):
     chosen = ("--rule", "weighted-agreement", "--networks", "1")
-    status, out, said = accord("predict", first, *chosen)
+    status, out, err = accord("predict", first, *chosen)
     assert status == 0
-    assert said.startswith("accord: weighted-agreement: one network alone cannot tell")
+    assert err.startswith("accord: weighted-agreement: one network alone cannot tell")
     assert len(labels_in(out)) == 600
 
 
@@ -217,17 +217,17 @@ def test_other_epochs_than_fitted_are_refused_by_their_progress(accord, first, t
     file = tmp_path / "rule.npz"
     accord("fit", first, "--rule", rule, "--networks", "0,1", "--epochs", ":2", "--out", file)
     chosen = ("--networks", "0,1", "--epochs", "2:", "--fitted", file)
-    status, out, said = accord("predict", first, *chosen)
+    status, out, err = accord("predict", first, *chosen)
     assert (status, out) == (1, "")
-    assert f"{first}: {rule} was fitted on epochs of progress 1, 2; these are 3, 4." in said
+    assert f"{first}: {rule} was fitted on epochs of progress 1, 2; these are 3, 4." in err
 
 
 def test_other_networks_than_fitted_are_refused_by_their_numbers(accord, first, tmp_path):
     file = tmp_path / "rule.npz"
     accord("fit", first, "--networks", "0,1", "--out", file)
-    status, out, said = accord("predict", first, "--networks", "2,3", "--fitted", file)
+    status, out, err = accord("predict", first, "--networks", "2,3", "--fitted", file)
     assert (status, out) == (1, "")
-    assert "dawid-skene was fitted on networks 0, 1; these are 2, 3." in said
+    assert "dawid-skene was fitted on networks 0, 1; these are 2, 3." in err
 
 
 def test_an_older_file_is_used_and_a_note_is_told(accord, first, tmp_path):
@@ -235,12 +235,12 @@ def test_an_older_file_is_used_and_a_note_is_told(accord, first, tmp_path):
     with np.load(tmp_path / "rule.npz") as kept:
         old = {name: kept[name] for name in kept.files if name not in ("networks", "progress")}
     np.savez(tmp_path / "old.npz", **old)
-    status, out, said = accord("predict", first, "--fitted", tmp_path / "old.npz")
+    status, out, err = accord("predict", first, "--fitted", tmp_path / "old.npz")
     assert status == 0
     assert len(labels_in(out)) == 600
-    assert "dawid-skene: the file does not name its networks and epochs" in said
+    assert "dawid-skene: the file does not name its networks and epochs" in err
 
 
 def test_one_epoch_is_told_as_one(accord, first, tmp_path):
     chosen = ("--rule", "weighted-agreement", "--epochs", ":1", "--out", tmp_path / "rule.npz")
-    assert "learnt from 4 networks, 1 epoch, 600 samples." in accord("fit", first, *chosen)[2]
+    assert "fitted on 4 networks, 1 epoch, 600 samples." in accord("fit", first, *chosen)[2]

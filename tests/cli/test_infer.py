@@ -116,7 +116,7 @@ def test_stopped_at_the_keyboard_it_says_how_a_record_goes_on(
     votes = tmp_path / "votes"
     status, _, said = accord("infer", run, data, "--record", votes)
     assert status == 130
-    assert f"To go on: accord infer {run} {data} --record {votes}, with the same options" in said
+    assert f"To resume: accord infer {run} {data} --record {votes}, with the same options" in said
     status, _, said = accord("infer", run, data)
     assert (status, said) == (130, "accord: stopped\n")
 

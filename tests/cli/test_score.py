@@ -21,13 +21,13 @@ def wide(tmp_path_factory):
 
 
 def test_a_rule_that_is_left_out_is_told_on_standard_error(accord, wide):
-    status, out, said = accord("score", wide)
+    status, out, err = accord("score", wide)
     assert status == 0
     assert "max-agreement" in out
     assert "dawid-skene" not in out
     why = "its 6000 × 6000 confusion matrices would be too large"
     rules = ("before-overfit", "dawid-skene")
-    assert said == "".join(f"accord: {rule} is left out: {why}\n" for rule in rules)
+    assert err == "".join(f"accord: {rule} is left out: {why}\n" for rule in rules)
 
 
 def test_json_names_what_is_left_out(accord, wide):
@@ -39,28 +39,28 @@ def test_json_names_what_is_left_out(accord, wide):
 
 
 def test_rules_that_are_asked_for_leave_nothing_out(accord, wide):
-    status, out, said = accord("score", wide, "--rule", "majority", "--json")
-    assert (status, said) == (0, "")
+    status, out, err = accord("score", wide, "--rule", "majority", "--json")
+    assert (status, err) == (0, "")
     assert "left_out" not in json.loads(out)
 
 
 def test_a_rule_that_is_asked_for_and_too_large_is_an_error(accord, wide):
-    status, out, said = accord("score", wide, "--rule", "dawid-skene")
+    status, out, err = accord("score", wide, "--rule", "dawid-skene")
     assert (status, out) == (1, "")
-    assert "confusion matrices would take 5 GiB" in said
+    assert "confusion matrices would take 5 GiB" in err
 
 
 def test_an_empty_name_is_no_rule(accord, wide):
-    status, out, said = accord("score", wide, "--rule", "")
+    status, out, err = accord("score", wide, "--rule", "")
     assert (status, out) == (2, "")
-    assert "no rule is called ''" in said
+    assert "no rule is called ''" in err
 
 
 def test_the_recommended_rule_is_scored_under_its_own_name(accord, wide):
-    status, out, said = accord("score", wide, "--rule", "recommended", "--json")
+    status, out, err = accord("score", wide, "--rule", "recommended", "--json")
     found = json.loads(out)
     assert status == 0
     assert list(found["rules"]) == [found["recommended"]]
-    assert said.startswith(f"accord: recommended: {found['recommended']}, as ")
+    assert err.startswith(f"accord: recommended: {found['recommended']}, as ")
     (scored,) = open_record(wide).score(["recommended"])
     assert scored.rule == found["recommended"]

@@ -164,9 +164,9 @@ def test_an_interrupted_command_says_how_to_go_on_with_what_was_chosen(accord, s
     monkeypatch.setattr(run_module, "train", stop)
     status, _, said = accord("train", "spec.toml", "--out", "my run", "--networks", "0,1", "--json")
     assert status == 130
-    assert said.endswith("To go on: accord train spec.toml --out 'my run' --networks 0,1 --json\n")
+    assert said.endswith("To resume: accord train spec.toml --out 'my run' --networks 0,1 --json\n")
     said = accord("train", "spec.toml", "--processes", "2")[2]
-    assert said.endswith("To go on: accord train spec.toml --processes 2\n")
+    assert said.endswith("To resume: accord train spec.toml --processes 2\n")
 
 
 def test_several_processes_train_a_run_and_a_cluster_needs_none(accord, spec):

@@ -99,7 +99,7 @@ def test_an_interrupted_command_says_how_to_go_on(asked, capsys, monkeypatch, ar
 
     monkeypatch.setattr(remote, "train_remotely", stop)
     assert run(["train", "spec.toml", *arguments]) == 130
-    assert capsys.readouterr().err.endswith(f"To go on: accord train spec.toml{again}\n")
+    assert capsys.readouterr().err.endswith(f"To resume: accord train spec.toml{again}\n")
 
 
 def test_other_arguments_are_left_alone():

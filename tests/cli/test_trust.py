@@ -7,7 +7,7 @@ from overfitting import draw_run, right_chances
 
 from accord._record import open_record
 from accord._recorder import Recorder
-from accord.report._trust_summary import measure_trust
+from accord.analysis._trust._trust_summary import measure_trust
 from accord.report._trust_text import trust_json, trust_text
 
 SAMPLES, CLASSES, EPOCHS = 400, 5, 8
@@ -44,11 +44,11 @@ def rows_of(path):
 
 def test_text_and_json_are_what_was_measured(accord, record):
     opened = open_record(record)
-    status, out, said = accord("trust", record)
-    assert (status, said) == (0, "")
+    status, out, err = accord("trust", record)
+    assert (status, err) == (0, "")
     assert out == trust_text(opened, measure_trust(opened)) + "\n"
-    status, out, said = accord("trust", record, "--json")
-    assert (status, said) == (0, "")
+    status, out, err = accord("trust", record, "--json")
+    assert (status, err) == (0, "")
     assert json.loads(out) == trust_json(opened, measure_trust(opened))
     assert json.loads(out)["answers"]["target"] == 0.05
 
@@ -62,21 +62,21 @@ def test_rule_risk_networks_and_epochs_are_taken(accord, record):
 
 
 def test_the_recommended_rule_is_named(accord, record):
-    status, out, said = accord("trust", record, "--rule", "recommended", "--json")
+    status, out, err = accord("trust", record, "--rule", "recommended", "--json")
     found = open_record(record).recommend()
     assert (status, json.loads(out)["rule"]) == (0, found.rule)
-    assert f"recommended: {found.rule}, as {found.reason}" in said
+    assert f"recommended: {found.rule}, as {found.reason}" in err
 
 
 def test_a_threshold_from_one_record_is_used_on_another(accord, record, blind, tmp_path):
     chosen = json.loads(accord("trust", record, "--risk", "0.3", "--json")[1])["answers"]
     path = tmp_path / "samples.csv"
-    status, out, said = accord(
+    status, out, err = accord(
         "trust", blind, "--threshold", chosen["threshold"], "--json", "--out", path
     )
     told = json.loads(out)["answers"]
     assert status == 0
-    assert "samples.csv: 400 samples" in said
+    assert "samples.csv: 400 samples" in err
     assert (told["target"], told["risk"]) == (None, None)
     assert told["coverage"] == pytest.approx(chosen["coverage"])  # the votes are the same
     assert sum(int(row["answers"]) for row in rows_of(path)) == 400 * told["coverage"]
@@ -84,10 +84,10 @@ def test_a_threshold_from_one_record_is_used_on_another(accord, record, blind, t
 
 def test_a_risk_without_true_labels_is_said_to_be_without_effect(accord, record, blind):
     assert accord("trust", blind)[2] == accord("trust", record, "--risk", "0.3")[2] == ""
-    status, out, said = accord("trust", blind, "--risk", "0.3")
+    status, out, err = accord("trust", blind, "--risk", "0.3")
     assert (status, out) == (0, accord("trust", blind)[1])
-    assert "accord: --risk 0.3 is without effect: true labels choose the threshold" in said
-    assert "--threshold T" in said
+    assert "accord: --risk 0.3 has no effect: choosing a threshold requires true labels" in err
+    assert "--threshold T" in err
 
 
 def test_networks_of_unequal_length_need_a_word(accord, tmp_path):
@@ -104,23 +104,23 @@ def test_a_bad_network_is_named(accord, tmp_path):
 
 def test_samples_that_were_trained_on_are_noted_apart_from_the_json(accord, tmp_path):
     path = write(tmp_path / "train", given=np.zeros(SAMPLES, int), split="train")
-    status, out, said = accord("trust", path, "--json")
+    status, out, err = accord("trust", path, "--json")
     assert status == 0
-    assert "the networks were trained on these very samples" in said
+    assert "the networks were trained on these samples" in err
     assert json.loads(out)["notes"] != []
 
 
 def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
     queue = tmp_path / "queue.csv"
-    status, _, said = accord("trust", blind, "--verify", "100", "--out", queue)
+    status, _, err = accord("trust", blind, "--verify", "100", "--out", queue)
     assert status == 0
-    assert "queue.csv: 100 samples to verify: give the class of each" in said
-    assert f"Then: accord trust {blind} --verified {queue}" in said
+    assert "queue.csv: 100 samples to verify: enter the class of each" in err
+    assert f"Then: accord trust {blind} --verified {queue}" in err
     rows, truth = rows_of(queue), open_record(record).truth
     assert len(rows) == 100
-    status, out, said = accord("trust", blind, "--verified", queue)
+    status, out, err = accord("trust", blind, "--verified", queue)
     assert (status, out) == (1, "")
-    assert "there is no decision in it" in said
+    assert "there is no decision in it" in err
     with queue.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
@@ -134,9 +134,9 @@ def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
     assert "by the verified samples, " in accord("trust", blind, "--verified", queue)[1]
     decided = queue.read_bytes()
     for options in (["--verify", "100"], ["--verified", queue], []):
-        status, _, said = accord("trust", blind, *options, "--out", queue)
+        status, _, err = accord("trust", blind, *options, "--out", queue)
         assert status == 1
-        assert "holds 100 decisions of people" in said
+        assert "holds 100 decisions of people" in err
     assert queue.read_bytes() == decided
 
 
@@ -146,19 +146,19 @@ def test_decisions_that_a_spreadsheet_saved_with_semicolons_are_kept(
 ):
     queue = tmp_path / "queue.csv"
     queue.write_text("sample;decided\n3;1\n")
-    status, _, said = accord("trust", record, *options, "--out", queue)
-    assert (status, "Name another one" in said) == (1, True)
+    status, _, err = accord("trust", record, *options, "--out", queue)
+    assert (status, "Name another one" in err) == (1, True)
     assert queue.read_text() == "sample;decided\n3;1\n"
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--risk", "0"], "--risk must lie between 0 and 1, as 0.05 does; got 0"),
-        (["--risk", "5"], "--risk must lie between 0 and 1, as 0.05 does; got 5"),
+        (["--risk", "0"], "--risk must lie between 0 and 1, such as 0.05; got 0"),
+        (["--risk", "5"], "--risk must lie between 0 and 1, such as 0.05; got 5"),
         (["--risk", "0.1", "--threshold", "0.5"], "Leave one of them out"),
         (["--threshold", "nan"], "--threshold takes a number like 0.58; got nan"),
-        (["--verify", "100"], "--verify needs a file for people to decide in: --out queue.csv"),
+        (["--verify", "100"], "--verify requires a file to decide in: add --out queue.csv"),
         (["--verify", "100", "--verified", "q.csv", "--out", "o.csv"], "--verify comes first"),
         (["--out", "samples.npy"], "samples.npy: --out is written as .csv; got '.npy'"),
         (["--verify", "3", "--out", "q.csv"], "the budget must lie in"),
@@ -173,14 +173,14 @@ def test_bad_options_are_refused_with_the_cure(
 ):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
-    status, out, said = accord("trust", record, *options)
+    status, out, err = accord("trust", record, *options)
     assert (status, out) == (2, "")
-    assert told in said
+    assert told in err
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_options_are_checked_before_the_record_is_read(accord, tmp_path):
     assert accord("trust", tmp_path / "nowhere", "--risk", "2")[0] == 2
-    status, out, said = accord("trust", tmp_path / "nowhere")
+    status, out, err = accord("trust", tmp_path / "nowhere")
     assert (status, out) == (1, "")
-    assert "nowhere: no such file or folder" in said
+    assert "nowhere: no such file or folder" in err

@@ -39,10 +39,10 @@ def clean(tmp_path):
 
 
 def test_json_holds_the_alarm_the_epoch_and_the_agreement(accord, overfitted):
-    status, out, said = accord("watch", overfitted, "--json")
+    status, out, err = accord("watch", overfitted, "--json")
     found = json.loads(out)
     rows = run_rows(end=0.5)
-    assert (status, said) == (0, "")
+    assert (status, err) == (0, "")
     assert found["alarm"] is True
     assert found["epoch"] == found["best_epoch"] == watch(rows).epoch
     assert found["progress"] == found["epoch"] + 1
@@ -60,16 +60,16 @@ def test_json_of_a_clean_run_has_no_epoch(accord, clean):
 
 
 def test_text_shows_the_curve_and_the_verdict(accord, overfitted, clean):
-    status, out, said = accord("watch", overfitted)
-    assert (status, said) == (0, "")
+    status, out, err = accord("watch", overfitted)
+    assert (status, err) == (0, "")
     assert out.startswith(f"{overfitted}: 3 networks, 40 epochs, 600 samples\n")
     epochs = [line.split()[0] for line in out.splitlines() if line.endswith("#")]
     assert epochs == [str(epoch) for epoch in range(0, 40, 2)]
-    assert "alarm: agreement fell" in out
-    assert f"The epoch before overfit: {watch(run_rows(end=0.5)).epoch}" in out
+    assert "overfitting detected: agreement fell" in out
+    assert f"Last good epoch: {watch(run_rows(end=0.5)).epoch}" in out
     _, out, _ = accord("watch", clean)
     assert "no alarm: " in out
-    assert "looks best: " in out
+    assert "Best epoch by majority vote: " in out
 
 
 def test_a_bad_network_is_named_with_the_cure(accord, tmp_path):
@@ -83,35 +83,35 @@ def test_a_bad_network_is_named_with_the_cure(accord, tmp_path):
 
 def test_networks_of_unequal_length_are_cut_and_that_is_said(accord, tmp_path):
     path = write(tmp_path / "unequal", run_rows(end=None), lengths=[9, 4, 7])
-    status, out, said = accord("watch", path, "--json")
+    status, out, err = accord("watch", path, "--json")
     assert status == 0
     assert len(json.loads(out)["agreement"]) == 4
-    assert "watching the 4 epochs all have" in said
+    assert "watching the 4 epochs that all networks have" in err
 
 
 def test_networks_of_equal_length_are_not_called_cut_because_of_others(accord, tmp_path):
     path = write(tmp_path / "unequal", run_rows(end=None), lengths=[7, 4, 7])
-    status, out, said = accord("watch", path, "--json", "--networks", "0,2")
-    assert (status, said) == (0, "")
+    status, out, err = accord("watch", path, "--json", "--networks", "0,2")
+    assert (status, err) == (0, "")
     assert len(json.loads(out)["agreement"]) == 7
 
 
 def test_one_network_is_an_error(accord, clean):
-    status, out, said = accord("watch", clean, "--networks", "1")
+    status, out, err = accord("watch", clean, "--networks", "1")
     assert (status, out) == (2, "")
-    assert "agreement between networks needs two; there is one" in said
+    assert "agreement between networks needs two; there is one" in err
 
 
 def test_a_missing_record_is_an_error(accord, tmp_path):
     for options in ([], ["--follow", "--idle", "0"]):
-        status, out, said = accord("watch", tmp_path / "nowhere", *options)
+        status, out, err = accord("watch", tmp_path / "nowhere", *options)
         assert (status, out) == (1, "")
-        assert "nowhere: no such file or folder" in said
+        assert "nowhere: no such file or folder" in err
 
 
 def test_following_tells_each_epoch_and_stops_when_idle(accord, clean):
-    status, out, said = accord("watch", clean, "--follow", "--idle", "0", "--every", "0.01")
-    assert (status, said) == (0, "")
+    status, out, err = accord("watch", clean, "--follow", "--idle", "0", "--every", "0.01")
+    assert (status, err) == (0, "")
     assert [line.split(":")[0] for line in out.splitlines()] == [f"epoch {e}" for e in range(40)]
     assert "alarm" not in out
 
@@ -120,8 +120,8 @@ def test_following_until_the_alarm_stops_there_with_status_3(accord, overfitted,
     status, out, _ = accord("watch", overfitted, "--follow", "--until-alarm")
     assert status == 3
     last = out.splitlines()[-1]
-    assert "alarm: it fell by" in last
-    assert "The epoch before overfit: " in last
+    assert "overfitting detected: agreement dropped by" in last
+    assert "Last good epoch: " in last
     assert len(out.splitlines()) < EPOCHS
     assert accord("watch", overfitted, "--until-alarm")[0] == 3
     assert accord("watch", clean, "--until-alarm")[0] == 0
@@ -129,10 +129,10 @@ def test_following_until_the_alarm_stops_there_with_status_3(accord, overfitted,
 
 
 def test_following_with_json_prints_json_alone(accord, overfitted):
-    status, out, said = accord("watch", overfitted, "--follow", "--idle", "0", "--json")
+    status, out, err = accord("watch", overfitted, "--follow", "--idle", "0", "--json")
     assert status == 0
     assert json.loads(out)["alarm"] is True
-    assert said.count("epoch ") >= EPOCHS
+    assert err.count("epoch ") >= EPOCHS
     assert accord("watch", overfitted, "--follow", "--until-alarm", "--json")[0] == 3
 
 
@@ -172,9 +172,9 @@ def test_following_waits_for_no_record_in_a_folder_that_is_not_there(accord, tmp
     monkeypatch.setattr(module.time, "sleep", lambda _: pytest.fail("waited"))
     path = tmp_path / "mistyped" / "record"
     for named in (path, f"file://{path}"):
-        status, out, said = accord("watch", named, "--follow")
+        status, out, err = accord("watch", named, "--follow")
         assert (status, out) == (1, "")
-        assert f"{path}: there is no record, and no folder {path.parent} in which" in said
+        assert f"{path}: there is no record, and no folder {path.parent} in which" in err
 
 
 def test_following_waits_for_the_folder_too_where_the_wait_has_an_end(
@@ -226,10 +226,10 @@ def test_bad_options_are_refused(accord, clean):
 
 @pytest.mark.parametrize("option", ["--every", "--idle"])
 def test_waits_are_refused_unless_the_record_is_followed(accord, clean, option):
-    status, out, said = accord("watch", clean, option, "5")
+    status, out, err = accord("watch", clean, option, "5")
     assert (status, out) == (2, "")
-    assert f"accord: {option} is about following" in said
-    assert "add --follow" in said
+    assert f"accord: {option} requires --follow" in err
+    assert "leave" in err
 
 
 def write_trained_on(path, rows, **options):
@@ -248,12 +248,12 @@ def test_a_record_of_training_samples_is_watched_with_a_warning(accord, tmp_path
     path = write_trained_on(tmp_path / "train", run_rows(end=0.5), **options)
     status, out, _ = accord("watch", path)
     assert status == 0
-    assert "alarm: agreement fell" in out
-    assert "warning: the networks were trained on these very samples" in out
+    assert "overfitting detected: agreement fell" in out
+    assert "warning: the networks were trained on these samples" in out
     assert json.loads(accord("watch", path, "--json")[1])["trained_on"] is True
-    _, out, said = accord("watch", path, "--follow", "--idle", "0", "--every", "0.01")
+    _, out, err = accord("watch", path, "--follow", "--idle", "0", "--every", "0.01")
     assert "warning" not in out
-    assert said.count("accord: warning: the networks were trained on") == 1
+    assert err.count("accord: warning: the networks were trained on") == 1
 
 
 def test_following_warns_of_training_samples_once(capsys, tmp_path, monkeypatch):
@@ -287,7 +287,7 @@ def test_a_record_of_other_samples_is_watched_without_a_warning(accord, overfitt
 
 def test_one_epoch_is_told_as_one(accord, tmp_path):
     path = write(tmp_path / "short", run_rows(end=None), lengths=[2, 1, 2])
-    status, out, said = accord("watch", path)
+    status, out, err = accord("watch", path)
     assert status == 0
     assert out.startswith(f"{path}: 3 networks, 1 epoch, 600 samples\n")
-    assert "watching the 1 epoch all have" in said
+    assert "watching the 1 epoch that all networks have" in err

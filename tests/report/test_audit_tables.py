@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from memorised import NAMES, memorised_rows
 
-from accord.analysis._audit import audit
-from accord.analysis._review import Decisions, expected_gain, measure_gain
+from accord.analysis._audit._audit import audit
+from accord.analysis._audit._review import Decisions, expected_gain, measure_gain
 from accord.report._audit_text import audit_json, audit_text, gain_text
 
 IDS = np.array([f"image-{sample}" for sample in range(600)])

@@ -159,4 +159,4 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "accord.report._mpl")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ExtraMissing, match=r"matplotlib.*pip install 'accord\[report\]'"):
-        import accord.report.figures  # noqa: F401
+        import accord.report._figures  # noqa: F401

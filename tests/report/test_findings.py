@@ -9,8 +9,8 @@ from memorised import NAMES, memorised_rows
 from overfitting import draw_run, right_chances
 
 from accord._record import Record
-from accord.analysis._audit import audit
-from accord.analysis._audit_notes import audit_notes
+from accord.analysis._audit._audit import audit
+from accord.analysis._audit._notes import audit_notes
 from accord.report._cached_results import Measured
 from accord.report._figures import draw_figure
 from accord.report._sentences import CAPTIONS, label_finding, overfit_finding
@@ -200,7 +200,7 @@ def test_without_given_labels_there_is_no_section_about_them(falling, training):
 
 
 def test_too_many_classes_to_audit_leave_the_rest_of_the_report(training, monkeypatch):
-    monkeypatch.setattr("accord.analysis._audit_posterior.LARGEST", 1)
+    monkeypatch.setattr("accord.analysis._audit._posterior.LARGEST", 1)
     text = report_page(training)
     assert "could not be audited. an audit of" in section(text, "labels")
     assert section(text, "members") is not None

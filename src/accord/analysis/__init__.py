@@ -1,22 +1,6 @@
 """What a record tells beyond its labels: scores, curves, wrong labels, persistence, changes."""
 
-from accord.analysis._audit import Audit, audit
-from accord.analysis._calibration import (
-    Calibration,
-    Isotonic,
-    Temperature,
-    brier_score,
-    calibration,
-    calibration_of,
-    fit_isotonic,
-    fit_temperature,
-)
-from accord.analysis._corrected_accuracy import (
-    Estimate,
-    corrected_accuracy,
-    corrected_difference,
-    symmetric_confusion,
-)
+from accord.analysis._audit._audit import Audit, audit
 from accord.analysis._curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis._dynamics import (
     Forgetting,
@@ -30,7 +14,6 @@ from accord.analysis._dynamics import (
     margin_of,
     persistence,
 )
-from accord.analysis._intervals import share_interval
 from accord.analysis._network_health import (
     CorruptReader,
     Member,
@@ -49,14 +32,31 @@ from accord.analysis._scores import (
     paired_changes,
     score,
 )
-from accord.analysis._trust import (
+from accord.analysis._trust._calibration import (
+    Calibration,
+    Isotonic,
+    Temperature,
+    brier_score,
+    calibration,
+    calibration_of,
+    fit_isotonic,
+    fit_temperature,
+)
+from accord.analysis._trust._intervals import share_interval
+from accord.analysis._trust._noisy_accuracy import (
+    Estimate,
+    corrected_accuracy,
+    corrected_difference,
+    symmetric_confusion,
+)
+from accord.analysis._trust._trust import (
     RiskCoverage,
     Threshold,
     abstain_below,
     choose_threshold,
     risk_coverage,
 )
-from accord.analysis._verification import Sampling, choose_to_verify, verified_accuracy
+from accord.analysis._trust._verification import Sampling, choose_to_verify, verified_accuracy
 from accord.analysis._watch import Watch, watch
 from accord.rules._overfitting import network_agreement
 

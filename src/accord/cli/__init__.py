@@ -1,10 +1,10 @@
-"""The command line: parse, call one function, print."""
+"""The `accord` command."""
 
 import sys
 
 
 def main() -> None:
-    """Run the `accord` command and leave with its exit status."""
+    """Run the `accord` command and exit with its status."""
     from accord.cli.app import run
 
     sys.exit(run(sys.argv[1:]))

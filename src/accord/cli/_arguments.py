@@ -1,8 +1,8 @@
-"""What several commands share: their arguments, and how text becomes values."""
+"""Arguments and options that several commands share."""
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -10,21 +10,23 @@ from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
     from accord._record import Record
+    from accord.rules import Rule
 
+DEFAULT_RULE: Final = "max-agreement"
+RULE_HELP: Final = "name of a rule, or `recommended`; `accord score` compares them"
+RECORD_FAULTS: Final = "1 the record is missing, incomplete or damaged; 2 an argument is wrong."
 
 RecordPath = Annotated[
     str,
     typer.Argument(
         metavar="RECORD",
-        help="folder a recorder wrote, packed record or URL; `accord show RECORD` describes it",
+        help="folder, packed record or URL; `accord show RECORD` describes it",
         show_default=False,
     ),
 ]
 Common = Annotated[
     bool,
-    typer.Option(
-        "--common", help="networks of unequal length: take the epochs that all of them have"
-    ),
+    typer.Option("--common", help="if lengths differ, use the epochs that all networks have"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
 Networks = Annotated[
@@ -32,12 +34,20 @@ Networks = Annotated[
 ]
 Epochs = Annotated[
     str | None,
-    typer.Option(metavar="A:B:STEP", help="only these, as a Python slice", show_default="all"),
+    typer.Option(
+        metavar="A:B:STEP", help="only these epochs, as a Python slice", show_default="all"
+    ),
 ]
 
 
+def epilog(*examples: str, done: str, faults: str = RECORD_FAULTS) -> str:
+    """Return the end of a command's help: examples and exit statuses."""
+    lines = "\n".join(f"  {example}" for example in examples)
+    return f"\b\nExample:\n{lines}\n\nExit status: 0 {done}; {faults}"
+
+
 def check_local(out: Path | None) -> None:
-    """Refuse a URL where a folder of this machine is meant.
+    """Raise if a URL is given where a local folder is required.
 
     >>> check_local(Path("s3://bucket/run"))
     Traceback (most recent call last):
@@ -53,10 +63,10 @@ def check_local(out: Path | None) -> None:
         )
 
 
-def to_write(path: Path | None) -> Path | None:
-    """Return where a file is written: the home folder for `~`; a URL is refused.
+def output_path(path: Path | None) -> Path | None:
+    """Return the path of a file to write, `~` expanded; raise if it is a URL.
 
-    >>> to_write(Path("s3://bucket/page.html"))
+    >>> output_path(Path("s3://bucket/page.html"))
     Traceback (most recent call last):
     accord.errors.ChoiceError: s3:/bucket/page.html: a URL; this file can be written to this...
     """
@@ -66,7 +76,7 @@ def to_write(path: Path | None) -> Path | None:
 
 
 def parse_slice(text: str | None) -> slice | None:
-    """Read `A:B:STEP` as Python does.
+    """Parse `A:B:STEP` as Python does.
 
     >>> parse_slice(":120"), parse_slice("::2"), parse_slice("-1")
     (slice(None, 120, None), slice(None, None, 2), slice(-1, None, None))
@@ -86,7 +96,7 @@ def parse_slice(text: str | None) -> slice | None:
 
 
 def parse_numbers(text: str | None) -> list[int] | None:
-    """Read `0,2,3`.
+    """Parse a list of network numbers.
 
     >>> parse_numbers("0,2")
     [0, 2]
@@ -102,8 +112,26 @@ def parse_numbers(text: str | None) -> list[int] | None:
 def open_selected(
     record: str, *, common: bool, networks: str | None, epochs: str | None
 ) -> "Record":
-    """Open a record as a command's options ask for it."""
+    """Open a record with the networks and epochs that the options select."""
     from accord._record import open_record
 
     numbers, span = parse_numbers(networks), parse_slice(epochs)
     return open_record(record, common=common, networks=numbers).select(epochs=span)
+
+
+def check_rule(rule: str) -> "str | Rule":
+    """Return the rule of a name, or the name `recommended`; raise if no rule has it."""
+    from accord.rules import find_rule
+    from accord.rules._recommend import RECOMMENDED
+
+    return rule if rule == RECOMMENDED else find_rule(rule)
+
+
+def resolve_rule(record: "Record", rule: "str | Rule") -> "Rule":
+    """Return the rule; if `recommended` chose it, print the reason to standard error."""
+    from accord.rules import _recommend
+
+    found, reason = _recommend.resolve_rule(rule, record.reader)
+    if reason:
+        typer.echo(f"accord: {reason}", err=True)
+    return found

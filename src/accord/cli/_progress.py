@@ -11,27 +11,27 @@ SECONDS_BETWEEN_LINES: Final = 10.0
 
 
 class Stopped(Exception):
-    """Work was stopped at the keyboard; the message says how it goes on."""
+    """Raised when work is interrupted; the message names the command that resumes it."""
 
 
 @contextmanager
-def resumable(again: str) -> Iterator[None]:
-    """Tell whoever stops work at the keyboard by which command it goes on."""
+def resumable(command: str) -> Iterator[None]:
+    """Turn a keyboard interrupt into `Stopped` with the command that resumes the work."""
     try:
         yield
     except KeyboardInterrupt:
-        raise Stopped(f"stopped; what was recorded is safe. To go on: {again}") from None
+        raise Stopped(f"stopped; what was recorded is safe. To resume: {command}") from None
 
 
 class Bar:
     """A progress bar; a context manager."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, description: str) -> None:
+        self._description = description
         self._bar: Any = None
         self._task: Any = None
         self._last_line = time.monotonic()
-        self._reached: dict[int, float] = {}
+        self._reached: dict[int, float] = {}  # network -> epochs of training
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -47,7 +47,7 @@ class Bar:
                 transient=True,
             )
             self._bar.start()
-            self._task = self._bar.add_task(self._what, total=None)
+            self._task = self._bar.add_task(self._description, total=None)
         return self
 
     def __exit__(
@@ -59,23 +59,26 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
 
-    def begin(self, what: str) -> None:
+    def begin(self, description: str) -> None:
         """Start the next part of the work."""
-        self._what = what
+        self._description = description
         self._reached = {}
 
     def moment(
         self, network: int, networks: int, progress: float, epochs: int, loss: float
     ) -> None:
-        """Show that one network has reached a moment of its training."""
-        text = f"{self._what} network {network}, epoch {progress:g} of {epochs}, loss {loss:.2f}"
-        self._reached[network] = progress  # networks may train side by side
+        """Show how far the training of one network is."""
+        text = (
+            f"{self._description} network {network}, epoch {progress:g} of {epochs}, "
+            f"loss {loss:.2f}"
+        )
+        self._reached[network] = progress  # networks may train in parallel
         done = round(100 * sum(self._reached.values()) / (networks * epochs))
         self._show(text, done, 100, line=progress == epochs)
 
     def samples(self, done: int, total: int) -> None:
-        """Show that some of the work is done."""
-        self._show(self._what, done, total, line=False)
+        """Show how much of the work is done."""
+        self._show(self._description, done, total, line=False)
 
     def _show(self, text: str, done: int, total: int, *, line: bool) -> None:
         if self._bar is not None:

@@ -1,22 +1,74 @@
-"""Put the commands together; turn errors into messages and exit statuses."""
+"""The command line as a whole: commands in groups, errors as exit statuses.
+
+Each command is a module beside this one: it declares its options, calls the library and prints.
+Library modules are imported inside the commands, so that `accord --help` stays fast. `run` maps
+errors to exit statuses: 2 for a wrong argument, 1 for faulty data, 130 for an interrupt.
+"""
 
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from accord._version import __version__
-from accord.cli import audit, compare, fit, infer, make, read, reproduce, train, trust, watch
+from accord.cli import (
+    audit,
+    bench,
+    check,
+    compare,
+    demo,
+    fit,
+    import_,
+    infer,
+    pack,
+    predict,
+    report,
+    reproduce,
+    score,
+    show,
+    train,
+    trust,
+    watch,
+)
 from accord.cli._progress import Stopped
 from accord.errors import AccordError, ChoiceError, NetworksMissing
 
-STOPPED: Final = 130  # the status of what was stopped at the keyboard
+INTERRUPTED: Final = 130  # exit status
 # Newer releases of typer carry their own copy of click, so its name depends on the release.
 UsageError: Any = typer.BadParameter.__base__
 
+GROUPS: Final[dict[str, tuple[ModuleType, ...]]] = {
+    "Record": (import_, show, check, pack),
+    "Predict": (predict, fit, infer),
+    "Inspect": (score, audit, watch, trust, report),
+    "Train": (train, compare),
+    "Paper": (demo, reproduce, bench),
+}
+
+
+class GroupedCommands(TyperGroup):
+    """Lists the commands of a help page under the names of their groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each group."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        width = max(len(name) for name, _ in commands)
+        for group in GROUPS:
+            rows = [
+                (name.ljust(width), command.get_short_help_str(formatter.width - 6 - width))
+                for name, command in commands
+                if command is not None and getattr(command, "rich_help_panel", None) == group
+            ]
+            with formatter.section(group):
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="accord",
+    cls=GroupedCommands,
     help=(
         "Predict what an ensemble agreed on, over all its networks and all its epochs. "
         "Start with: accord demo"
@@ -33,16 +85,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-read.add_to(app)
-fit.add_to(app)
-audit.add_to(app)
-make.add_to(app)
-train.add_to(app)
-infer.add_to(app)
-watch.add_to(app)
-trust.add_to(app)
-compare.add_to(app)
-reproduce.add_to(app)
+for group, modules in GROUPS.items():
+    for module in modules:
+        module.add_to(app)
+        app.registered_commands[-1].rich_help_panel = group
 
 
 def _show_version(wanted: bool) -> None:
@@ -67,30 +113,28 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as leaving:
         return leaving.exit_code
     except Stopped as stopped:
-        return _fail(str(stopped), STOPPED)
+        return _fail(str(stopped), INTERRUPTED)
     except (typer.Abort, KeyboardInterrupt):
-        return _fail("stopped", STOPPED)
+        return _fail("stopped", INTERRUPTED)
     except AccordError as error:
-        return _fail(str(error), _blame(error, arguments))
+        return _fail(str(error), _exit_status(error, arguments))
     except BrokenPipeError:  # `accord predict … | head`
         sys.stderr.close()
         return 0
     except UsageError as error:
         error.show()
         return 2
-    return _status(result)
-
-
-def _blame(error: AccordError, arguments: Sequence[str]) -> int:
-    if isinstance(error, NetworksMissing):  # the record has one network, or one was chosen
-        return 2 if any(one.partition("=")[0] == "--networks" for one in arguments) else 1
-    return 2 if isinstance(error, ChoiceError) else 1
-
-
-def _status(result: object) -> int:
-    if result == STOPPED:  # newer releases of typer return it
-        return _fail("stopped", STOPPED)
+    if result == INTERRUPTED:  # newer releases of typer return it instead of raising
+        return _fail("stopped", INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _exit_status(error: AccordError, arguments: Sequence[str]) -> int:
+    if isinstance(error, NetworksMissing):
+        # The record is at fault if it holds one network, the argument if it selected one.
+        selected = any(one.partition("=")[0] == "--networks" for one in arguments)
+        return 2 if selected else 1
+    return 2 if isinstance(error, ChoiceError) else 1
 
 
 def _fail(message: str, status: int) -> int:

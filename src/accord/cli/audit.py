@@ -1,4 +1,4 @@
-"""The command that finds wrong training labels."""
+"""`accord audit`: find wrong training labels."""
 
 import json
 from pathlib import Path
@@ -12,29 +12,29 @@ from accord.cli._arguments import (
     Json,
     Networks,
     RecordPath,
+    epilog,
     open_selected,
-    to_write,
+    output_path,
 )
 from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from accord.analysis._audit import Audit
-    from accord.analysis._review import Decisions
+    from accord.analysis import Audit
+    from accord.analysis._audit._review import Decisions
     from accord.store import RecordReader
 
-
-EXAMPLE = (
-    "\b\nExample:\n"
-    "  accord audit runs/mine/train --out audit.csv\n"
-    "  accord audit runs/mine/train --queue queue.csv --most 200\n"
-    "  accord audit runs/mine/train --decisions queue.csv --corrected labels.npz\n\n"
-    "Exit status: 0 audited; 1 the record or the decisions are at fault; 2 an argument is wrong."
+EPILOG = epilog(
+    "accord audit runs/mine/train --out audit.csv",
+    "accord audit runs/mine/train --queue queue.csv --most 200",
+    "accord audit runs/mine/train --decisions queue.csv --corrected labels.npz",
+    done="audited",
+    faults="1 the record or the decisions are at fault; 2 an argument is wrong.",
 )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command(epilog=EXAMPLE)(audit)
+    app.command(epilog=EPILOG)(audit)
 
 
 def audit(
@@ -45,28 +45,27 @@ def audit(
     ] = None,
     probabilities: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.npy", help="write weighted shares of votes, (sample, class)"),
+        typer.Option(metavar="FILE.npy", help="write the share of votes (sample, class)"),
     ] = None,
     queue: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="write samples for people to decide on: .csv, or Label Studio .json",
+            metavar="FILE", help="write samples to review: .csv, or .json for Label Studio"
         ),
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(metavar="M", help="how many samples to queue", show_default="all flagged"),
+        typer.Option(metavar="M", help="size of the queue", show_default="all flagged"),
     ] = None,
     link: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL", help="where to see a queued sample; {id} and {sample} are filled in"
-        ),
+        typer.Option(metavar="URL", help="URL of a queued sample; {id} and {sample} are filled in"),
     ] = None,
     decisions: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="read what people decided: .csv, or Label Studio .json"),
+        typer.Option(
+            metavar="FILE", help="read the decided queue: .csv, or .json from Label Studio"
+        ),
     ] = None,
     corrected: Annotated[
         Path | None,
@@ -75,7 +74,7 @@ def audit(
     proposals: Annotated[
         bool,
         typer.Option(
-            "--proposals", help="in --corrected, take proposed labels where nobody decided"
+            "--proposals", help="in --corrected, use the proposed labels of undecided samples"
         ),
     ] = False,
     networks: Networks = None,
@@ -83,22 +82,23 @@ def audit(
     common: Common = False,
     as_json: Json = False,
 ) -> None:
-    """Find the wrong labels that RECORD's networks were trained on.
+    """Find wrong training labels and propose corrections.
 
-    Ranks the training labels by suspicion, estimates how many are wrong and proposes
-    corrections. RECORD is of the training split, with the given labels. No true label is
-    needed; where RECORD holds them, the ranking is scored.
+    Ranks the given labels of RECORD by suspicion and estimates how many are wrong. RECORD holds
+    the training split, with the given labels. No true labels are needed; if RECORD has them, the
+    ranking is scored against them.
     """
-    out, queue, corrected = to_write(out), to_write(queue), to_write(corrected)
+    out, queue, corrected = output_path(out), output_path(queue), output_path(corrected)
     _check_queue(queue, most=most, link=link)
     _check_corrected(corrected, decisions, proposals=proposals)
     _check_files(
         audit=out, probabilities=probabilities, queue=queue, decisions=decisions, labels=corrected
     )
-    from accord.analysis._audit import audit as find
-    from accord.analysis._review_files import read_decisions, write_audit
+    from accord.analysis._audit._audit import audit as find
+    from accord.analysis._audit._review_files import read_decisions, write_audit
 
     rows = open_selected(record, common=common, networks=networks, epochs=epochs).reader
+    # Decisions are checked before anything is computed or written.
     decided = None if decisions is None else read_decisions(decisions, sample_info=rows.sample_info)
     found = find(rows)
     if out is not None:
@@ -115,38 +115,38 @@ def audit(
 def _check_queue(queue: Path | None, *, most: int | None, link: str | None) -> None:
     for option, value in (("--most", most), ("--link", link)):
         if value is not None and queue is None:
-            raise ChoiceError(f"{option} is about a queue; name one: --queue queue.csv")
+            raise ChoiceError(f"{option} requires a queue: add --queue queue.csv")
     if most is not None and most < 1:
         raise ChoiceError(f"--most must be at least 1; got {most}")
     if link is not None:
-        from accord.analysis._review_files import check_link
+        from accord.analysis._audit._review_files import check_link
 
         check_link(link)
 
 
 def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposals: bool) -> None:
     if proposals and corrected is None:
-        raise ChoiceError("--proposals is about corrected labels; name a file: --corrected FILE")
+        raise ChoiceError("--proposals requires a file of corrected labels: add --corrected FILE")
     if corrected is not None and decisions is None and not proposals:
-        raise ChoiceError("--corrected needs --decisions, or --proposals to take what is proposed")
+        raise ChoiceError("--corrected requires --decisions, or --proposals to use all proposals")
 
 
 def _check_files(**files: Path | None) -> None:
-    """Refuse files that could not be written or read, before anything is computed."""
-    from accord.analysis._review_files import OVERWRITTEN, check_ending, check_writable
+    """Raise if a file cannot be written or read, before anything is computed."""
+    from accord.analysis._audit._review_files import OVERWRITTEN, check_ending, check_writable
 
     named = {kind: path for kind, path in files.items() if path is not None}
     for kind, path in named.items():
         check_ending(path, kind)
     if len({path.resolve() for path in named.values()}) < len(named):
-        raise ChoiceError("two options name the same file; each needs one of its own")
+        raise ChoiceError("two options name the same file; name a different file for each")
     for kind in named.keys() & OVERWRITTEN.keys():
         check_writable(named[kind], kind)
 
 
 def _write_probabilities(reader: "RecordReader", path: Path) -> None:
-    from accord.analysis._audit import audit_probabilities
-    from accord.analysis._review_files import write_probabilities
+    from accord.analysis._audit._audit import audit_probabilities
+    from accord.analysis._audit._review_files import write_probabilities
 
     write_probabilities(audit_probabilities(reader), path)
 
@@ -154,8 +154,8 @@ def _write_probabilities(reader: "RecordReader", path: Path) -> None:
 def _write_queue(
     reader: "RecordReader", found: "Audit", path: Path, most: int | None, link: str | None
 ) -> None:
-    from accord.analysis._review import expected_gain, review_queue
-    from accord.analysis._review_files import write_queue
+    from accord.analysis._audit._review import expected_gain, review_queue
+    from accord.analysis._audit._review_files import write_queue
     from accord.report._audit_text import gain_text
 
     samples = review_queue(found, most)
@@ -166,14 +166,14 @@ def _write_queue(
 def _write_corrected(
     found: "Audit", decided: "Decisions | None", path: Path, *, proposals: bool
 ) -> None:
-    from accord.analysis._review import corrected_labels
-    from accord.analysis._review_files import write_labels
+    from accord.analysis._audit._review import corrected_labels
+    from accord.analysis._audit._review_files import write_labels
 
     labels = corrected_labels(found, decided, proposals=proposals)
     write_labels(labels, path)
     changed = int((labels != found.given).sum())
     typer.echo(
-        f"{path}: {changed} of {len(labels)} labels are new. To train on them, in a spec: "
+        f"{path}: {changed} of {len(labels)} labels changed. To train on them, in a spec: "
         f'noise = {{ kind = "file", path = "{path}" }}',
         err=True,
     )
@@ -182,8 +182,8 @@ def _write_corrected(
 def _print(
     reader: "RecordReader", found: "Audit", decided: "Decisions | None", *, as_json: bool
 ) -> None:
-    from accord.analysis._audit_notes import audit_notes
-    from accord.analysis._review import measure_gain
+    from accord.analysis._audit._notes import audit_notes
+    from accord.analysis._audit._review import measure_gain
     from accord.report._audit_text import audit_json, audit_text, gain_text
 
     gain = None if decided is None else measure_gain(found, decided, reader.sample_info.truth)

@@ -1,4 +1,4 @@
-"""The command that watches for overfit."""
+"""`accord watch`: detect overfitting without labels."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from accord.cli._arguments import Json, Networks, RecordPath, parse_numbers
+from accord.cli._arguments import Json, Networks, RecordPath, epilog, parse_numbers
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from accord.analysis._watch import AlarmFollower, Seen, Watch
 
 
-ALARMED: Final = 3  # the exit status of --until-alarm
-EVERY: Final = 10.0  # seconds between two looks
+ALARMED: Final = 3  # exit status of --until-alarm
+EVERY: Final = 10.0  # seconds between two reads
 MOST_LINES: Final = 25
 WIDTH: Final = 40  # of a bar for an agreement of 1
-EXAMPLE = (
-    "\b\nExample:\n"
-    "  accord watch runs/mine\n"
-    "  accord watch runs/mine --follow --until-alarm; [ $? = 3 ] && kill $TRAINING\n\n"
-    "Exit status: 0 watched, alarm or not; 1 the record is missing, incomplete or damaged; "
-    "2 an argument is wrong; 3 there was an alarm, with --until-alarm alone."
+EPILOG = epilog(
+    "accord watch runs/mine",
+    "accord watch runs/mine --follow --until-alarm; [ $? = 3 ] && kill $TRAINING",
+    done="watched, alarm or not",
+    faults="1 the record is missing, incomplete or damaged; 2 an argument is wrong; 3 an alarm, "
+    "with --until-alarm only.",
 )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command(epilog=EXAMPLE)(watch)
+    app.command(epilog=EPILOG)(watch)
 
 
 def watch(
@@ -41,8 +41,7 @@ def watch(
     follow: Annotated[
         bool,
         typer.Option(
-            "--follow",
-            help="wait for the record and go on while networks record, a line for each epoch",
+            "--follow", help="wait for the record and print a line for each epoch recorded"
         ),
     ] = False,
     until_alarm: Annotated[
@@ -53,7 +52,7 @@ def watch(
         typer.Option(
             metavar="SECONDS",
             min=0.01,
-            help="with --follow: how often to look",
+            help="with --follow: how often to read",
             show_default=f"{EVERY:g}",
         ),
     ] = None,
@@ -62,24 +61,24 @@ def watch(
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="with --follow: stop if no epoch came for so long",
+            help="with --follow: stop after this long without a new epoch",
             show_default="never",
         ),
     ] = None,
 ) -> None:
-    """Tell whether overfit has set in, and the epoch before it. Needs no labels.
+    """Detect overfitting without labels; report the last good epoch.
 
-    Networks that learn wrong labels by heart stop agreeing with each other. Takes the epochs
-    that all networks have, so RECORD may still be growing.
+    Networks that memorise wrong labels agree with each other less. Uses the epochs that all
+    networks have, so RECORD may still be growing.
     """
     _check_waits(every, idle, follow=follow)
     numbers = parse_numbers(networks)
     alarmed = False
     if follow:
         waits = Waits(EVERY if every is None else every, idle, until_alarm=until_alarm)
-        alarmed = _follow(record, numbers, waits, talk=as_json)
+        alarmed = _follow(record, numbers, waits, to_stderr=as_json)
     if not follow or as_json:
-        alarmed = _tell(record, numbers, as_json=as_json) or alarmed
+        alarmed = _print(record, numbers, as_json=as_json) or alarmed
     if alarmed and until_alarm:
         raise typer.Exit(ALARMED)
 
@@ -87,12 +86,10 @@ def watch(
 def _check_waits(every: float | None, idle: float | None, *, follow: bool) -> None:
     for option, value in (("--every", every), ("--idle", idle)):
         if value is not None and not follow:
-            raise ChoiceError(
-                f"{option} is about following a record that grows; add --follow, or leave it out"
-            )
+            raise ChoiceError(f"{option} requires --follow: add it, or leave {option} out")
 
 
-def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
+def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     from accord._record import open_record
     from accord.analysis._network_health import members
     from accord.analysis._watch import watch as watch_rows
@@ -104,7 +101,7 @@ def _tell(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     bad = [member for member in members(opened.reader) if not member.good]
     if len({lengths[number] for number in opened.reader.numbers}) > 1:
         common = counted(opened.epochs, "epoch")
-        typer.echo(f"accord: {path}: watching the {common} all have", err=True)
+        typer.echo(f"accord: {path}: watching the {common} that all networks have", err=True)
     if as_json:
         typer.echo(json.dumps(_document(opened, found, bad)))
     else:
@@ -148,20 +145,20 @@ def _verdict(found: "Watch") -> list[str]:
     if not found.alarm:
         return [
             f"no alarm: {found.reason}",
-            f"The epoch whose majority vote looks best: {found.best_epoch}",
+            f"Best epoch by majority vote: {found.best_epoch}",
         ]
     return [
-        f"alarm: {found.reason}",
-        f"It fell by {100 * found.fall:.1f} points after its peak; sure: {100 * found.sure:.2f} %",
-        f"The epoch before overfit: {found.epoch}",
+        f"overfitting detected: {found.reason}",
+        f"Drop after the peak: {100 * found.fall:.1f} points (confidence {100 * found.sure:.2f} %)",
+        f"Last good epoch: {found.epoch}",
     ]
 
 
 def _warnings(record: "Record", bad: "list[Member]") -> list[str]:
-    from accord.report._record_text import TRAINED_ON
+    from accord.analysis._trust._trust_summary import TRAINED_ON
 
-    said = [f"warning: {TRAINED_ON}"] if record.reader.sample_info.trained_on else []
-    return [*said, *_bad_networks(record, bad)]
+    notes = [f"warning: {TRAINED_ON}"] if record.reader.sample_info.trained_on else []
+    return [*notes, *_bad_networks(record, bad)]
 
 
 def _bad_networks(record: "Record", bad: "list[Member]") -> list[str]:
@@ -175,35 +172,35 @@ def _bad_networks(record: "Record", bad: "list[Member]") -> list[str]:
 
 @dataclass(frozen=True)
 class Waits:
-    """How long to follow a record."""
+    """How often to read a growing record, and when to stop."""
 
-    every: float  # seconds between two looks
-    idle: float | None  # seconds without news after which to stop
+    every: float  # seconds between two reads
+    idle: float | None  # stop after so many seconds without a new epoch
     until_alarm: bool
 
     def are_over(self, last_news: float) -> bool:
-        """Tell whether nothing came for too long."""
+        """Return whether nothing new has come for too long."""
         return self.idle is not None and time.monotonic() - last_news >= self.idle
 
 
-def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -> bool:
-    """Print each epoch until there is a reason to stop; tell whether there was an alarm."""
-    from accord.report._record_text import TRAINED_ON
+def _follow(path: str, numbers: list[int] | None, waits: Waits, *, to_stderr: bool) -> bool:
+    """Print each epoch until a reason to stop; return whether the alarm was raised."""
+    from accord.analysis._trust._trust_summary import TRAINED_ON
 
     follower = _follower(path, numbers, waits)
-    last_news, told, warned = time.monotonic(), "", False
+    last_news, shown, warned = time.monotonic(), "", False
     while True:
         seen = follower.look()
         if seen and follower.trained_on and not warned:
             warned = True
             typer.echo(f"accord: warning: {TRAINED_ON}", err=True)
         for one in seen:
-            typer.echo(_line(one), err=talk)
+            typer.echo(_line(one), err=to_stderr)
             if one.best_epoch is not None and waits.until_alarm:
                 return True
-        if follower.waiting_for not in ("", told):
-            told = follower.waiting_for
-            typer.echo(f"accord: waiting: {told}", err=True)
+        if follower.waiting_for not in ("", shown):
+            shown = follower.waiting_for
+            typer.echo(f"accord: waiting: {shown}", err=True)
         if seen:
             last_news = time.monotonic()
         if waits.are_over(last_news):
@@ -214,7 +211,7 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, talk: bool) -
 def _follower(path: str, numbers: list[int] | None, waits: Waits) -> "AlarmFollower":
     from accord.analysis._watch import AlarmFollower, check_folder
 
-    if waits.idle is None:  # nothing would end the wait at a path that is mistyped
+    if waits.idle is None:  # a mistyped path would be waited for without end
         check_folder(path)
     return AlarmFollower(path, networks=numbers)
 
@@ -231,6 +228,6 @@ def _line(seen: "Seen") -> str:
         return text
     verdict = seen.verdict
     return (
-        f"{text}; alarm: it fell by {100 * verdict.fall:.1f} points "
-        f"(sure: {100 * verdict.sure:.2f} %). The epoch before overfit: {seen.best_epoch}"
+        f"{text}; overfitting detected: agreement dropped by {100 * verdict.fall:.1f} points "
+        f"(confidence {100 * verdict.sure:.2f} %). Last good epoch: {seen.best_epoch}"
     )

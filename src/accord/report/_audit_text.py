@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from accord.analysis._audit import UNDECIDED, Audit, RankingScore
-from accord.analysis._audit_notes import audit_notes, class_name
-from accord.analysis._review import Gain
+from accord.analysis._audit._audit import UNDECIDED, Audit, RankingScore
+from accord.analysis._audit._notes import audit_notes, class_name
+from accord.analysis._audit._review import Gain
 from accord.errors import counted
 from accord.report._record_text import one_line
 from accord.store import RecordReader, SampleInfo

@@ -3,18 +3,12 @@
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from accord._record import Record
 from accord.analysis import Score
 from accord.errors import counted
 from accord.store import Description
-
-TRAINED_ON: Final = (
-    "the networks were trained on these very samples. There they come to agree even as they learn "
-    "wrong labels by heart, and the same score means less on others: ask a record of samples that "
-    "they were not trained on"
-)
 
 
 def description_text(description: Description) -> str:

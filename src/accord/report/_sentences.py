@@ -6,8 +6,8 @@ from typing import Any, Final
 import numpy as np
 
 from accord.analysis import Audit
-from accord.analysis._audit import UNDECIDED
-from accord.analysis._audit_notes import audit_notes
+from accord.analysis._audit._audit import UNDECIDED
+from accord.analysis._audit._notes import audit_notes
 from accord.analysis._curves import MOST_SUBSETS
 from accord.errors import PredictionError, RecordError
 from accord.report._cached_results import AVERAGE, FIRST, SECOND, Measured

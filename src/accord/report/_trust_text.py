@@ -12,14 +12,14 @@ import numpy as np
 from accord._files import csv_text
 from accord._record import Record
 from accord.analysis import Estimate, Member, RiskCoverage, good_networks
+from accord.analysis._audit._review_files import Header
 from accord.analysis._network_health import chance_error
-from accord.analysis._review_files import Header
+from accord.analysis._trust._trust_summary import Trust
+from accord.analysis._trust._verification_files import check_rewritable
 from accord.errors import ChoiceError, counted
 from accord.report._cached_results import FIRST, SECOND, Measured
 from accord.report._figures import RISKS, coverage_at
 from accord.report._record_text import epoch_text
-from accord.report._trust_summary import Trust
-from accord.report._verification_files import check_rewritable
 from accord.rules import ABSTAINED
 from accord.store._storage import Folder
 

@@ -9,13 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from memorised import memorised_rows
 
-from accord.analysis import _audit_posterior as true_classes
-from accord.analysis import _audit_votes as contradictions
-from accord.analysis import _audit_votes as evidences
-from accord.analysis._audit import audit, audit_probabilities, score_ranking
-from accord.analysis._audit_notes import audit_notes
-from accord.analysis._audit_posterior import tell_classes
-from accord.analysis._audit_votes import (
+from accord.analysis._audit import _evidence as contradictions
+from accord.analysis._audit import _evidence as evidences
+from accord.analysis._audit import _posterior as true_classes
+from accord.analysis._audit._audit import audit, audit_probabilities, score_ranking
+from accord.analysis._audit._evidence import (
     STEPS,
     Contradiction,
     beyond_chance,
@@ -25,7 +23,9 @@ from accord.analysis._audit_votes import (
     split_votes,
     weigh_votes,
 )
-from accord.analysis._corrected_accuracy import corrected_accuracy
+from accord.analysis._audit._notes import audit_notes
+from accord.analysis._audit._posterior import tell_classes
+from accord.analysis._trust._noisy_accuracy import corrected_accuracy
 from accord.errors import ChoiceError, PredictionError, RecordError
 from accord.kernels import count_votes, equally_spaced
 from accord.store import ArrayReader, SampleInfo

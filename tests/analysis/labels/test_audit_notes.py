@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from memorised import NAMES, memorised_rows
 
-from accord.analysis._audit import _begins_late, audit
-from accord.analysis._audit_notes import audit_notes
-from accord.analysis._audit_votes import Contradiction
+from accord.analysis._audit._audit import _begins_late, audit
+from accord.analysis._audit._evidence import Contradiction
+from accord.analysis._audit._notes import audit_notes
 from accord.store import ArrayReader, SampleInfo
 
 LATE = "wrong labels that were known by heart by then are not found"

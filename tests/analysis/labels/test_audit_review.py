@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from memorised import NAMES, memorised_rows
 
-from accord.analysis._audit import audit
-from accord.analysis._audit_notes import audit_notes
-from accord.analysis._review import (
+from accord.analysis._audit._audit import audit
+from accord.analysis._audit._notes import audit_notes
+from accord.analysis._audit._review import (
     Decisions,
     corrected_labels,
     expected_gain,
     measure_gain,
     review_queue,
 )
-from accord.analysis._review_files import (
+from accord.analysis._audit._review_files import (
     check_writable,
     labelling_config,
     read_decisions,

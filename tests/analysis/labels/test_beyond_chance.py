@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from accord.analysis._audit_votes import beyond_chance, independent_pairs
+from accord.analysis._audit._evidence import beyond_chance, independent_pairs
 
 shares = st.floats(0, 1)
 

@@ -8,8 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from memorised import memorised_rows
 
-from accord.analysis import _audit_posterior as true_classes
-from accord.analysis._audit_posterior import (
+from accord.analysis._audit import _posterior as true_classes
+from accord.analysis._audit._evidence import Evidence, gather_evidence, measure_contradiction
+from accord.analysis._audit._posterior import (
     LEAST_VOICES,
     Habits,
     count_voices,
@@ -20,7 +21,6 @@ from accord.analysis._audit_posterior import (
     update_habits,
     weigh_candidates,
 )
-from accord.analysis._audit_votes import Evidence, gather_evidence, measure_contradiction
 
 
 @st.composite

@@ -1,7 +1,7 @@
 import numpy as np
 from memorised import memorised_rows
 
-from accord.analysis._audit import audit, never_predicted, suspect_unpredicted
+from accord.analysis._audit._audit import audit, never_predicted, suspect_unpredicted
 from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows
 
@@ -83,7 +83,7 @@ def test_such_labels_are_as_often_wrong_as_all_others(monkeypatch):
         rates.append(rate)
         return suspect_unpredicted(*args, rate=rate)
 
-    monkeypatch.setattr("accord.analysis._audit.suspect_unpredicted", remember)
+    monkeypatch.setattr("accord.analysis._audit._audit.suspect_unpredicted", remember)
     record = late_class_rows()
     found = audit(record)
     assert rates == [found.flagged[record.sample_info.given != 4].mean()]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.analysis._calibration import brier_score, calibration, calibration_of
+from accord.analysis._trust._calibration import brier_score, calibration, calibration_of
 from accord.errors import PredictionError
 from accord.rules import Prediction
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.isotonic import isotonic_regression
 
-from accord.analysis._calibration import fit_isotonic
+from accord.analysis._trust._calibration import fit_isotonic
 from accord.errors import PredictionError
 
 samples = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60)

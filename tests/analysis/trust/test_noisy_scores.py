@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from accord.analysis._corrected_accuracy import (
+from accord.analysis._trust._intervals import share_interval
+from accord.analysis._trust._noisy_accuracy import (
     corrected_accuracy,
     corrected_difference,
     symmetric_confusion,
 )
-from accord.analysis._intervals import share_interval
 from accord.errors import PredictionError
 
 CLASSES = 4

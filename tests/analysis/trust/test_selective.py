@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.analysis._intervals import highest_share
-from accord.analysis._trust import abstain_below, choose_threshold, risk_coverage
+from accord.analysis._trust._intervals import highest_share
+from accord.analysis._trust._trust import abstain_below, choose_threshold, risk_coverage
 from accord.errors import PredictionError
 from accord.rules import Prediction
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from accord.analysis._calibration import Temperature, calibration, fit_temperature
+from accord.analysis._trust._calibration import Temperature, calibration, fit_temperature
 from accord.errors import PredictionError
 
 

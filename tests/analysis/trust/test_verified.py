@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from accord.analysis._intervals import share_interval
-from accord.analysis._verification import Sampling, choose_to_verify, verified_accuracy
+from accord.analysis._trust._intervals import share_interval
+from accord.analysis._trust._verification import Sampling, choose_to_verify, verified_accuracy
 from accord.errors import ChoiceError, PredictionError
 
 

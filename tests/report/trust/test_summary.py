@@ -5,10 +5,9 @@ import pytest
 
 from accord._record import Record
 from accord.analysis import CorruptReader, choose_threshold
-from accord.analysis._intervals import highest_share
+from accord.analysis._trust._intervals import highest_share
+from accord.analysis._trust._trust_summary import TRAINED_ON, measure_trust
 from accord.errors import ChoiceError, PredictionError
-from accord.report._record_text import TRAINED_ON
-from accord.report._trust_summary import measure_trust
 from accord.store import ArrayReader, make_sample_info
 
 

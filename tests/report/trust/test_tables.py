@@ -8,8 +8,8 @@ import pytest
 
 from accord._record import Record
 from accord.analysis import CorruptReader, Estimate
+from accord.analysis._trust._trust_summary import measure_trust
 from accord.errors import ChoiceError, RecordExists
-from accord.report._trust_summary import measure_trust
 from accord.report._trust_text import trust_json, trust_text, write_samples
 from accord.store import ArrayReader, make_sample_info
 

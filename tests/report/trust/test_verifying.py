@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from accord.analysis import choose_to_verify, verified_accuracy
+from accord.analysis._trust._verification_files import read_verification, write_verification
 from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError
-from accord.report._verification_files import read_verification, write_verification
 from accord.store import make_sample_info
 
 NAMES = [f"kind {label}" for label in range(4)]

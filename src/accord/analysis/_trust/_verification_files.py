@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from accord._files import csv_text
 from accord.analysis import Estimate, Sampling, verified_accuracy
-from accord.analysis._review_files import (
+from accord.analysis._audit._review_files import (
     DECIDED,
     Header,
     check_no_decisions,

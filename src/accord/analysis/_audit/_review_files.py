@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import csv_text
-from accord.analysis._audit import Audit
-from accord.analysis._review import Decisions, Said, check_decisions, names_mislead
+from accord.analysis._audit._audit import Audit
+from accord.analysis._audit._review import Decisions, Said, check_decisions, names_mislead
 from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import SampleInfo
 from accord.store._storage import Folder

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis._corrected_accuracy import Estimate, smooth_moments
-from accord.analysis._intervals import mean_interval
+from accord.analysis._trust._intervals import mean_interval
+from accord.analysis._trust._noisy_accuracy import Estimate, smooth_moments
 from accord.errors import ChoiceError, PredictionError
 
 STRATA: Final = 5

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis._audit_votes import Evidence
+from accord.analysis._audit._evidence import Evidence
 from accord.errors import PredictionError
 from accord.kernels._blocks import spans
 

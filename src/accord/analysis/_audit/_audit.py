@@ -7,14 +7,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis._audit_posterior import tell_classes
-from accord.analysis._audit_votes import (
+from accord.analysis._audit._evidence import (
     Contradiction,
     count_moves,
     gather_evidence,
     measure_contradiction,
     weigh_votes,
 )
+from accord.analysis._audit._posterior import tell_classes
 from accord.errors import NetworksMissing, RecordError
 from accord.kernels._checks import check_table
 from accord.store import ArrayReader, RecordReader

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from accord.analysis._audit import UNDECIDED, Audit
+from accord.analysis._audit._audit import UNDECIDED, Audit
 from accord.store import SampleInfo
 
 TOGETHER: Final = 0.05  # of labels contradicted together at one epoch: more than chance and errors

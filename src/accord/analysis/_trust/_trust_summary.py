@@ -16,16 +16,20 @@ from accord.analysis import (
     choose_threshold,
     risk_coverage,
 )
-from accord.analysis._intervals import highest_share
 from accord.analysis._network_health import chance_error
+from accord.analysis._trust._intervals import highest_share
 from accord.errors import ChoiceError, PredictionError
-from accord.report._record_text import TRAINED_ON
 from accord.rules import ABSTAINED, Prediction, Rule
 from accord.rules._recommend import resolve_rule
 
 DEFAULT: Final = "max-agreement"
 RISK: Final = 0.05
 CONFIDENCE: Final = 0.95
+TRAINED_ON: Final = (
+    "the networks were trained on these samples. They come to agree on them even while they "
+    "memorise wrong labels, and the same score means less on other samples: use a record of "
+    "samples that they were not trained on"
+)
 ORACLE: Final = (
     "is an oracle: the true labels that judge it here chose its epoch too. It looks better than it "
     "is, its risk is promised for no other sample, and without true labels nobody can use it"

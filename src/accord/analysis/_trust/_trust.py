@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis._intervals import check_confidence, highest_share
+from accord.analysis._trust._intervals import check_confidence, highest_share
 from accord.errors import PredictionError, counted
 from accord.rules import ABSTAINED, Prediction
 

@@ -1,0 +1,33 @@
+"""`accord bench`: time Accord on this machine."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from accord.cli._arguments import Json, epilog
+from accord.cli._progress import Bar
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(
+        epilog=epilog("accord bench --json", done="done", faults="2 an argument is wrong.")
+    )(bench)
+
+
+def bench(
+    as_json: Json = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="add the large shapes: 2 GB of memory, some minutes")
+    ] = False,
+) -> None:
+    """Time vote counting and recording on this machine.
+
+    Compares both with other libraries in the same run.
+    """
+    from accord.experiments.bench import bench_text, run_bench
+
+    with Bar("timing") as bar:
+        results = run_bench(full=full, progress=bar.samples)
+    typer.echo(json.dumps(results) if as_json else bench_text(results))

@@ -1,0 +1,93 @@
+"""`accord predict`: combine a record into one label per sample."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from accord.cli._arguments import (
+    DEFAULT_RULE,
+    RULE_HELP,
+    Common,
+    Epochs,
+    Networks,
+    RecordPath,
+    check_rule,
+    epilog,
+    open_selected,
+    resolve_rule,
+)
+from accord.errors import ChoiceError, counted
+
+if TYPE_CHECKING:
+    from accord.rules import Rule
+
+EPILOG = epilog(
+    "accord predict runs/mine --epochs :120 --out labels.csv",
+    "accord predict runs/mine --rule recommended",
+    "accord predict runs/new --fitted rule.npz",
+    done="written",
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(epilog=EPILOG)(predict)
+
+
+def predict(
+    record: RecordPath,
+    rule: Annotated[
+        str | None,
+        typer.Option("--rule", metavar="NAME", help=RULE_HELP, show_default=DEFAULT_RULE),
+    ] = None,
+    fitted: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="instead of --rule: a rule that `accord fit` fitted on other samples",
+        ),
+    ] = None,
+    networks: Networks = None,
+    epochs: Epochs = None,
+    common: Common = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help=".npy, .csv or .parquet", show_default="one class per line"
+        ),
+    ] = None,
+) -> None:
+    """Combine the votes in RECORD into one class per sample.
+
+    Uses the predictions of all networks and epochs. Loads no network and needs no GPU.
+    """
+    from accord._predictions import check_ending
+
+    if out is not None:
+        check_ending(out)
+    wanted = _wanted_rule(rule, fitted)
+    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
+    chosen = resolve_rule(opened, wanted)
+    prediction = opened.predict(chosen)
+    if prediction.note:
+        typer.echo(f"accord: {chosen.name}: {prediction.note}", err=True)
+    if out is None:
+        sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
+    else:
+        opened.save(prediction, out)
+        typer.echo(f"{out}: {counted(len(prediction), 'label')} by {chosen.name}", err=True)
+
+
+def _wanted_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
+    if fitted is None:
+        return check_rule(DEFAULT_RULE if rule is None else rule)
+    if rule is not None:
+        raise ChoiceError(
+            f"--rule {rule} and --fitted {fitted} both name a rule; the file holds its own. "
+            "Leave one of them out."
+        )
+    from accord.rules import load_rule
+
+    return load_rule(fitted)

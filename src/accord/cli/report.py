@@ -1,0 +1,39 @@
+"""`accord report`: write the HTML page of a record."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from accord.cli._arguments import Common, Networks, RecordPath, epilog, parse_numbers
+from accord.errors import ChoiceError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    example = "accord report runs/mine --out report.html"
+    app.command(epilog=epilog(example, done="written"))(report)
+
+
+def report(
+    record: RecordPath,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="the page to write")] = Path(
+        "report.html"
+    ),
+    networks: Networks = None,
+    common: Common = False,
+) -> None:
+    """Write one self-contained HTML page on RECORD.
+
+    Compares the rules, with curves, histograms, overfitting, wrong labels and bad networks.
+    Without true labels, shows what the votes alone determine.
+    """
+    if out.suffix not in {".html", ".htm"}:
+        raise ChoiceError(f"{out}: a report is an .html file")
+    from accord._record import open_record
+    from accord.report.html import write_report
+    from accord.store._storage import local_path
+
+    out = local_path(out)
+    write_report(open_record(record, common=common, networks=parse_numbers(networks)), out)
+    typer.echo(f"{out}: written", err=True)

@@ -1,0 +1,61 @@
+"""`accord score`: compare the rules on a record with true labels."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from accord.cli._arguments import (
+    Common,
+    Epochs,
+    Json,
+    Networks,
+    RecordPath,
+    check_rule,
+    epilog,
+    open_selected,
+    resolve_rule,
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    example = "accord score runs/mine --rule majority --rule max-agreement"
+    app.command(epilog=epilog(example, done="scored"))(score)
+
+
+def score(
+    record: RecordPath,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule",
+            metavar="NAME",
+            help="only this rule, or `recommended`; may be repeated",
+            show_default="all",
+        ),
+    ] = None,
+    networks: Networks = None,
+    epochs: Epochs = None,
+    common: Common = False,
+    as_json: Json = False,
+) -> None:
+    """Score every rule against the true labels of RECORD.
+
+    Rules that RECORD has no data for are left out, and rules that would take too much memory
+    too, with a note. The recommended rule is chosen without the true labels.
+    """
+    from accord.analysis._scores import left_out
+    from accord.report._record_text import score_json, score_text
+
+    wanted = [check_rule(name) for name in rule or ()]
+    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
+    scores = opened.score([resolve_rule(opened, one) for one in wanted] or None)
+    missing = {} if rule else left_out(opened.reader)
+    for name, reason in missing.items():
+        typer.echo(f"accord: {name} is left out: {reason}", err=True)
+    if as_json:
+        left = {"left_out": missing} if missing else {}
+        typer.echo(json.dumps(score_json(opened, scores) | left))
+    else:
+        typer.echo(score_text(opened, scores))

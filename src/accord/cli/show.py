@@ -1,0 +1,28 @@
+"""`accord show`: describe a record."""
+
+import dataclasses
+import json
+
+import typer
+
+from accord.cli._arguments import Json, RecordPath, epilog
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command to the command line."""
+    app.command(epilog=epilog("accord show runs/mine", done="shown"))(show)
+
+
+def show(record: RecordPath, as_json: Json = False) -> None:
+    """Describe RECORD: networks, epochs, samples and classes.
+
+    Also shows what else is stored, the form and size, and the versions that wrote it.
+    """
+    from accord.report._record_text import description_text
+    from accord.store import describe
+
+    description = describe(record)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(description)))
+    else:
+        typer.echo(description_text(description))
