@@ -97,19 +97,21 @@ def audit(
     from accord.analysis._audit._audit import audit as find
     from accord.analysis._audit._review_files import read_decisions, write_audit
 
-    rows = open_selected(record, common=common, networks=networks, epochs=epochs).reader
+    reader = open_selected(record, common=common, networks=networks, epochs=epochs).reader
     # Decisions are checked before anything is computed or written.
-    decided = None if decisions is None else read_decisions(decisions, sample_info=rows.sample_info)
-    found = find(rows)
+    decided = (
+        None if decisions is None else read_decisions(decisions, sample_info=reader.sample_info)
+    )
+    found = find(reader)
     if out is not None:
-        write_audit(found, out, sample_info=rows.sample_info)
+        write_audit(found, out, sample_info=reader.sample_info)
     if probabilities is not None:
-        _write_probabilities(rows, probabilities)
+        _write_probabilities(reader, probabilities)
     if queue is not None:
-        _write_queue(rows, found, queue, most, link)
+        _write_queue(reader, found, queue, most, link)
     if corrected is not None:
         _write_corrected(found, decided, corrected, proposals=proposals)
-    _print(rows, found, decided, as_json=as_json)
+    _print(reader, found, decided, as_json=as_json)
 
 
 def _check_queue(queue: Path | None, *, most: int | None, link: str | None) -> None:
