@@ -7,8 +7,8 @@ os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported
 import keras
 
 import accord
+from accord.data import load_digits, split_digits
 from accord.data.noise import symmetric_noise
-from accord.data.readers.digits import load_digits, split_digits
 from accord.keras import RecordPredictions
 
 train, test = split_digits(load_digits(), seed=0)

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import accord
+from accord.data import Digits, load_digits, split_digits
 from accord.data.noise import symmetric_noise
-from accord.data.readers.digits import Digits, load_digits, split_digits
 from accord.lightning import RecordPredictions
 
 train, test = split_digits(load_digits(), seed=0)

@@ -6,8 +6,8 @@ Run it again: it finds the record complete and has nothing left to do.
 import numpy as np
 
 import accord
+from accord.data import load_digits, split_digits
 from accord.data.noise import symmetric_noise
-from accord.data.readers.digits import load_digits, split_digits
 
 EPOCHS, NETWORKS = 30, 3
 train, test = split_digits(load_digits(), seed=0)

@@ -13,8 +13,8 @@ import accord
 from accord.analysis._audit._audit import audit
 from accord.analysis._audit._review import corrected_labels, measure_gain, review_queue
 from accord.analysis._audit._review_files import read_decisions, write_labels, write_queue
+from accord.data import load_digits, split_digits
 from accord.data.noise import symmetric_noise
-from accord.data.readers.digits import load_digits, split_digits
 
 EPOCHS, NETWORKS, FEATURES = 20, 3, 300
 train, test = split_digits(load_digits(), seed=0)

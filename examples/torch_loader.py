@@ -5,8 +5,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import accord
+from accord.data import Digits, load_digits, split_digits
 from accord.data.noise import symmetric_noise
-from accord.data.readers.digits import Digits, load_digits, split_digits
 from accord.torch import record_epoch, with_ids
 
 EPOCHS, NETWORKS = 15, 3
