@@ -10,9 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from zarr.abc.store import Store
-from zarr.storage import WrapperStore
-
 from accord.errors import ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import _layout as layout
 from accord.store._layout import made_with, now
@@ -21,18 +18,6 @@ from accord.store._object_store import Bucket
 from accord.store._record_reader import NetworkInfo, RecordReader
 from accord.store._recorded import open_reader
 from accord.store._storage import CountProgress, Folder, Storage, open_storage, storage_error
-
-
-class StrictStore(WrapperStore[Store]):
-    """Another store, none of whose chunks may be missing."""
-
-    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """Return what lies under `key`; only metadata may be absent."""
-        found = await super().get(key, prototype, byte_range)
-        if found is None and not key.endswith(layout.ROOT):
-            raise FileNotFoundError(f"{key} is missing")
-        return found
-
 
 EPOCHS_PER_CHUNK: Final = 128
 LABELS_PER_CHUNK: Final = 1 << 20

@@ -353,7 +353,7 @@ def _check_chunks(rows: PackedReader, name: str, array: Any) -> None:
 def _open_array(place: Storage, array: str) -> Any:
     import zarr
 
-    from accord.store._packed import StrictStore
+    from accord.store._strict_store import StrictStore
 
     store = StrictStore(place.zarr_store())
     form = layout.form_in(place.get(f"{array}/{layout.ROOT}"))
