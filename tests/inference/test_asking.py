@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from accord.data import InputSchema
 from accord.inference import _evaluate as asking
-from accord.training._input_schema import InputSchema
 from accord.training.spec import network_specs, parse_spec
 
 

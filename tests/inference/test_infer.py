@@ -9,14 +9,13 @@ import pytest
 import torch
 
 import accord
-from accord.data import read_dataset
+from accord.data import Samples, read_dataset
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
 from accord.inference import _checkpoints_of_run as saved_run
 from accord.inference import _evaluate as counting
 from accord.inference import _evaluate as recording_module
 from accord.inference import infer
 from accord.inference._early_exit import Certain
-from accord.inference._samples import Samples
 from accord.rules import find_rule
 from accord.rules.consensus import Consensus
 from accord.store import pack_record
@@ -134,7 +133,7 @@ def test_labels_that_come_along_are_scored(whole, tmp_path):
 def test_what_was_left_out_in_reading_is_noted(whole, monkeypatch):
     some = Samples(TEST.inputs[:2], notes=("left out 1 image",))
     monkeypatch.setattr(
-        sys.modules["accord.inference._infer"], "find_samples", lambda *_, **__: some
+        sys.modules["accord.inference._infer"], "read_samples", lambda *_, **__: some
     )
     assert infer(whole, "photos").notes == (
         "left out 1 image",

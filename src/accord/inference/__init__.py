@@ -7,6 +7,5 @@ array([0, 1, 1])
 
 from accord.inference._early_exit import Replayed, replay
 from accord.inference._infer import Inferred, infer
-from accord.inference._sources import FORMATS
 
-__all__ = ["FORMATS", "Inferred", "Replayed", "infer", "replay"]
+__all__ = ["Inferred", "Replayed", "infer", "replay"]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 
+from accord.data import InputSchema
 from accord.errors import AccordError, SourceError
 from accord.store import RecordReader, open_reader
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in
-from accord.training._input_schema import FILE, InputSchema, find_input_schema, load_input_schema
+from accord.training._input_schema import FILE, find_input_schema, load_input_schema
 from accord.training._loop import Recipe, count_recorded_epochs, epoch_index, recorded_steps
 from accord.training._prepared_data import prepare_data
 from accord.training._settings import recipe_for

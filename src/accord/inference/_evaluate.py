@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accord._recorder import Recorder
+from accord.data import Samples
 from accord.data._dataset import Inputs
 from accord.data._images import ImageFiles
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
 from accord.inference._checkpoints_of_run import SavedRun
 from accord.inference._early_exit import Ballot, Exit, join, order_voters
-from accord.inference._samples import Samples
 from accord.kernels._blocks import spans
 from accord.kernels._votes import WEIGHT_BITS
 from accord.rules import Prediction, Rule

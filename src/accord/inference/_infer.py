@@ -9,12 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.data import Layout, Samples, Source, read_samples
 from accord.errors import ChoiceError, RecordMismatch, counted
 from accord.inference._checkpoints_of_run import SavedRun, open_run
 from accord.inference._early_exit import AskAll, Exit, find_exit
 from accord.inference._evaluate import NEW, ask_and_count, can_count, facts_of, record_votes
-from accord.inference._samples import Samples
-from accord.inference._sources import Source, find_samples
 from accord.rules import FittedRule, Prediction, Rule, find_rule
 from accord.rules._fitted import ALIKE, Voters
 from accord.rules._recommend import RECOMMENDED, resolve_rule
@@ -147,7 +146,7 @@ def infer(
 
     Args:
         run: the folder that `accord train` wrote, with checkpoints.
-        samples: a file or folder, or the samples themselves; see `find_samples`.
+        samples: a file or folder, or the samples themselves; see `accord.data.read_samples`.
         rule: a rule's name, "recommended", a fitted rule, or a rule of your own.
         exit: "none" to ask for every vote; "exact" to stop where no vote that is left can
             change the label; or a risk such as 0.01 that a label is not the one of all votes.
@@ -170,7 +169,10 @@ def infer(
         wanted = at_epochs(wanted, saved)
         if wanted.reads == "last" and record is None:
             saved = saved.last_epoch()
-    found = find_samples(samples, saved.spec, saved.traits, format=format)
+    data = saved.spec.data
+    path = None if data.path is None else saved.spec.resolve_path(data.path)
+    layout = Layout(data.kind, data.options, path)
+    found = read_samples(samples, saved.traits, layout=layout, format=format)
     sample_info = make_sample_info(**facts_of(saved, found), split=NEW)
     if wanted is not None and wanted.oracle and sample_info.truth is None:
         raise ChoiceError(f"{wanted.name} looks at true labels, and {found.name} has none")

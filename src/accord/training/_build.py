@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from accord._recorders.eval_mode import undisturbed
+from accord.data import InputSchema
 from accord.errors import ChoiceError
 from accord.store._record_reader import check_numbers
-from accord.training._input_schema import InputSchema
 from accord.training._loop import autocast
 from accord.training._losses import build_loss
 from accord.training._prepared_data import PreparedData

@@ -1,53 +1,19 @@
 """What all samples of a run have in common: kept with it, so that new ones can be shown to it."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from accord.data._dataset import Kind, NamedColumns
-from accord.data._images import ImageFiles
+from accord.data import ImageFiles, InputSchema
 from accord.errors import SourceError
 from accord.store._storage import Folder
-from accord.training._prepared_data import PreparedData, Scale
+from accord.training._prepared_data import PreparedData
 
 FILE: Final = "samples.json"
 FORM: Final = 1  # of that file; others are refused
-
-
-@dataclass(frozen=True)
-class InputSchema:
-    """What a network of a run takes for granted of every sample that it sees."""
-
-    kind: Kind
-    class_names: tuple[str, ...]
-    channels: int  # of an image; of a table, its columns
-    size: tuple[int, int]  # rows and columns of an image
-    samples: int  # how many the networks were trained on
-    mean: tuple[float, ...] | None = None  # of each channel or column of those; none for texts
-    spread: tuple[float, ...] | None = None
-    resize: int | None = None  # pixels of an image file's shorter side, before its middle is cut
-    columns: NamedColumns | None = None  # of a table, where they have names
-    pairs: bool = False  # of texts
-
-    @property
-    def classes(self) -> int:
-        """How many classes there are."""
-        return len(self.class_names)
-
-    @property
-    def shape(self) -> tuple[int, tuple[int, int]]:
-        """An image's channels and size, as `PreparedData.shape` tells."""
-        return self.channels, self.size
-
-    @property
-    def scale(self) -> Scale | None:
-        """Mean and spread of the training samples, in each channel or column."""
-        if self.mean is None or self.spread is None:
-            return None
-        return np.array(self.mean, np.float32), np.array(self.spread, np.float32)
 
 
 def find_input_schema(material: PreparedData) -> InputSchema:

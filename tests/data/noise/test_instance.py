@@ -104,7 +104,7 @@ def test_image_files_are_read_as_needed(tmp_path, picture):
 
 
 def test_texts_and_other_numbers_of_samples_are_refused():
-    with pytest.raises(ChoiceError, match="made of numbers: images or a table; got texts"):
+    with pytest.raises(ChoiceError, match="needs numeric samples, images or a table; got texts"):
         noisy(labels=np.array([0]), samples=("a",))
     with pytest.raises(ChoiceError, match="needs 4000 samples, one per label; got 3"):
         noisy(samples=SAMPLES[:3])

@@ -65,7 +65,7 @@ def test_inputs_alone_are_divided(read):
     dataset = read(arrays, held_out=1 / 3, seed=1)
     assert (len(dataset.train), len(dataset.test)) == (4, 2)
     assert (dataset.test.truth == 1 - dataset.test.labels).all()
-    with pytest.raises(ChoiceError, match=r"nothing to test on.*held_out=0\.2"):
+    with pytest.raises(ChoiceError, match=r"no test set.*held_out=0\.2"):
         read(arrays)
 
 
@@ -85,7 +85,7 @@ def test_channels_that_could_be_either_must_be_said(read):
 
 
 def test_what_is_not_there_is_told(read):
-    with pytest.raises(SourceError, match="holds images; there must be train_inputs, train_labels"):
+    with pytest.raises(SourceError, match="holds images; expected train_inputs, train_labels"):
         read({"images": IMAGES})
     with pytest.raises(SourceError, match=r"float64 of shape .*Are the images scaled"):
         read(both(IMAGES / 255))
@@ -94,7 +94,7 @@ def test_what_is_not_there_is_told(read):
     for labels, kind in ((LABELS.astype(str), "<U21"), (LABELS / 2, "float64")):
         with pytest.raises(SourceError, match=rf"train_labels must be integers; got {kind}\. Numb"):
             read(both(IMAGES, labels))
-    with pytest.raises(ChoiceError, match="test_inputs is there to test on; leave out held_out"):
+    with pytest.raises(ChoiceError, match="test_inputs is the test set; leave out held_out"):
         read(both(IMAGES), held_out=0.5)
 
 

@@ -58,7 +58,9 @@ def test_texts_and_pairs_of_texts(write):
     assert dataset.columns is None
     pairs = read_dataset("csv", path, text=["review", "reply"], test="mine.csv")
     assert pairs.train.inputs[1] == ("bad", "no")
-    with pytest.raises(ChoiceError, match="one text or a pair; got columns review, reply, label"):
+    with pytest.raises(
+        ChoiceError, match="one text or a pair of texts; got columns review, reply, label"
+    ):
         read_dataset("csv", path, text=["review", "reply", "label"], test="mine.csv")
 
 
@@ -109,7 +111,7 @@ def test_two_signs_are_no_number(write):
 @pytest.mark.parametrize("gap", ["\n", "\t"])
 def test_a_quotation_mark_left_open_swallows_no_row_of_a_tsv(write, gap):
     rows = f'text\tlabel\n"good{gap}film"\t1\nfine\t0\n'
-    with pytest.raises(SourceError, match=r"a cell that ends in line \d holds a tab or a new line"):
+    with pytest.raises(SourceError, match=r"a cell that ends in line \d holds a tab or a newline"):
         read_dataset("tsv", write(rows, "a.tsv"), text="text", test="a.tsv")
 
 
@@ -147,7 +149,11 @@ def test_parquet_holds_the_same_as_csv(write, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        (TABLE, {"features": ["colour"]}, r"'colour', row 1 holds 'red'.*one_hot=\['colour'\]"),
+        (
+            TABLE,
+            {"features": ["colour"]},
+            r"'colour', row 1 is not a number: 'red'.*one_hot=\['colour'\]",
+        ),
         ("age,label\n1,a\n,b\n", {}, r"column 'age', row 2 is empty\. Fill"),
         ("age,label\n1,a\n2,\n", {}, r"row 2 has no 'label'"),
         ("age,label\n1,a\n2,a\n", {}, r"all 2 training samples are of class 0"),
@@ -157,9 +163,9 @@ def test_parquet_holds_the_same_as_csv(write, tmp_path):
         ("age,age,label\n1,1,a\n", {}, r"two columns have the same name"),
         ("age,label\n", {}, r"mine\.csv: holds no rows"),
         ("", {}, r"mine\.csv: holds no rows"),
-        ("label\na\nb\n", {}, r"no columns but the labels"),
+        ("label\na\nb\n", {}, r"no columns besides the labels"),
         ("age,label\n1,a\n2,b\n", {"one_hot": ["town"]}, r"no column 'town'; it has age, label"),
-        (",age,label\n0,1,a\n1,2,b\n", {}, r"a column has no name\. Is it the row numbers"),
+        (",age,label\n0,1,a\n1,2,b\n", {}, r"a column has no name\. Is it the index that pandas"),
         ('age,label\n1,"a\n', {}, r"mine\.csv: line 2 cannot be read: unexpected end of data"),
     ],
 )
@@ -208,7 +214,7 @@ def test_a_class_that_training_never_saw_is_told(write):
 
 def test_nothing_to_test_on_is_told(write):
     path = write()
-    with pytest.raises(ChoiceError, match=r"nothing to test on.*test='test\.csv'.*held_out=0\.2"):
+    with pytest.raises(ChoiceError, match=r"no test set.*test='test\.csv'.*held_out=0\.2"):
         read_dataset("csv", path)
     with pytest.raises(ChoiceError, match="a file to test on or a share to hold out, not both"):
         read_dataset("csv", path, test="test.csv", held_out=0.2)

@@ -6,18 +6,20 @@ from types import MappingProxyType
 from typing import Final
 
 from accord._options import check_options, option_names
+from accord.data._dataset import Labels
+from accord.data._label_files import labels_from_file
 from accord.data.noise._generators import Mapping as ClassMapping
 from accord.data.noise._generators import (
     SampleFiles,
     Samples,
     asymmetric_noise,
+    check_labels,
     instance_noise,
     mapped_noise,
     patrini_noise,
     superclass_noise,
     symmetric_noise,
 )
-from accord.data.noise._label_files import Labels, check_labels, labels_from_file
 from accord.errors import ChoiceError, suggest
 
 __all__ = [

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data._dataset import Dataset, Labels, Split
+from accord.data._label_files import read_arrays
 from accord.data._pickle import load_pickle
-from accord.data.noise._label_files import read_columns
 from accord.data.readers._locate import (
     Spellings,
     check_checksums,
@@ -309,7 +309,7 @@ def _beside(names: tuple[str, ...]) -> Spellings:
 
 
 def _with_labels(base: Dataset, name: str, file: Path, column: str, clean: str) -> Dataset:
-    arrays = read_columns(file)
+    arrays = read_arrays(file)
     absent = [each for each in (column, clean) if each not in arrays]
     if absent:
         raise SourceError(

@@ -1,13 +1,13 @@
-"""Users' own arrays, from an npz file."""
+"""Arrays of an npz file."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import load_npz
-from accord.data._dataset import Dataset, Inputs, Kind, Split, hold_out
+from accord.data._dataset import Dataset, Inputs, Kind, Labels, Split, hold_out
 from accord.errors import ChoiceError, SourceError
 
 Arrays = dict[str, NDArray[Any]]
@@ -16,7 +16,7 @@ _SPELLINGS = (  # of inputs and labels, for training and testing
     ("x_train", "y_train", "x_test", "y_test"),
 )
 _CHANNELS = (1, 3, 4)
-MOST_CLASSES: Final = 2**20  # without names of their own; the names made for them take 66 MB
+MOST_CLASSES: Final = 2**20  # without class_names; the names generated for them take 66 MB
 
 
 def read_npz(
@@ -32,56 +32,51 @@ def read_npz(
 
     Args:
         path: the file.
-        held_out: of `inputs` alone, the share of each class to test on.
-        seed: which samples are held out.
-        channels: "first" or "last", where four axes leave it open.
+        held_out: for `inputs` and `labels`, the share of each class to test on.
+        seed: selects the samples that are held out.
+        channels: "first" or "last", where the shape of the images does not decide.
     """
+    if channels not in (None, "first", "last"):
+        raise ChoiceError(f"channels must be 'first' or 'last'; got {channels!r}.")
     arrays = load_npz(path)
     spelling = next((names for names in _SPELLINGS if set(names) <= set(arrays)), None)
     if spelling is not None:
-        _check_undivided(path, held_out, spelling[2])
+        if held_out is not None:
+            raise ChoiceError(f"{path}: {spelling[2]} is the test set; leave out held_out.")
         train = _as_split(path, arrays, spelling[0], spelling[1], "train_", channels)
         test = _as_split(path, arrays, spelling[2], spelling[3], "test_", channels)
     elif {"inputs", "labels"} <= set(arrays):
+        if held_out is None:
+            raise ChoiceError(
+                f"{path}: holds inputs and labels, and no test set. "
+                "To hold out a share of the samples: held_out=0.2"
+            )
         whole = _as_split(path, arrays, "inputs", "labels", "", channels)
-        train, test = hold_out(whole, _checked_share(path, held_out), seed)
+        train, test = hold_out(whole, held_out, seed)
     else:
         raise SourceError(
-            f"{path}: holds {', '.join(arrays) or 'nothing'}; there must be "
+            f"{path}: holds {', '.join(arrays) or 'nothing'}; expected "
             f"{', '.join(_SPELLINGS[0])}, or inputs and labels."
         )
     names = _class_names(path, arrays, train, test)
     return Dataset(path.stem, _kind(train.inputs), names, train=train, test=test)
 
 
-def _checked_share(path: Path, held_out: float | None) -> float:
-    if held_out is None:
-        raise ChoiceError(
-            f"{path}: holds inputs and labels, and nothing to test on. "
-            "To hold some samples out: held_out=0.2"
-        )
-    return held_out
-
-
-def _check_undivided(path: Path, held_out: float | None, test: str) -> None:
-    if held_out is not None:
-        raise ChoiceError(f"{path}: {test} is there to test on; leave out held_out.")
-
-
 def _as_split(
     path: Path, arrays: Arrays, inputs: str, labels: str, part: str, channels: str | None
 ) -> Split:
-    given = arrays[labels]
+    given = flat_labels(arrays[labels])
     if not np.issubdtype(given.dtype, np.integer):
         raise SourceError(
-            f"{path}: {labels} must be integers; got {given.dtype}. Number the classes from 0; "
-            "their names may be in class_names."
+            f"{path}: {labels} must be integers; got {given.dtype}. Number the classes from 0, "
+            "and put their names into class_names."
         )
-    if given.ndim == 2 and given.shape[1] == 1:  # as Keras stores CIFAR
-        given = given[:, 0]
     try:
+        values = arrays[inputs]
+        if values.dtype == np.uint8 and values.ndim == 4:
+            channels = channels or _find_channels(values.shape)
         return Split(
-            _as_inputs(arrays[inputs], channels),
+            as_inputs(values, channels="last" if channels == "last" else "first"),
             given,
             truth=arrays.get(f"{part}truth"),
             ids=arrays.get(f"{part}ids"),
@@ -90,7 +85,17 @@ def _as_split(
         raise type(error)(f"{path}: {inputs}: {error}") from error
 
 
-def _as_inputs(values: NDArray[Any], channels: str | None) -> Inputs:
+def flat_labels(labels: NDArray[Any]) -> Labels:
+    """Return a vector of labels from (sample, 1), as Keras stores CIFAR, or as they are."""
+    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+def as_inputs(values: NDArray[Any], *, channels: Literal["first", "last"]) -> Inputs:
+    """Return texts, images (sample, channel, row, column) or features from an array.
+
+    Raises:
+        SourceError: the array is of another type or shape.
+    """
     if values.dtype.kind == "U" and values.ndim == 1:
         return tuple(values.tolist())
     if values.dtype.kind == "U" and values.ndim == 2 and values.shape[1] == 2:
@@ -98,27 +103,23 @@ def _as_inputs(values: NDArray[Any], channels: str | None) -> Inputs:
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]
     if values.dtype == np.uint8 and values.ndim == 4:
-        return values.transpose(0, 3, 1, 2) if _channels_last(values, channels) else values
+        return values.transpose(0, 3, 1, 2) if channels == "last" else values
     if values.dtype.kind in "biuf" and values.ndim == 2:
         return values.astype(np.float32)
     raise SourceError(
-        "inputs must be uint8 images of three or four axes, numbers of two, or texts; "
+        "inputs must be uint8 images with three or four axes, numbers with two, or strings; "
         f"got {values.dtype} of shape {values.shape}. Are the images scaled to 0..1?"
     )
 
 
-def _channels_last(images: NDArray[np.uint8], channels: str | None) -> bool:
-    if channels is not None:
-        if channels not in ("first", "last"):
-            raise ChoiceError(f"channels are 'first' or 'last'; got {channels!r}.")
-        return channels == "last"
-    first, last = images.shape[1] in _CHANNELS, images.shape[3] in _CHANNELS
+def _find_channels(shape: tuple[int, ...]) -> str:
+    first, last = shape[1] in _CHANNELS, shape[3] in _CHANNELS
     if first == last:
         raise ChoiceError(
-            f"images of shape {images.shape} may have their channels first or last. "
-            "Say which: channels='first'"
+            f"images of shape {shape} may have their channels first or last. "
+            "Name the axis: channels='first'"
         )
-    return last
+    return "last" if last else "first"
 
 
 def _kind(inputs: Inputs) -> Kind:

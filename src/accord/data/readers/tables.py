@@ -1,4 +1,4 @@
-"""Users' own tables and texts, from CSV, TSV or Parquet files."""
+"""Tables and texts from CSV, TSV and Parquet files."""
 
 import csv
 import threading
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from accord.data._dataset import (
     Dataset,
     Features,
-    Inputs,
     Kind,
     Labels,
     NamedColumns,
@@ -30,16 +29,257 @@ Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
 Columns: TypeAlias = dict[str, Column]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_LONGEST_CELL: Final = 2**31 - 1  # characters: the largest C long everywhere
+_LONGEST_CELL: Final = 2**31 - 1  # characters: the largest C long on every platform
 _CELL_LIMIT = threading.Lock()
 
 
+def read_table(
+    path: Path,
+    *,
+    ending: str,
+    label: str = "label",
+    text: str | Sequence[str] | None = None,
+    features: str | Sequence[str] | None = None,
+    one_hot: str | Sequence[str] = (),
+    truth: str | None = None,
+    ids: str | None = None,
+    test: str | None = None,
+    held_out: float | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Read a table with one row per sample: numeric features, or texts.
+
+    Classes are named by the values of the label column and numbered in sorted order:
+    integers by value, everything else as text.
+
+    Args:
+        path: a file, or a folder that holds `train` and `test` with this ending.
+        ending: ".csv", ".tsv" or ".parquet".
+        label: the column of labels.
+        text: the column of texts, or two columns for pairs of texts.
+        features: the columns of numbers; by default all that no other option names.
+        one_hot: categorical columns, each encoded as one column of 0 and 1 per value.
+        truth: the column of clean labels, if there is one.
+        ids: the column of sample ids, if there is one.
+        test: the file to test on; a name next to `path`, or a path.
+        held_out: the share of each class to test on instead, between 0 and 1.
+        seed: selects the samples that are held out.
+    """
+    files = _find_files(path, ending, test, held_out)
+    tables = [Table(file, read_columns(file, ending)) for file in files]
+    roles = _Roles(
+        label,
+        () if text is None else as_names(text),
+        None if features is None else as_names(features),
+        as_names(one_hot),
+        truth,
+        ids,
+    )
+    roles.check()
+    class_names = _class_names(tables[0], roles)
+    columns = None if roles.text else roles.feature_columns(tables)
+    splits = [_as_split(table, roles, class_names, columns) for table in tables]
+    train, held = splits if held_out is None else hold_out(splits[0], held_out, seed)
+    kind: Kind = "text" if columns is None else "table"
+    return Dataset(files[0].stem, kind, class_names, train=train, test=held, columns=columns)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file, and the file's name for error messages."""
+
+    path: Path
+    columns: Columns
+
+    def column(self, name: str) -> Column:
+        """Return a column by name."""
+        if name not in self.columns:
+            raise SourceError(f"{self.path}: no column {name!r}; it has {', '.join(self.columns)}.")
+        return self.columns[name]
+
+    def texts(self, names: Sequence[str]) -> Texts | TextPairs:
+        """Return a column of texts, or the pairs of two; a missing value of Parquet is empty.
+
+        >>> Table(Path("x"), {"text": ["good", None], "label": [1, 0]}).texts(["text"])
+        ('good', '')
+        """
+        cells = [["" if value is None else str(value) for value in self.column(n)] for n in names]
+        return tuple(cells[0]) if len(cells) == 1 else tuple(zip(*cells, strict=True))
+
+    def labels(self, name: str) -> list[str]:
+        """Return a column of labels as text; a missing one raises."""
+        # NaN, which is not equal to itself, is how some writers store a missing value.
+        labels = [
+            "" if value is None or value != value else str(value) for value in self.column(name)
+        ]
+        if "" in labels:
+            raise SourceError(f"{self.path}: row {labels.index('') + 1} has no {name!r}.")
+        return labels
+
+    def features(self, columns: NamedColumns, *, cure: str = "") -> Features:
+        """Return numeric and one-hot columns, (sample, feature).
+
+        Args:
+            columns: the names, each with the values of a one-hot column, or None.
+            cure: a hint for a cell that is not a number, with `{name}` for the column.
+        """
+        parts = [
+            _numbers(self, name, cure)[:, None] if values is None else _one_hot(self, name, values)
+            for name, values in columns
+        ]
+        return np.concatenate(parts, axis=1)
+
+
+def _numbers(table: Table, name: str, cure: str) -> NDArray[np.float32]:
+    column = table.column(name)
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float32)
+    numbers = np.empty(len(column), np.float32)
+    for row, value in enumerate(column):
+        try:
+            numbers[row] = "" if value is None else value  # numpy would store None as NaN
+        except (ValueError, TypeError):
+            where = f"{table.path}: column {name!r}, row {row + 1}"
+            if value is None or str(value).strip() == "":
+                raise SourceError(f"{where} is empty. Fill such cells or drop the rows.") from None
+            raise SourceError(
+                f"{where} is not a number: {str(value)[:40]!r}.{cure.format(name=name)}"
+            ) from None
+    return numbers
+
+
+def _one_hot(table: Table, name: str, values: tuple[str, ...]) -> Features:
+    cells = np.array([str(value) for value in table.column(name)])
+    if unknown := sorted(set(cells.tolist()) - set(values)):
+        more = ", …" if len(values) > 8 else ""
+        raise SourceError(
+            f"{table.path}: column {name!r} holds {unknown[0]!r}, a value that is not in the "
+            f"training data: {', '.join(values[:8])}{more}."
+        )
+    return np.asarray(cells[:, None] == np.array(values), np.float32)
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns that the options name."""
+
+    label: str
+    text: tuple[str, ...]
+    features: tuple[str, ...] | None
+    one_hot: tuple[str, ...]
+    truth: str | None
+    ids: str | None
+
+    def check(self) -> None:
+        if len(self.text) > 2:
+            raise ChoiceError(
+                f"a sample is one text or a pair of texts; got columns {', '.join(self.text)}."
+            )
+        for option in ("text", "features", "one_hot"):
+            names = getattr(self, option) or ()
+            for name in names:
+                if name in (self.label, self.truth):
+                    raise ChoiceError(f"{option} names {name!r}, which holds the labels.")
+                if names.count(name) > 1:
+                    raise ChoiceError(f"{option} names {name!r} twice; name each column once.")
+
+    def feature_columns(self, tables: list[Table]) -> NamedColumns:
+        """Return the features by name, one-hot columns with the values of all tables."""
+        names = self._feature_names(tables[0])
+        if not names:
+            raise SourceError(f"{tables[0].path}: holds no columns besides the labels.")
+        return tuple(
+            (name, _values(tables, name) if name in self.one_hot else None) for name in names
+        )
+
+    def _feature_names(self, table: Table) -> list[str]:
+        if self.features is not None:
+            return [*self.features, *(name for name in self.one_hot if name not in self.features)]
+        others = {self.label, self.truth, self.ids}
+        if "" in table.columns and "" not in others:
+            raise SourceError(
+                f"{table.path}: a column has no name. Is it the index that pandas writes? "
+                "Write the file with index=False, or name the columns: features=[…]"
+            )
+        for name in self.one_hot:
+            table.column(name)
+        return [name for name in table.columns if name not in others]
+
+
+def _values(tables: list[Table], name: str) -> tuple[str, ...]:
+    return tuple(sorted({str(value) for table in tables for value in table.column(name)}))
+
+
+def as_names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return column names as a tuple; one name may be given without a list."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _find_files(path: Path, ending: str, test: str | None, held_out: float | None) -> list[Path]:
+    if test is not None and held_out is not None:
+        raise ChoiceError("name a file to test on or a share to hold out, not both.")
+    if path.is_dir():
+        train, beside = path / f"train{ending}", path / (test or f"test{ending}")
+    elif path.is_file():
+        train, beside = path, path.parent / (test or "")
+    else:
+        raise SourceError(f"{path}: no such file or folder.")
+    if not train.is_file():
+        raise missing(path, [train.name], what="the training samples")
+    if held_out is not None:
+        return [train]
+    if not beside.is_file():
+        raise ChoiceError(
+            f"{path}: there is no test set. Name a file, test='test{ending}', "
+            "or hold out a share of the samples: held_out=0.2"
+        )
+    return [train, beside]
+
+
+def _class_names(table: Table, roles: _Roles) -> tuple[str, ...]:
+    names = set(table.labels(roles.label))
+    if roles.truth is not None:
+        names |= set(table.labels(roles.truth))
+    whole = all(name.removeprefix("-").isdecimal() for name in names)
+    return tuple(sorted(names, key=int) if whole else sorted(names))
+
+
+def _as_labels(table: Table, column: str, class_names: tuple[str, ...]) -> Labels:
+    numbers = {name: number for number, name in enumerate(class_names)}
+    names = table.labels(column)
+    if unknown := sorted(set(names) - set(numbers)):
+        raise SourceError(
+            f"{table.path}: column {column!r} holds classes that are not in the training labels: "
+            f"{', '.join(unknown[:5])}."
+        )
+    return np.array([numbers[name] for name in names], np.int64)
+
+
+_CURE: Final = (
+    " For one column per value: one_hot=['{name}']; for texts: text='{name}'; otherwise name the "
+    "numeric columns: features=[…]"
+)
+
+
+def _as_split(
+    table: Table, roles: _Roles, class_names: tuple[str, ...], columns: NamedColumns | None
+) -> Split:
+    truth = roles.truth if roles.truth in table.columns else None
+    return Split(
+        table.texts(roles.text) if columns is None else table.features(columns, cure=_CURE),
+        _as_labels(table, roles.label, class_names),
+        # A test file may lack the column of clean labels: its labels are clean.
+        truth=None if truth is None else _as_labels(table, truth, class_names),
+        ids=None if roles.ids is None else np.array(table.column(roles.ids)),
+    )
+
+
 def read_columns(path: Path, ending: str) -> Columns:
-    """Read a whole file: `.csv` and `.tsv` as text, `.parquet` as its own types.
+    """Read a whole file: `.csv` and `.tsv` as text, `.parquet` with its types.
 
     Raises:
-        SourceError: the file is not there, empty, damaged, or a row has other cells than
-            the header; the message tells the line.
+        SourceError: the file is missing, empty or damaged, or a row has another number of
+            cells than the header; the message names the line.
         ExtraMissing: `.parquet` without pyarrow.
     """
     columns = read_parquet(path) if ending == ".parquet" else _read_delimited(path, ending)
@@ -49,9 +289,9 @@ def read_columns(path: Path, ending: str) -> Columns:
 
 
 def _read_delimited(path: Path, ending: str) -> Columns:
+    delimiter = _DELIMITERS[ending]
     try:
         with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
-            delimiter = _DELIMITERS[ending]
             reader = csv.reader(file, delimiter=delimiter, strict=True)
             header = next(reader, [])
             rows = [
@@ -59,8 +299,8 @@ def _read_delimited(path: Path, ending: str) -> Columns:
             ]
     except csv.Error as error:
         raise SourceError(
-            f"{path}: line {reader.line_num} cannot be read: {error}. A quotation mark inside a "
-            "cell is doubled, and the cell stands in quotation marks."
+            f"{path}: line {reader.line_num} cannot be read: {error}. Double a quotation mark "
+            "inside a cell, and enclose the cell in quotation marks."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
@@ -72,7 +312,7 @@ def _read_delimited(path: Path, ending: str) -> Columns:
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    """Let csv read cells of more than its 131,072 characters, a limit that all threads share."""
+    # csv refuses cells of more than 131,072 characters, by a limit that all threads share.
     with _CELL_LIMIT:
         before = csv.field_size_limit(_LONGEST_CELL)
         try:
@@ -91,31 +331,21 @@ def _check_row(
         )
     if delimiter == "\t" and any("\t" in cell or "\n" in cell for cell in row):
         raise SourceError(
-            f"{path}: a cell that ends in line {line} holds a tab or a new line. Is a quotation "
+            f"{path}: a cell that ends in line {line} holds a tab or a newline. Is a quotation "
             "mark opened and not closed?"
         )
     return row
 
 
-def as_texts(columns: Columns, names: Sequence[str]) -> Texts | TextPairs:
-    """Return a column of texts, or the pairs of two; where Parquet holds nothing, it is empty.
-
-    >>> as_texts({"text": ["good", None], "label": [1, 0]}, ["text"])
-    ('good', '')
-    """
-    cells = [["" if value is None else str(value) for value in columns[name]] for name in names]
-    return tuple(cells[0]) if len(cells) == 1 else tuple(zip(*cells, strict=True))
-
-
 def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int]:
-    """Read a TSV file in which quotation marks are text, as GLUE's are.
+    """Read a TSV file in which quotation marks are text, as in GLUE.
 
     Returns:
-        The columns, and how many rows with missing cells were left out; without
+        The columns, and the number of rows left out because cells are missing; without
         `skip_short` such a row is an error.
     """
     try:
-        # Only \n ends a line: texts hold others, such as U+2028.
+        # Only \n ends a line: texts hold other line separators, such as U+2028.
         with path.open(encoding="utf-8-sig", newline="\n") as file:
             lines = [line.rstrip("\r\n").split("\t") for line in file]
     except (OSError, UnicodeDecodeError) as error:
@@ -131,7 +361,7 @@ def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int
 
 
 def read_parquet(path: Path) -> Columns:
-    """Read a Parquet file: numbers as arrays, all else as lists."""
+    """Read a Parquet file: numbers as arrays, everything else as lists."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -150,221 +380,3 @@ def _as_column(column: Any) -> Column:
     numeric = str(column.type).startswith(("int", "uint", "float", "double", "halffloat", "bool"))
     values: Column = column.to_numpy() if numeric and not column.null_count else column.to_pylist()
     return values
-
-
-def read_table(
-    path: Path,
-    *,
-    ending: str,
-    label: str = "label",
-    text: str | Sequence[str] | None = None,
-    features: str | Sequence[str] | None = None,
-    one_hot: str | Sequence[str] = (),
-    truth: str | None = None,
-    ids: str | None = None,
-    test: str | None = None,
-    held_out: float | None = None,
-    seed: int = 0,
-) -> Dataset:
-    """Read a table with one row per sample: numbers to learn from, or texts.
-
-    Classes are named by what the label column holds, and numbered in sorted order:
-    whole numbers by value, all else as text.
-
-    Args:
-        path: a file, or a folder that holds `train` and `test` with this ending.
-        ending: ".csv", ".tsv" or ".parquet".
-        label: the column of labels.
-        text: the column of texts, or two columns for pairs; the data are then texts.
-        features: the columns of numbers; by default all that nothing else names.
-        one_hot: columns of names, each turned into one column of 0 and 1 per name.
-        truth: the column of clean labels, if there is one.
-        ids: the column that tells the samples apart, if there is one.
-        test: the file to test on; a name next to `path`, or a path.
-        held_out: the share of each class to test on instead, between 0 and 1.
-        seed: which samples are held out.
-    """
-    files = _find_files(path, ending, test, held_out)
-    tables = [_Table(file, read_columns(file, ending)) for file in files]
-    chosen = None if features is None else _names(features)
-    roles = _Roles(label, _listed(text), chosen, _names(one_hot), truth, ids)
-    _check_roles(roles)
-    names = _class_names(tables, roles)
-    columns = None if roles.text else _columns(tables, roles)
-    splits = [_as_split(table, roles, names, columns) for table in tables]
-    train, held = splits if held_out is None else hold_out(splits[0], held_out, seed)
-    kind: Kind = "table" if columns is not None else "text"
-    return Dataset(files[0].stem, kind, names, train=train, test=held, columns=columns)
-
-
-@dataclass(frozen=True)
-class _Table:
-    path: Path
-    columns: Columns
-
-    def column(self, name: str) -> Column:
-        if name not in self.columns:
-            raise SourceError(
-                f"{self.path}: there is no column {name!r}; it has {', '.join(self.columns)}."
-            )
-        return self.columns[name]
-
-
-@dataclass(frozen=True)
-class _Roles:
-    label: str
-    text: tuple[str, ...]
-    features: tuple[str, ...] | None
-    one_hot: tuple[str, ...]
-    truth: str | None
-    ids: str | None
-
-    def features_of(self, table: _Table) -> list[str]:
-        others = {self.label, self.truth, self.ids}
-        if self.features is not None:
-            return [*self.features, *(name for name in self.one_hot if name not in self.features)]
-        if "" in table.columns and "" not in others:
-            raise SourceError(
-                f"{table.path}: a column has no name. Is it the row numbers that pandas writes? "
-                "Write the file without them, index=False, or name the columns: features=[…]"
-            )
-        for name in self.one_hot:
-            table.column(name)
-        return [name for name in table.columns if name not in others]
-
-
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _listed(text: str | Sequence[str] | None) -> tuple[str, ...]:
-    names = () if text is None else _names(text)
-    if len(names) > 2:
-        raise ChoiceError(f"a sample is one text or a pair; got columns {', '.join(names)}.")
-    return names
-
-
-def _check_roles(roles: _Roles) -> None:
-    for option in ("text", "features", "one_hot"):
-        names = getattr(roles, option) or ()
-        for name in names:
-            if name in (roles.label, roles.truth):
-                raise ChoiceError(f"{option} names {name!r}, which holds the labels.")
-            if names.count(name) > 1:
-                raise ChoiceError(f"{option} names {name!r} twice; name each column once.")
-
-
-def _find_files(path: Path, ending: str, test: str | None, held_out: float | None) -> list[Path]:
-    if test is not None and held_out is not None:
-        raise ChoiceError("name a file to test on or a share to hold out, not both.")
-    if path.is_dir():
-        train, beside = path / f"train{ending}", path / (test or f"test{ending}")
-    elif path.is_file():
-        train, beside = path, path.parent / (test or "")
-    else:
-        raise SourceError(f"{path}: no such file or folder.")
-    if not train.is_file():
-        raise missing(path, [train.name], what="samples to train on")
-    if held_out is not None:
-        return [train]
-    if not beside.is_file():
-        raise ChoiceError(
-            f"{path}: there is nothing to test on. Name a file, test='test{ending}', "
-            "or hold some samples out: held_out=0.2"
-        )
-    return [train, beside]
-
-
-def _class_names(tables: list[_Table], roles: _Roles) -> tuple[str, ...]:
-    values = set(_as_names(tables[0], roles.label))
-    if roles.truth is not None:
-        values |= set(_as_names(tables[0], roles.truth))
-    if all(value.removeprefix("-").isdecimal() for value in values):
-        return tuple(sorted(values, key=int))
-    return tuple(sorted(values))
-
-
-def _as_names(table: _Table, column: str) -> list[str]:
-    # A number that is not itself is NaN, as some write a missing one.
-    names = [
-        "" if value is None or value != value else str(value) for value in table.column(column)
-    ]
-    if "" in names:
-        raise SourceError(f"{table.path}: row {names.index('') + 1} has no {column!r}.")
-    return names
-
-
-def _as_labels(table: _Table, column: str, names: tuple[str, ...]) -> Labels:
-    numbers = {name: number for number, name in enumerate(names)}
-    values = _as_names(table, column)
-    unknown = sorted(set(values) - set(numbers))
-    if unknown:
-        raise SourceError(
-            f"{table.path}: column {column!r} holds classes that no training label names: "
-            f"{', '.join(unknown[:5])}."
-        )
-    return np.array([numbers[value] for value in values], np.int64)
-
-
-def _as_split(
-    table: _Table, roles: _Roles, names: tuple[str, ...], columns: NamedColumns | None
-) -> Split:
-    # A test file need not repeat the truth: its labels are clean.
-    has_truth = roles.truth is not None and roles.truth in table.columns
-    return Split(
-        _texts(table, roles) if columns is None else _numbers(table, columns),
-        _as_labels(table, roles.label, names),
-        truth=_as_labels(table, roles.truth, names) if has_truth and roles.truth else None,
-        ids=None if roles.ids is None else np.array(table.column(roles.ids)),
-    )
-
-
-def _texts(table: _Table, roles: _Roles) -> Inputs:
-    return as_texts({name: table.column(name) for name in roles.text}, roles.text)
-
-
-def _columns(tables: list[_Table], roles: _Roles) -> NamedColumns:
-    names = roles.features_of(tables[0])
-    if not names:
-        raise SourceError(f"{tables[0].path}: there are no columns but the labels.")
-    return tuple((name, _values(tables, name) if name in roles.one_hot else None) for name in names)
-
-
-def _values(tables: list[_Table], name: str) -> tuple[str, ...]:
-    return tuple(sorted({str(value) for table in tables for value in table.column(name)}))
-
-
-def _numbers(table: _Table, columns: NamedColumns) -> Features:
-    parts = [
-        _as_numbers(table, name)[:, None] if values is None else _one_hot(table, name, values)
-        for name, values in columns
-    ]
-    return np.concatenate(parts, axis=1)
-
-
-def _one_hot(table: _Table, name: str, values: tuple[str, ...]) -> Features:
-    cells = np.array([str(value) for value in table.column(name)])
-    return np.asarray(cells[:, None] == np.array(values), np.float32)
-
-
-def _as_numbers(table: _Table, name: str) -> NDArray[np.float32]:
-    column = table.column(name)
-    if isinstance(column, np.ndarray):
-        return column.astype(np.float32)
-    numbers = np.empty(len(column), np.float32)
-    for row, value in enumerate(column):
-        try:
-            numbers[row] = "" if value is None else value  # numpy would take None for nan
-        except (ValueError, TypeError):
-            raise _no_number(table, name, row, value) from None
-    return numbers
-
-
-def _no_number(table: _Table, name: str, row: int, value: Any) -> SourceError:
-    where = f"{table.path}: column {name!r}, row {row + 1}"
-    if value is None or str(value).strip() == "":
-        return SourceError(f"{where} is empty. Fill such cells or drop such rows.")
-    return SourceError(
-        f"{where} holds {str(value)[:40]!r}, which is no number. For one column per value: "
-        f"one_hot=['{name}']; for texts: text='{name}'; else name the columns: features=[…]"
-    )

@@ -1,0 +1,171 @@
+"""The schema that all samples of a run share, and new samples compared with it."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.data._dataset import Inputs, Kind, Labels, NamedColumns
+from accord.data._images import ImageFiles
+from accord.errors import SourceError
+from accord.kernels import check_class_range
+
+
+@dataclass(frozen=True)
+class InputSchema:
+    """The properties that all samples of a run share."""
+
+    kind: Kind
+    class_names: tuple[str, ...]
+    channels: int  # of an image; for a table, the number of columns
+    size: tuple[int, int]  # rows and columns of an image
+    samples: int  # the number of training samples
+    mean: tuple[float, ...] | None = None  # of each channel or column; None for texts
+    spread: tuple[float, ...] | None = None
+    resize: int | None = None  # pixels of an image file's shorter side, before the crop
+    columns: NamedColumns | None = None  # of a table whose columns have names
+    pairs: bool = False  # of texts
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return len(self.class_names)
+
+    @property
+    def shape(self) -> tuple[int, tuple[int, int]]:
+        """The channels and the size of an image."""
+        return self.channels, self.size
+
+    @property
+    def scale(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """Mean and spread of the training samples, for each channel or column."""
+        if self.mean is None or self.spread is None:
+            return None
+        return np.array(self.mean, np.float32), np.array(self.spread, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples to predict, with labels and ids if they have any."""
+
+    inputs: Inputs
+    truth: Labels | None = None  # (sample,)
+    ids: NDArray[Any] | None = None  # (sample,)
+    name: str = "the samples"  # for error messages
+    notes: tuple[str, ...] = ()  # what the reader left out
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def part(self, span: slice) -> Inputs:
+        """Return consecutive inputs; image files are decoded."""
+        if isinstance(self.inputs, ImageFiles):
+            return self.inputs.read(np.arange(len(self))[span])
+        return self.inputs[span]
+
+    @property
+    def sample_bytes(self) -> int:
+        """The approximate size of one sample in memory."""
+        if isinstance(self.inputs, tuple):
+            return 4096
+        itemsize = self.inputs.itemsize if isinstance(self.inputs, np.ndarray) else 1
+        return max(1, int(np.prod(self.inputs.shape[1:])) * itemsize)
+
+    def digest(self) -> str:
+        """Return a short hash of the inputs."""
+        found = hashlib.blake2b(digest_size=8)
+        if isinstance(self.inputs, np.ndarray):
+            found.update(repr((self.inputs.shape, self.inputs.dtype.str)).encode())
+            found.update(np.ascontiguousarray(self.inputs).tobytes())
+        elif isinstance(self.inputs, ImageFiles):
+            found.update(repr((self.inputs.shape, self.inputs.resize)).encode())
+            for name in self.inputs.names:
+                data = (self.inputs.root / name).read_bytes()
+                found.update(repr((name, len(data))).encode())
+                found.update(data)
+        else:
+            found.update(repr(self.inputs).encode())
+        return found.hexdigest()
+
+
+def check_samples(samples: Samples, schema: InputSchema) -> None:
+    """Raise a SourceError unless networks trained on the schema can predict the samples."""
+    if not len(samples):
+        raise SourceError(f"{samples.name}: holds no samples.")
+    wanted, found = _describe_schema(schema), _describe(samples.inputs)
+    if found != wanted:
+        raise SourceError(f"{samples.name}: holds {found}; the networks were trained on {wanted}.")
+    if schema.kind == "table" and not np.isfinite(samples.inputs).all():  # type: ignore[arg-type]
+        raise SourceError(f"{samples.name}: holds numbers that are not finite. Fill or drop them.")
+    truth = samples.truth
+    if truth is None:
+        return
+    if truth.shape != (len(samples),):
+        raise SourceError(
+            f"{samples.name}: expected one label for each of the {len(samples)} samples, or no "
+            f"labels; got shape {truth.shape}."
+        )
+    if truth.dtype.kind not in "iu":
+        raise SourceError(f"{samples.name}: labels must be integers; got {truth.dtype}.")
+    check_class_range(
+        truth, classes=schema.classes, name=f"{samples.name}: labels", error=SourceError
+    )
+
+
+def _describe_schema(schema: InputSchema) -> str:
+    if schema.kind == "image":
+        return _describe_image(schema.channels, *schema.size)
+    if schema.kind == "text":
+        return "pairs of texts" if schema.pairs else "texts"
+    return f"rows of {schema.channels} numbers"
+
+
+def _describe(inputs: Inputs) -> str:
+    if isinstance(inputs, tuple):
+        kinds = {_describe_text(one) for one in inputs}
+        return kinds.pop() if len(kinds) == 1 else "a mixture of " + " and ".join(sorted(kinds))
+    if len(inputs.shape) == 4:
+        return _describe_image(*inputs.shape[1:])
+    return f"rows of {inputs.shape[1]} numbers"
+
+
+def _describe_text(text: Any) -> str:
+    if isinstance(text, str):
+        return "texts"
+    pair = isinstance(text, tuple) and len(text) == 2 and all(isinstance(one, str) for one in text)
+    return "pairs of texts" if pair else "neither texts nor pairs of texts"
+
+
+def _describe_image(channels: int, rows: int, columns: int) -> str:
+    return f"images of {channels} × {rows} × {columns} (channel, row, column)"
+
+
+def match_labels(values: NDArray[Any], class_names: tuple[str, ...], *, where: str) -> Labels:
+    """Return labels as class indices, from indices or from names of classes.
+
+    If the classes are named by numbers other than their indices, numbers are names.
+
+    >>> match_labels(np.array(["dog", "cat"]), ("cat", "dog"), where="x")
+    array([1, 0])
+    >>> match_labels(np.array([2, 1]), ("1", "2"), where="x")
+    array([1, 0])
+    """
+    indices = tuple(map(str, range(len(class_names))))
+    numeric = all(name.removeprefix("-").isdecimal() for name in class_names)
+    named_by_numbers = numeric and class_names != indices
+    if values.dtype.kind in "iu" and not named_by_numbers:
+        return values
+    names = [str(value) for value in values.tolist()]
+    unknown = sorted(set(names) - set(class_names))
+    if not unknown:
+        numbers = {name: number for number, name in enumerate(class_names)}
+        return np.array([numbers[name] for name in names], np.int64)
+    if not named_by_numbers and set(names) <= set(indices):
+        return np.array([int(name) for name in names], np.int64)
+    more = ", …" if len(class_names) > 8 else ""
+    raise SourceError(
+        f"{where}: {unknown[0]!r} is not one of the run's {len(class_names)} classes "
+        f"({', '.join(class_names[:8])}{more})."
+    )
