@@ -132,11 +132,13 @@ def time_lightning(path: Path, train: Data, test: Data) -> Clock:
     held, clock = DataLoader(TensorDataset(*test), BATCH), Clock()
 
     class Timed(RecordPredictions):
-        def _after(self, trainer: Any, module: Any, previous: float, progress: float) -> None:
-            if self._keeper.is_due(previous, progress):
+        def _after(
+            self, trainer: Any, module: Any, previous: float, progress: float, *, last: bool
+        ) -> None:
+            if self._recorder.is_due(previous, progress, last=last):
                 record = super()._after
                 clock.row(
-                    lambda: record(trainer, module, previous, progress),
+                    lambda: record(trainer, module, previous, progress, last=last),
                     lambda: evaluate_bare(module, held),
                 )
 

@@ -108,7 +108,7 @@ def test_one_column_means_class_1_of_two(tmp_path, activation, probabilities):
 
 
 def test_what_cannot_be_told_must_be_said(tmp_path):
-    with pytest.raises(ChoiceError, match=r"logits or probabilities.*is a Dense.*Say logits="):
+    with pytest.raises(ChoiceError, match=r"logits or probabilities.*is a Dense.*Set logits="):
         fit([record_to(tmp_path, classes=2)], network=build(1, "tanh"), classes=2)
     fit([record_to(tmp_path, classes=2, logits=True)], network=build(1, "tanh"), classes=2)
     assert accord.open(tmp_path).epochs == 3
@@ -130,7 +130,17 @@ def test_parts_and_multiples_of_an_epoch_are_recorded(tmp_path):
     assert accord.open(tmp_path / "parts").progress == tuple(n / 4 for n in range(1, 13))
     labels = np.stack(witness.outputs).argmax(2)
     np.testing.assert_array_equal(rows(tmp_path / "parts")[3::4], labels)
-    np.testing.assert_array_equal(rows(tmp_path / "two"), labels[1:2])
+    np.testing.assert_array_equal(rows(tmp_path / "two"), labels[1:])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_last_epoch_is_recorded_after_early_stopping(tmp_path, first):
+    witness, ours = Witness(), record_to(tmp_path, every=2)
+    stop = keras.callbacks.EarlyStopping("loss", mode="max", patience=2, restore_best_weights=True)
+    fit([ours, witness, stop] if first else [stop, ours, witness], epochs=9)
+    labels = np.stack(witness.outputs).argmax(2)
+    assert accord.open(tmp_path).progress == (2, 3)
+    np.testing.assert_array_equal(rows(tmp_path), labels[1:])
 
 
 @pytest.mark.parametrize("every", [0.25, 1])
@@ -156,7 +166,7 @@ def test_several_inputs_and_outputs(tmp_path):
     def run(callback):
         network.fit(halves(TRAIN), [truth(TRAIN), TRAIN], epochs=1, verbose=0, callbacks=[callback])
 
-    with pytest.raises(ChoiceError, match=r"returns 2 outputs; say which.*forward="):
+    with pytest.raises(ChoiceError, match=r"returns 2 outputs; select the scores.*forward="):
         run(record_to(tmp_path, halves(TEST)))
 
     def forward(network, inputs):
@@ -178,7 +188,7 @@ def test_a_training_that_goes_on_has_every_row_once(tmp_path, caplog):
     np.testing.assert_array_equal(rows(path)[2:], np.stack(witness.outputs).argmax(2)[1:])
     assert "already holds" not in caplog.text
     fit([record_to(path)], epochs=1)
-    assert "network 0 already holds 4 epochs; training begins anew" in caplog.text
+    assert "network 0 already holds 4 epochs; training starts from scratch" in caplog.text
     with pytest.raises(RecordError, match=r"holds 4 .*from progress 6: the row at progress 5 is"):
         fit([record_to(path)], network=network, epochs=7, initial_epoch=6)
     fit([record_to(path)], network=network, epochs=5, initial_epoch=4)  # it was let go
@@ -220,7 +230,7 @@ def test_the_end_of_training_and_close_let_the_record_go(tmp_path):
     fit([callback], epochs=1)
     with accord.Recorder(tmp_path, network=0, samples=SAMPLES, classes=CLASSES) as other:
         assert other.epochs == 1
-    callback._keeper.open()
+    callback._recorder.open()
     callback.close()
     accord.Recorder(tmp_path, network=0, samples=SAMPLES, classes=CLASSES).close()
 

@@ -126,8 +126,30 @@ def test_parts_and_multiples_of_an_epoch_are_recorded(tmp_path):
     assert rows(tmp_path / "multiples") == witness.labels[1::2]
 
 
+@pytest.mark.parametrize("validate", [None, HELD])
+def test_the_last_epoch_is_recorded_between_multiples(tmp_path, validate):
+    witness, path = Witness(TEST.tensors[0]), tmp_path / "record"
+    fit([record_to(path, every=2), witness, saving(tmp_path)], epochs=5, validate=validate)
+    assert accord.open(path).progress == (2, 4, 5)
+    assert rows(path) == [witness.labels[epoch] for epoch in (1, 3, 4)]
+    last = tmp_path / f"epoch=4-step={5 * STEPS}.ckpt"
+    fit([record_to(path, every=2)], epochs=8, checkpoint=last, validate=validate)
+    assert accord.open(path).progress == (2, 4, 5, 6, 8)
+
+
+def test_the_last_epoch_is_recorded_after_early_stopping(tmp_path):
+    class Stop(lightning.Callback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            trainer.should_stop = trainer.current_epoch == 2
+
+    witness = Witness(TEST.tensors[0])
+    fit([record_to(tmp_path, every=2), witness, Stop()], epochs=9)
+    assert accord.open(tmp_path).progress == (2, 3)
+    assert rows(tmp_path) == witness.labels[1:]
+
+
 def test_more_rows_than_steps_are_refused(tmp_path):
-    with pytest.raises(ChoiceError, match=r"every=0\.1 asks for more rows than training has steps"):
+    with pytest.raises(ChoiceError, match=r"every=0\.1 requires more rows than training has steps"):
         fit([record_to(tmp_path, every=0.1)])
 
 
@@ -230,7 +252,7 @@ def test_what_is_trained_twice_is_recorded_once(tmp_path, caplog):
     assert accord.open(path).epochs == 4
     assert "already holds" not in caplog.text
     fit([record_to(path)], epochs=5)
-    assert "network 0 already holds 4 epochs; training begins anew" in caplog.text
+    assert "network 0 already holds 4 epochs; training starts from scratch" in caplog.text
     assert accord.open(path).epochs == 5
 
 
@@ -275,7 +297,7 @@ def test_the_end_of_training_and_close_let_the_record_go(tmp_path):
     fit([callback], epochs=1)
     with accord.Recorder(tmp_path, network=0, samples=SAMPLES, classes=CLASSES) as other:
         assert other.epochs == 1
-    callback._keeper.open()
+    callback._recorder.open()
     callback.close()
     accord.Recorder(tmp_path, network=0, samples=SAMPLES, classes=CLASSES).close()
 
@@ -313,11 +335,11 @@ def test_a_loader_that_shuffles_without_ids_is_refused(tmp_path):
 def test_wrong_facts_are_refused_before_training(tmp_path):
     with pytest.raises(PredictionError, match=r"truth must have shape \(30,\)"):
         record_to(tmp_path, truth=[0, 1])
-    with pytest.raises(TypeError, match="takes no 'turth'; it hands on to the recorder: truth, "):
+    with pytest.raises(TypeError, match="unexpected argument 'turth'; it passes on"):
         record_to(tmp_path, turth=TEST.tensors[1])
     with pytest.raises(ChoiceError, match=r"every must be a whole number.*got 0\.3"):
         record_to(tmp_path, every=0.3)
-    with pytest.raises(ChoiceError, match=r"Stream does not say how many samples.*samples="):
+    with pytest.raises(ChoiceError, match=r"Stream has no length: .*samples="):
         record_to(tmp_path, DataLoader(Stream(), batch_size=6))
 
 

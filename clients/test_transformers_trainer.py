@@ -13,7 +13,7 @@ from torch.utils.data import Dataset, IterableDataset
 
 import accord
 from accord.errors import ChoiceError, PredictionError, RecordBusy, RecordError
-from accord.transformers import RecordPredictions, _Accepted
+from accord.transformers import RecordPredictions, _AcceptedColumns
 
 transformers = pytest.importorskip("transformers", reason="pip install 'accord[transformers]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the Trainer and of torch's loaders
@@ -157,6 +157,24 @@ def test_parts_of_an_epoch_are_recorded(train, held, tmp_path):
     assert rows(path) == list(witness.labels.values())
 
 
+def test_the_last_epoch_is_recorded_between_multiples(train, held, tmp_path):
+    witness, path = Witness(held), tmp_path / "record"
+    train([record_to(path, held, every=2), witness], num_train_epochs=5)
+    assert accord.open(path).progress == (2, 4, 5)
+    assert rows(path) == [witness.labels[STEPS * epoch] for epoch in (2, 4, 5)]
+
+
+def test_the_last_epoch_is_recorded_after_early_stopping(train, held, tmp_path):
+    class Stop(transformers.TrainerCallback):
+        def on_epoch_end(self, args, state, control, **_):
+            control.should_training_stop = state.epoch >= 3
+
+    witness, path = Witness(held), tmp_path / "record"
+    train([record_to(path, held, every=2), witness, Stop()], num_train_epochs=9)
+    assert accord.open(path).progress == (2, 3)
+    assert rows(path) == [witness.labels[STEPS * epoch] for epoch in (2, 3)]
+
+
 def test_columns_that_the_network_does_not_take_are_left_out(train, held, tokenizer, tmp_path):
     collate = transformers.DataCollatorWithPadding(tokenizer)  # the text itself cannot be padded
     witness = Witness(held)
@@ -171,9 +189,9 @@ def test_columns_that_the_network_does_not_take_are_left_out(train, held, tokeni
         def get_base_model(self):
             return build()
 
-    (item,) = _Accepted(lambda items: items, Adapter())([held[0]])
+    (item,) = _AcceptedColumns(lambda items: items, Adapter())([held[0]])
     assert set(item) == {"input_ids", "attention_mask", "token_type_ids", "label"}
-    assert _Accepted(lambda items: items, build())(["text"]) == ["text"]
+    assert _AcceptedColumns(lambda items: items, build())(["text"]) == ["text"]
 
 
 def test_accumulated_gradients_are_one_step(train, held, tmp_path):
@@ -231,7 +249,7 @@ def test_a_training_that_begins_anew_says_what_it_does_not_record(train, held, t
     train([record_to(path, held)], num_train_epochs=1)
     before = rows(path)
     train([record_to(path, held)], num_train_epochs=2)
-    assert "network 0 already holds 1 epoch; training begins anew" in caplog.text
+    assert "network 0 already holds 1 epoch; training starts from scratch" in caplog.text
     assert rows(path)[:1] == before
     assert accord.open(path).epochs == 2
 
@@ -252,7 +270,7 @@ def test_the_end_of_training_and_close_let_the_record_go(train, held, tmp_path):
     train([callback], num_train_epochs=1)
     with accord.Recorder(tmp_path / "record", network=0, samples=SAMPLES, classes=2) as other:
         assert other.epochs == 1
-    callback._keeper.open()
+    callback._recorder.open()
     callback.close()
     accord.Recorder(tmp_path / "record", network=0, samples=SAMPLES, classes=2).close()
 
@@ -285,7 +303,7 @@ def test_a_dataset_without_length_is_refused(tmp_path):
         def __iter__(self):
             yield {}
 
-    with pytest.raises(ChoiceError, match="a length and items by position; got a Stream"):
+    with pytest.raises(ChoiceError, match="a map-style dataset with a length; got a Stream"):
         record_to(tmp_path, Stream())
 
 

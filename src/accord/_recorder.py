@@ -1,33 +1,38 @@
-"""The recorder: three lines in a training loop that keep every epoch's predictions."""
+"""The recorder: store every epoch's predictions with three lines in a training loop."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from accord.errors import PredictionError
-from accord.store import SampleInfo, Writer, make_sample_info
-from accord.store._validation import row_from_logits, row_from_predictions
+from accord.store import (
+    SampleInfo,
+    Writer,
+    make_sample_info,
+    row_from_logits,
+    row_from_predictions,
+)
 
 
 class Recorder:
-    """Write what one network predicts, epoch by epoch, into a record.
+    """Record the predictions of one network, epoch by epoch.
 
-    Many recorders may write to one record at the same time, from many processes or
-    machines, each with a `network` number of its own. A row is on the disk when `record`
-    returns. Opening the same network again goes on after its last row.
+    Several recorders may write to one record at the same time, from different processes or
+    machines, each with a different `network` number. When `record` returns, the epoch is on
+    disk. Opening the same network again resumes after its last epoch.
 
     Args:
-        path: a folder, or the URL of an object store; made if it is not there.
-        network: this network's number, from 0.
-        samples: how many samples are predicted at every epoch, always in the same order.
-        classes: how many classes there are; labels run from 0.
-        truth: the true class of each sample, if known; for scores, never for predictions.
+        path: a folder, or the URL of an object store; created if missing.
+        network: the network's number, from 0.
+        samples: the number of samples predicted at every epoch, always in the same order.
+        classes: the number of classes; labels run from 0.
+        truth: the true class of each sample, if known; used for scores, never for predictions.
         given: the class that the data assign to each sample, right or wrong.
-        ids: a number or name for each sample, all different.
-        class_names: a name for each class, all different.
-        split: which part of the data the samples are, such as "test" or "train".
-        probabilities: keep probabilities (in half precision) beside the labels.
-        metadata: anything to keep with the network as JSON: its seed, its settings.
+        ids: a unique number or name for each sample.
+        class_names: a unique name for each class.
+        split: the part of the data that the samples come from, such as "test" or "train".
+        probabilities: store probabilities (in half precision) beside the labels.
+        metadata: stored with the network as JSON: its seed, its settings.
 
     >>> import tempfile
     >>> with Recorder(tempfile.mkdtemp(), network=0, samples=3, classes=2) as recorder:
@@ -61,35 +66,40 @@ class Recorder:
             ids=ids,
             class_names=class_names,
         )
-        self._keep = probabilities
+        self._probabilities = probabilities
         self._writer = Writer(
             path, sample_info, network=network, probabilities=probabilities, metadata=metadata
         )
 
     @property
     def path(self) -> str:
-        """Where the record lies."""
+        """The location of the record."""
         return self._writer.place.name
 
     @property
     def network(self) -> int:
-        """The number of the network that it records."""
+        """The number of the network."""
         return self._writer.network
 
     @property
     def epochs(self) -> int:
-        """How many epochs this network holds: where a resumed loop begins."""
+        """The number of recorded epochs; a resumed loop starts there."""
         return self._writer.epochs
 
     @property
+    def progress(self) -> float:
+        """The progress of the last recorded epoch; 0 if none is recorded."""
+        return self._writer.progress
+
+    @property
     def sample_info(self) -> SampleInfo:
-        """What was said of the samples and classes when it was opened."""
+        """The samples and classes of the record, as given on opening."""
         return self._writer.sample_info
 
     @property
     def keeps_probabilities(self) -> bool:
-        """Whether probabilities are kept beside the labels."""
-        return self._keep
+        """Whether probabilities are stored beside the labels."""
+        return self._probabilities
 
     def record(
         self,
@@ -100,42 +110,41 @@ class Recorder:
         progress: float | None = None,
         **metrics: Any,
     ) -> None:
-        """Append one epoch and return once it is safe.
+        """Append one epoch and return when it is on disk.
 
         Args:
-            predicted: labels (sample,) or probabilities (sample, class), as any array or tensor.
+            predicted: labels (sample,) or probabilities (sample, class), as an array or tensor.
             logits: scores before the softmax (sample, class), instead of `predicted`.
-            epoch: the position you believe this row has; a row written twice is then refused.
-            progress: the true epoch, such as 0.1; by default 1 after the first row, and so on.
-            **metrics: facts to keep with the row: loss, learning rate …
+            epoch: the expected index of this epoch; recording it twice then raises.
+            progress: the true epoch, such as 0.1; by default 1 for the first row, and so on.
+            **metrics: stored with the epoch: loss, learning rate …
 
         Raises:
-            PredictionError: wrong shape, labels out of range, NaN, probabilities that do not
-                add up to 1.
-            RowExists: the epoch was recorded before.
-            StorageError: the disk is full or not writable; earlier rows are safe.
+            PredictionError: wrong shape, labels out of range, NaN, or probabilities that do not
+                sum to 1.
+            RowExists: the epoch has been recorded.
+            StorageError: the disk is full or not writable; earlier epochs are safe.
         """
-        self._check_one(predicted, logits)
-        size = {
-            "samples": self._writer.sample_info.samples,
-            "classes": self._writer.sample_info.classes,
-        }
+        if (predicted is None) == (logits is None):
+            raise PredictionError("record takes either predictions or logits=…, not both or none")
+        info = self.sample_info
+        size = {"samples": info.samples, "classes": info.classes}
         if logits is not None:
-            row = row_from_logits(logits, **size, keep=self._keep)
+            row = row_from_logits(logits, **size, keep=self._probabilities)
         else:
-            row = row_from_predictions(predicted, **size, probabilities=self._keep)
+            row = row_from_predictions(predicted, **size, probabilities=self._probabilities)
         self._writer.write(row, epoch=epoch, progress=progress, metrics=metrics)
 
     def check_open(self) -> None:
-        """Refuse to go on if it was closed, before a long evaluation and not after it.
+        """Raise if the recorder is closed: a check to make before a long evaluation.
 
         Raises:
-            RecordClosed: it was, or it belongs to another process.
+            RecordClosed: it is closed, or belongs to another process.
         """
         self._writer.check_open()
 
     def close(self) -> None:
-        """Let the network go; what was recorded stays. Closing twice is harmless."""
+        """Release the network for other recorders. Closing twice is harmless."""
         self._writer.close()
 
     def __enter__(self) -> Self:
@@ -144,7 +153,31 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @staticmethod
-    def _check_one(predicted: object, logits: object) -> None:
-        if (predicted is None) == (logits is None):
-            raise PredictionError("record takes either predictions or logits=…, not both or none")
+
+def record_missing(
+    recorders: Sequence[Recorder],
+    predict: Callable[[], Sequence[object]],
+    *,
+    epoch: int,
+    logits: bool = False,
+    **options: Any,
+) -> None:
+    """Record one epoch in each recorder that lacks it.
+
+    Args:
+        recorders: those of one network, or of the members of one BatchEnsemble.
+        predict: returns one array of predictions per recorder; called only if one lacks the epoch.
+        epoch: the index of the epoch.
+        logits: the arrays are scores before the softmax.
+        **options: progress and metrics, as for `Recorder.record`.
+    """
+    missing = [index for index, recorder in enumerate(recorders) if recorder.epochs <= epoch]
+    if missing:
+        predictions = predict()
+        for index in missing:
+            recorders[index].record(
+                None if logits else predictions[index],
+                logits=predictions[index] if logits else None,
+                epoch=epoch,
+                **options,
+            )

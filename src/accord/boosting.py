@@ -3,37 +3,38 @@
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
-from accord._recorders.boosting_rounds import RoundFollower
+from accord._recorders.boosting_rounds import RoundRecorder
 from accord.errors import ChoiceError, PredictionError
 
 __all__ = ["LightGBMRounds", "XGBoostRounds", "record_rounds"]
 
 
-AnyXGBoostBooster = Any  # XGBoost is loaded only where it is used
-# What a 1-D score means is known for these; with several classes the largest score wins.
+AnyXGBoostBooster = Any  # XGBoost is imported only where it is used
+# Objectives for which one score per sample belongs to the second of two classes.
 TWO_CLASSES = ("binary:", "reg:logistic")
 
 
 class XGBoostRounds:
-    """Record what a booster says of `X` after each of its rounds, while it trains.
+    """Callback of XGBoost: record a booster's predictions of `X` after every round.
 
-    A callback: `xgboost.train(…, callbacks=[XGBoostRounds(recorder, X)])`, or
-    `XGBClassifier(callbacks=[…])`. Rounds are epochs. XGBoost keeps the scores of `X` from
-    round to round, so that a round costs no more the later it comes. Started again, it writes
-    only the rounds that are missing.
+    Use `xgboost.train(…, callbacks=[XGBoostRounds(recorder, X)])` or
+    `XGBClassifier(callbacks=[…])`. Rounds are epochs. XGBoost caches the scores of `X` between
+    rounds, so that late rounds cost no more than early ones. If training starts again, only the
+    missing rounds are written.
 
     Args:
-        recorder: where to write; for this network alone.
+        recorder: used for this network only.
         X: the samples to predict, or a `DMatrix` of them.
-        every: how many rounds make one row.
-        classes: the record's classes that the network knows, in the order of its columns; by
-            default all of them.
+        every: rounds per row.
+        classes: the classes that the network knows, in the order of its columns; by default all
+            classes of the record.
     """
 
     def __init__(
@@ -46,38 +47,37 @@ class XGBoostRounds:
     ) -> None:
         from xgboost.callback import TrainingCallback
 
-        TrainingCallback.register(XGBoostRounds)  # xgboost asks for its own kind
-        self._follower = RoundFollower(recorder, every=every, classes=classes)
+        TrainingCallback.register(XGBoostRounds)  # XGBoost requires a subclass
+        self._rounds = RoundRecorder(recorder, every=every, classes=classes)
         self._samples = _as_matrix(X)
         self._started = False
 
     def before_training(self, model: AnyXGBoostBooster) -> AnyXGBoostBooster:
-        """Refuse a second training: its rounds would pass for recorded ones."""
+        """Raise on a second training: its rounds would be taken for recorded ones."""
         from xgboost import Booster
 
         if self._started:
             raise ChoiceError(
-                "this callback has followed a training already; make a new one, with a recorder "
-                "of its own, for each network"
+                "this callback has recorded a training; create a new one, with a new recorder, "
+                "for each network"
             )
         if not isinstance(model, Booster):
-            raise ChoiceError("xgboost.cv trains several networks at once; record each by itself")
+            raise ChoiceError("xgboost.cv trains several networks; record each one separately")
         self._started = True
         return model
 
     def before_iteration(self, model: AnyXGBoostBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-        """Let training go on."""
+        """Continue training."""
         return False
 
     def after_iteration(self, model: AnyXGBoostBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-        """Record the round if it is due, and let training go on."""
+        """Record the round if it is due, and continue training."""
         done = model.num_boosted_rounds()
-        if self._follower.wants(done):
-            self._follower.record_logits(done, _scores(model, self._samples))
+        self._rounds.record_logits(done, lambda: _scores(model, self._samples))
         return False
 
     def after_training(self, model: AnyXGBoostBooster) -> AnyXGBoostBooster:
-        """Leave the booster as it is; the recorder is the caller's to close."""
+        """Return the booster unchanged; the caller closes the recorder."""
         return model
 
 
@@ -89,17 +89,15 @@ def record_xgboost_rounds(
     every: int = 1,
     classes: object = None,
 ) -> None:
-    """Record what a trained booster or `XGBClassifier` said of `X` after each round."""
+    """Record the predictions of `X` by a trained booster or `XGBClassifier` after each round."""
     if hasattr(booster, "get_booster"):
         classes = booster.classes_ if classes is None else classes
         booster = booster.get_booster()
     _check_stages(booster)
-    follower = RoundFollower(recorder, every=every, classes=classes)
+    rounds = RoundRecorder(recorder, every=every, classes=classes)
     samples = _as_matrix(X)
     for done in range(1, booster.num_boosted_rounds() + 1):
-        if follower.wants(done):
-            scores = _scores(booster, samples, iteration_range=(0, done))
-            follower.record_logits(done, scores)
+        rounds.record_logits(done, partial(_scores, booster, samples, iteration_range=(0, done)))
 
 
 def _scores(booster: AnyXGBoostBooster, samples: Any, **options: Any) -> Any:
@@ -108,9 +106,8 @@ def _scores(booster: AnyXGBoostBooster, samples: Any, **options: Any) -> Any:
         objective = _settings(booster)["objective"]["name"]
         if not objective.startswith(TWO_CLASSES):
             raise ChoiceError(
-                f"with objective {objective!r} one score per sample tells no class. For two "
-                "classes train with binary:logistic, or record labels of your own by "
-                "recorder.record"
+                f"with objective {objective!r} one score per sample does not determine a class. "
+                "For two classes train with binary:logistic, or pass labels to recorder.record"
             )
     return scores
 
@@ -119,8 +116,8 @@ def _check_stages(booster: AnyXGBoostBooster) -> None:
     kind = _settings(booster)["gradient_booster"]["name"]
     if kind != "gbtree":
         raise ChoiceError(
-            f"a {kind} booster changes its earlier rounds as it trains: what it said then cannot "
-            "be had afterwards. Train it with the callback XGBoostRounds."
+            f"a {kind} booster changes earlier rounds while it trains, so their predictions "
+            "are lost. Train it with the callback XGBoostRounds."
         )
 
 
@@ -136,22 +133,22 @@ def _as_matrix(samples: Any) -> Any:
     return DMatrix(samples, enable_categorical=True)
 
 
-AnyLightGBMBooster = Any  # LightGBM is loaded only where it is used
+AnyLightGBMBooster = Any  # LightGBM is imported only where it is used
 
 
 class LightGBMRounds:
-    """Record what a booster says of `X` after each of its rounds, while it trains.
+    """Callback of LightGBM: record a booster's predictions of `X` after every round.
 
-    A callback: `lightgbm.train(…, callbacks=[LightGBMRounds(recorder, X)])`, or
-    `LGBMClassifier().fit(…, callbacks=[…])`. Rounds are epochs. Only the trees that are new
-    since the last row are asked. Started again, it writes only the rounds that are missing.
+    Use `lightgbm.train(…, callbacks=[LightGBMRounds(recorder, X)])` or
+    `LGBMClassifier().fit(…, callbacks=[…])`. Rounds are epochs. Each row evaluates only the
+    trees added since the last one. If training starts again, only the missing rounds are written.
 
     Args:
-        recorder: where to write; for this network alone.
+        recorder: used for this network only.
         X: the samples to predict, as an array or a frame.
-        every: how many rounds make one row.
-        classes: the record's classes that the network knows, in the order of its columns; by
-            default all of them. `LGBMClassifier` sorts its labels: `classes=np.unique(y)`.
+        every: rounds per row.
+        classes: the classes that the network knows, in the order of its columns; by default all
+            classes of the record. `LGBMClassifier` sorts its labels: `classes=np.unique(y)`.
     """
 
     def __init__(
@@ -164,27 +161,27 @@ class LightGBMRounds:
     ) -> None:
         if classes is None:
             _check_order(recorder)
-        self._follower = RoundFollower(recorder, every=every, classes=classes)
+        self._rounds = RoundRecorder(recorder, every=every, classes=classes)
         self._samples = X
-        self._scores: Scores | None = None
+        self._scores: RunningScores | None = None
 
     def __call__(self, env: Any) -> None:
         """Record the round if it is due."""
         from lightgbm import Booster
 
         if not isinstance(env.model, Booster):
-            raise ChoiceError("lightgbm.cv trains several networks at once; record each by itself")
+            raise ChoiceError("lightgbm.cv trains several networks; record each one separately")
         if self._scores is None:
-            self._scores = Scores(env.model, self._samples)
+            self._scores = RunningScores(env.model, self._samples)
+            _check_probabilities(self._scores, self._rounds.recorder)
         if self._scores.booster is not env.model:
             raise ChoiceError(
-                "this callback has followed a training already; make a new one, with a recorder "
-                "of its own, for each network"
+                "this callback has recorded a training; create a new one, with a new recorder, "
+                "for each network"
             )
         done = env.iteration + 1
-        if self._follower.wants(done):
-            _check_kept(self._scores, self._follower.recorder)
-            self._follower.record_logits(done, self._scores.after(env.model.current_iteration()))
+        after = env.model.current_iteration()
+        self._rounds.record_logits(done, partial(self._scores.after, after))
 
 
 def record_lightgbm_rounds(
@@ -195,26 +192,25 @@ def record_lightgbm_rounds(
     every: int = 1,
     classes: object = None,
 ) -> None:
-    """Record what a trained booster or `LGBMClassifier` said of `X` after each round."""
+    """Record the predictions of `X` by a trained booster or `LGBMClassifier` after each round."""
     if hasattr(booster, "booster_"):
         classes = booster.classes_ if classes is None else classes
         booster = booster.booster_
-    scores = Scores(booster, X)
+    scores = RunningScores(booster, X)
     if scores.kind.dart:
         raise ChoiceError(
-            "a dart booster changes its earlier trees as it trains: what it said then cannot be "
-            "had afterwards. Train it with the callback LightGBMRounds."
+            "a dart booster changes earlier trees while it trains, so their predictions are lost. "
+            "Train it with the callback LightGBMRounds."
         )
-    follower = RoundFollower(recorder, every=every, classes=classes)
-    _check_kept(scores, recorder)
+    rounds = RoundRecorder(recorder, every=every, classes=classes)
+    _check_probabilities(scores, recorder)
     for done in range(1, booster.current_iteration() + 1):
-        if follower.wants(done):
-            follower.record_logits(done, scores.after(done))
+        rounds.record_logits(done, partial(scores.after, done))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a booster says of itself."""
+    """The settings of a booster that affect its scores."""
 
     objective: str
     sigmoid: float
@@ -223,7 +219,7 @@ class Kind:
 
 
 def read_kind(text: str) -> Kind:
-    r"""Read what a booster is from the text it is saved as.
+    r"""Read a booster's settings from its text format.
 
     >>> read_kind("objective=binary sigmoid:2\naverage_output\n[boosting: rf]\n")
     Kind(objective='binary', sigmoid=2.0, dart=False, averages=True)
@@ -231,15 +227,15 @@ def read_kind(text: str) -> Kind:
     objective = re.search(r"^objective=(\S+)", text, re.M)
     sigmoid = re.search(r"^objective=.*sigmoid:(\S+)", text, re.M)
     return Kind(
-        objective=objective[1] if objective else "of your own",
+        objective=objective[1] if objective else "custom",
         sigmoid=float(sigmoid[1]) if sigmoid else 1.0,
         dart=bool(re.search(r"^\[boosting: dart\]", text, re.M)),
         averages=bool(re.search(r"^average_output$", text, re.M)),
     )
 
 
-class Scores:
-    """The scores before the softmax, added up tree by tree as rounds pass."""
+class RunningScores:
+    """The scores before the softmax, summed over trees as rounds pass."""
 
     def __init__(self, booster: AnyLightGBMBooster, samples: Any) -> None:
         self.booster = booster
@@ -249,18 +245,18 @@ class Scores:
         self._sum: NDArray[np.float64] | None = None
 
     def after(self, rounds: int) -> NDArray[np.float64]:
-        """Return the logits, (sample,) or (sample, class), after so many rounds."""
-        if self.kind.dart:  # earlier trees change: nothing can be added up
-            self._sum = self._ask(0, rounds)
-        elif rounds > self._done:  # not so once no tree can be split any more
-            new = self._ask(self._done, rounds - self._done)
+        """Return the logits, (sample,) or (sample, class), after `rounds` rounds."""
+        if self.kind.dart:  # earlier trees change, so nothing can be summed
+            self._sum = self._predict(0, rounds)
+        elif rounds > self._done:  # equal once no tree can be split any more
+            new = self._predict(self._done, rounds - self._done)
             self._sum = new if self._sum is None else self._sum + new
         self._done = rounds
         assert self._sum is not None
         self._check_classes(self._sum)
         return self._sum * self.kind.sigmoid / (rounds if self.kind.averages else 1)
 
-    def _ask(self, start: int, rounds: int) -> NDArray[np.float64]:
+    def _predict(self, start: int, rounds: int) -> NDArray[np.float64]:
         return np.asarray(
             self.booster.predict(
                 self._samples, raw_score=True, start_iteration=start, num_iteration=rounds
@@ -270,15 +266,15 @@ class Scores:
     def _check_classes(self, scores: NDArray[np.float64]) -> None:
         if scores.ndim == 1 and self.kind.objective not in ("binary", "cross_entropy"):
             raise ChoiceError(
-                f"with objective {self.kind.objective!r} one score per sample tells no class. For "
-                "two classes train with binary, or record labels of your own by recorder.record"
+                f"with objective {self.kind.objective!r} one score per sample does not determine a "
+                "class. For two classes train with binary, or pass labels to recorder.record"
             )
 
 
-def _check_kept(scores: Scores, recorder: Recorder) -> None:
+def _check_probabilities(scores: RunningScores, recorder: Recorder) -> None:
     if recorder.keeps_probabilities and scores.kind.objective == "multiclassova":
         raise PredictionError(
-            "multiclassova gives no probabilities that add up to 1. Open the recorder with "
+            "the probabilities of multiclassova do not sum to 1. Open the recorder with "
             "probabilities=False, or train with objective multiclass."
         )
 
@@ -288,8 +284,8 @@ def _check_order(recorder: Recorder) -> None:
     if names != sorted(names):
         raise ChoiceError(
             f"the record's classes are {', '.join(names[:5])} …, not in sorted order, and "
-            "LGBMClassifier sorts them. Say what the network's columns are: classes=np.unique(y) "
-            "for LGBMClassifier, classes=range(n) for labels that are numbers."
+            "LGBMClassifier sorts them. List the classes of the network's columns: "
+            "classes=np.unique(y) for LGBMClassifier, classes=range(n) for integer labels."
         )
 
 
@@ -301,30 +297,30 @@ def record_rounds(
     every: int = 1,
     classes: object = None,
 ) -> None:
-    """Record what a trained booster said of `X` after each of its rounds.
+    """Record the predictions of `X` by a trained booster after each of its rounds.
 
     For boosters that were trained without a callback. Called again on the same record, with a
-    new recorder, it writes only what is missing.
+    new recorder, it writes only the missing rounds.
 
     Args:
-        recorder: where to write; for this network alone.
+        recorder: used for this network only.
         booster: an XGBoost or LightGBM `Booster`, `XGBClassifier` or `LGBMClassifier`.
         X: the samples to predict.
-        every: how many rounds make one row.
-        classes: the record's classes that the network knows, in the order of its columns; by
-            default the estimator's own, or all of them for a `Booster`.
+        every: rounds per row.
+        classes: the classes that the network knows, in the order of its columns; by default the
+            estimator's, or all classes of the record for a `Booster`.
 
     Raises:
-        ChoiceError: not a classifier, or one whose earlier rounds change as it trains (dart,
-            gblinear): those need a callback.
+        ChoiceError: not a classifier, or one whose earlier rounds change while it trains (dart,
+            gblinear): those require a callback.
     """
-    homes = {kind.__module__.partition(".")[0] for kind in type(booster).__mro__}
-    if "xgboost" in homes:
+    packages = {kind.__module__.partition(".")[0] for kind in type(booster).__mro__}
+    if "xgboost" in packages:
         record_xgboost_rounds(recorder, booster, X, every=every, classes=classes)
-    elif "lightgbm" in homes:
+    elif "lightgbm" in packages:
         record_lightgbm_rounds(recorder, booster, X, every=every, classes=classes)
     else:
         raise ChoiceError(
-            f"a booster of XGBoost or LightGBM is wanted; got {type(booster).__name__}. "
-            "scikit-learn's own: accord.sklearn.record_stages"
+            f"a booster of XGBoost or LightGBM was expected; got {type(booster).__name__}. "
+            "For estimators of scikit-learn: accord.sklearn.record_stages"
         )

@@ -1,4 +1,4 @@
-"""Record what a network predicts while Keras trains it."""
+"""Record predictions while Keras trains."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -9,38 +9,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorders.callback_recorder import (
+    CallbackRecorder,
     FrameworkCallback,
-    Keeper,
     RecorderOptions,
     import_framework,
 )
-from accord._recorders.evaluate import keep_of
+from accord._recorders.scores import labels_or_scores
 from accord.errors import ChoiceError
-from accord.store._validation import to_numpy
+from accord.store import to_numpy
 
 __all__ = ["RecordPredictions"]
 
 
 class RecordPredictions(FrameworkCallback):
-    """Record a Keras network's predictions at the end of every epoch of `fit`.
+    """Record a Keras network's predictions after every epoch of `fit`.
 
-    The network is asked about inputs of its own, as `predict_on_batch` asks it, and left as it
-    was. A training that goes on (`initial_epoch`, BackupAndRestore) records what is missing;
-    rows that are there are not written again. List it before the callbacks that save: then no
+    The network predicts separate inputs by `predict_on_batch`, without changing its training
+    state. Training that resumes (`initial_epoch`, BackupAndRestore) records the rows that are
+    missing; no row is written twice. List this callback before those that save weights: then no
     checkpoint is ahead of the record.
 
     Args:
-        path: the record: a folder, or the URL of an object store; made if it is not there.
+        path: the record: a folder, or the URL of an object store; created if missing.
         inputs: the samples to predict: an array, or a list or mapping of arrays for a network
             with several inputs.
-        network: this network's number, from 0; each training needs one of its own.
-        classes: how many classes there are; labels run from 0.
-        every: epochs between two rows: 1, 2 …, or a part of one, such as 0.1.
-        forward: how to get the scores, by default `network.predict_on_batch(inputs)`.
-        batch: samples at a time.
-        logits: the scores come before a softmax or sigmoid (True) or after it (False); by
-            default as the activation of the last layer says.
-        **facts: truth, given, ids, class_names, split, probabilities, about: as for
+        network: the network's number, from 0; each training needs a different one.
+        classes: the number of classes; labels run from 0.
+        every: epochs between two rows: 1, 2 …, or a fraction of an epoch, such as 0.1. The last
+            epoch is always recorded.
+        forward: returns the scores, by default `network.predict_on_batch(inputs)`.
+        batch: samples per batch.
+        logits: scores come before a softmax or sigmoid (True) or after it (False); by default
+            this follows from the activation of the last layer.
+        **options: truth, given, ids, class_names, split, probabilities, metadata: as for
             `accord.Recorder`.
 
     Raises:
@@ -62,113 +63,126 @@ class RecordPredictions(FrameworkCallback):
         forward: Callable[[Any, Any], Any] | None = None,
         batch: int = 256,
         logits: bool | None = None,
-        **facts: Unpack[RecorderOptions],
+        **options: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
         self._inputs = inputs
         self._forward = forward
         self._batch = batch
         self._logits = logits
-        self._began: Any = None
+        self._running: Any = None  # the parameters of the training that runs
         self._epoch = -1
-        self._keeper = Keeper(
+        self._recorder = CallbackRecorder(
             path,
             network=network,
             samples=_length(inputs),
             classes=classes,
             every=every,
-            facts=facts,
+            options=options,
         )
 
-    model: Any  # as Keras sets them
+    model: Any  # set by Keras, like `params`
     params: Any
 
     def close(self) -> None:
-        """Let the network go, as the end of training does by itself."""
-        self._keeper.close()
-        self._began = None
+        """Close the record; the end of training does so by itself."""
+        self._recorder.close()
+        self._running = None
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
         """Open the record."""
-        if self._began is not None and self._began is self.params:
+        if self._running is not None and self._running is self.params:
             raise ChoiceError(
-                f"{self._keeper.path}: RecordPredictions for network {self._keeper.network} is "
+                f"{self._recorder.path}: RecordPredictions for network {self._recorder.network} is "
                 "attached twice; attach it once"
             )
-        if self._keeper.moments.every < 1 and self.params.get("steps") is None:
+        if self._recorder.schedule.every < 1 and self.params.get("steps") is None:
             raise ChoiceError(
-                f"every={self._keeper.moments.every:g} needs epochs of known length: give fit "
+                f"every={self._recorder.schedule.every:g} needs epochs of known length: give fit "
                 "steps_per_epoch, or record whole epochs"
             )
-        self._keeper.open()
-        self._began = self.params
+        self._recorder.open()
+        self._running = self.params
         self._epoch = -1
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Refuse to go on from an epoch that is ahead of the record."""
+        """Raise if training resumes from an epoch that is ahead of the record."""
         if self._epoch < 0:
-            with self._keeper.closed_on_error():
-                self._keeper.check_whole(epoch)
+            with self._recorder.closed_on_error():
+                self._recorder.check_complete(epoch)
             if epoch == 0:
-                self._keeper.note_begin()
+                self._recorder.warn_if_recorded()
         self._epoch = epoch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Record if a part of an epoch is due."""
-        if self._keeper.moments.every < 1:
+        """Record if a fraction of an epoch is due."""
+        if self._recorder.schedule.every < 1:
             steps = self.params["steps"]
             self._after(self._epoch + batch / steps, self._epoch + (batch + 1) / steps, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Record if a row is due."""
-        if self._keeper.moments.every >= 1:
-            self._after(epoch, epoch + 1, logs)
+        if self._recorder.schedule.every >= 1:
+            stopped = getattr(self.model, "stop_training", False)
+            last = stopped or epoch + 1 == self.params.get("epochs")
+            self._after(epoch, epoch + 1, logs, last=last)
 
-    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Close the record."""
+    def on_train_end(self, logs: Any = None) -> None:
+        """Record the last epoch of training that was stopped early, and close the record."""
+        # EarlyStopping restores the best weights in this hook. If it is listed before this
+        # callback, `on_epoch_end` has recorded the epoch; if after it, the weights are unchanged.
+        if self._epoch >= 0 and self._recorder.schedule.every >= 1:
+            self._after(self._epoch + 1, self._epoch + 1, logs, last=True)
         self.close()
 
-    def _after(self, previous: float, progress: float, logs: Mapping[str, Any] | None) -> None:
-        with self._keeper.closed_on_error():
-            if self._keeper.is_due(previous, progress):
+    def _after(
+        self,
+        previous: float,
+        progress: float,
+        logs: Mapping[str, Any] | None,
+        *,
+        last: bool = False,
+    ) -> None:
+        with self._recorder.closed_on_error():
+            if self._recorder.is_due(previous, progress, last=last):
                 self._record(progress, logs or {})
 
     def _record(self, progress: float, logs: Mapping[str, Any]) -> None:
-        with _undisturbed(self.model):
+        with _eval_mode(self.model):
             parts = list(self._parts())
-        self._keeper.append(
+        self._recorder.append(
             np.concatenate(parts),
             progress=progress,
-            told={name: float(value) for name, value in logs.items()},
+            metrics={name: float(value) for name, value in logs.items()},
             are_logits=self._logits is not False,
         )
 
     def _parts(self) -> Iterator[NDArray[Any]]:
         forward = self._forward or (lambda network, inputs: network.predict_on_batch(inputs))
-        for start in range(0, self._keeper.order.samples, self._batch):
+        for start in range(0, self._recorder.order.samples, self._batch):
             output = forward(self.model, _slice(self._inputs, start, start + self._batch))
             _check_single(output)
             scores = to_numpy(output)
-            if self._logits is None and self._must_know(scores):
+            if self._logits is None and self._needs_logits(scores):
                 self._logits = _gives_logits(self.model)
-            yield keep_of(
+            yield labels_or_scores(
                 scores,
-                classes=self._keeper.classes,
-                probabilities=self._keeper.probabilities,
+                classes=self._recorder.classes,
+                probabilities=self._recorder.probabilities,
                 are_logits=self._logits is not False,
             )
 
-    def _must_know(self, scores: NDArray[Any]) -> bool:
-        # The largest of several scores is the largest before and after a softmax.
-        return self._keeper.probabilities or scores.ndim == 1 or scores.shape[1:] == (1,)
+    def _needs_logits(self, scores: NDArray[Any]) -> bool:
+        # A softmax does not change which of several scores is the largest.
+        return self._recorder.probabilities or scores.ndim == 1 or scores.shape[1:] == (1,)
 
 
-def _undisturbed(network: Any) -> AbstractContextManager[None]:
+def _eval_mode(network: Any) -> AbstractContextManager[None]:
     if import_framework(("keras",), "keras").config.backend() != "torch":
         return nullcontext()
-    from accord._recorders.eval_mode import undisturbed
+    from accord._recorders.eval_mode import eval_mode
 
-    return undisturbed(network)
+    return eval_mode(network)
 
 
 def _arrays(inputs: Any) -> list[Any]:
@@ -202,7 +216,7 @@ def _length(inputs: Any) -> int:
 def _check_single(output: Any) -> None:
     if isinstance(output, list | tuple | Mapping):
         raise ChoiceError(
-            f"the network returns {len(output)} outputs; say which are the scores: "
+            f"the network returns {len(output)} outputs; select the scores: "
             "forward=lambda network, inputs: …"
         )
 
@@ -213,7 +227,7 @@ def _gives_logits(network: Any) -> bool:
     known = {"linear": True, "softmax": False, "sigmoid": False}
     if named not in known:
         raise ChoiceError(
-            f"cannot tell whether the network returns logits or probabilities: its last layer is "
-            f"a {type(last).__name__}. Say logits=True or logits=False"
+            f"the network may return logits or probabilities: its last layer is a "
+            f"{type(last).__name__}. Set logits=True or logits=False"
         )
     return known[named]

@@ -1,4 +1,4 @@
-"""Record what a network predicts while Lightning trains it."""
+"""Record predictions while Lightning trains."""
 
 import os
 from collections import Counter
@@ -11,15 +11,15 @@ try:
 except ImportError as error:
     raise missing_extra("accord.lightning", "torch", extra="lightning", cause=error) from error
 
-from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderOptions
-from accord._recorders.distributed import Processes, record_together
-from accord._recorders.distributed_loader import deal_out
-from accord._recorders.evaluate import Forward, Reading, Seen, evaluate
+from accord._recorders.callback_recorder import CallbackRecorder, FrameworkCallback, RecorderOptions
+from accord._recorders.distributed import Processes, record_row
+from accord._recorders.distributed_loader import share_loader
+from accord._recorders.evaluate import EvaluateOptions, Forward, LoaderPredictions, evaluate
 
 __all__ = ["RecordPredictions"]
 
 
-if TYPE_CHECKING:  # what the class becomes when it is built
+if TYPE_CHECKING:  # the base class at run time
     from pytorch_lightning import Callback
 
     class _Base(FrameworkCallback, Callback): ...
@@ -28,24 +28,25 @@ else:
 
 
 class RecordPredictions(_Base):
-    """Record a LightningModule's predictions at the end of every epoch of training.
+    """Record a LightningModule's predictions after every epoch of training.
 
-    The module is evaluated over a loader of its own, in the trainer's precision, and left as it
-    was; validation is not needed, and its sanity check is not recorded. Processes that train
-    together share the evaluation, and the first one writes. A training that goes on from a
-    checkpoint records what is missing; rows that are there are not written again.
+    The module is evaluated over a separate loader, in the trainer's precision and without
+    changing its training state; no validation loop is required. In distributed training all
+    processes share the evaluation and the first one writes. Training that resumes from a
+    checkpoint records the rows that are missing; no row is written twice.
 
     Args:
-        path: the record: a folder, or the URL of an object store; made if it is not there.
+        path: the record: a folder, or the URL of an object store; created if missing.
         loader: a DataLoader of the samples to predict, neither shuffled nor augmented; batches
-            are read as by `accord.torch.record_epoch`.
-        network: this network's number, from 0; each training needs one of its own.
-        classes: how many classes there are; labels run from 0.
-        samples: how many samples the loader gives, by default the length of its dataset.
-        every: epochs between two rows: 1, 2 …, or a part of one, such as 0.1.
-        forward: how to get logits, by default `module(inputs)`; for its `predict_step`:
+            are read as in `accord.torch.record_epoch`.
+        network: the network's number, from 0; each training needs a different one.
+        classes: the number of classes; labels run from 0.
+        samples: the number of samples, by default the length of the loader's dataset.
+        every: epochs between two rows: 1, 2 …, or a fraction of an epoch, such as 0.1. The last
+            epoch is always recorded.
+        forward: returns logits, by default `module(inputs)`; to use `predict_step`:
             `lambda module, batch: module.predict_step(batch, 0)`.
-        **facts: truth, given, ids, class_names, split, probabilities, about: as for
+        **options: truth, given, ids, class_names, split, probabilities, metadata: as for
             `accord.Recorder`.
 
     Raises:
@@ -66,36 +67,38 @@ class RecordPredictions(_Base):
         samples: int | None = None,
         every: float = 1.0,
         forward: Forward | None = None,
-        **facts: Unpack[RecorderOptions],
+        **options: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
         self._loader = loader
         self._forward = forward
-        self._keeper = Keeper(
+        self._complete: int | None = None  # epochs trained, while no step of the next was taken
+        self._recorder = CallbackRecorder(
             path,
             network=network,
             samples=_length(loader) if samples is None else samples,
             classes=classes,
             every=every,
-            facts=facts,
+            options=options,
         )
 
     def close(self) -> None:
-        """Let the network go, as the end of training does by itself."""
-        self._keeper.close()
+        """Close the record; the end of training does so by itself."""
+        self._recorder.close()
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Open the record; a run that only tries the code (fast_dev_run) is not recorded."""
+        """Open the record, except in a trial run (fast_dev_run)."""
         _check_once(trainer.callbacks)
         if not trainer.fast_dev_run:
-            self._keeper.rows = Processes().agree(self._keeper.open)
+            self._recorder.recorded = Processes().run_in_first(self._recorder.open)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Refuse to go on from a checkpoint that is ahead of the record."""
-        _check_steps(trainer.num_training_batches, self._keeper.moments.every)
-        self._keeper.check_whole(trainer.current_epoch)
+        """Raise if training resumes from a checkpoint that is ahead of the record."""
+        _check_steps(trainer.num_training_batches, self._recorder.schedule.every)
+        self._recorder.check_complete(trainer.current_epoch)
+        self._complete = None
         if trainer.global_step == 0 and trainer.is_global_zero:
-            self._keeper.note_begin()
+            self._recorder.warn_if_recorded()
 
     def on_train_batch_end(
         self,
@@ -105,66 +108,76 @@ class RecordPredictions(_Base):
         batch: Any,  # noqa: ARG002
         batch_idx: int,
     ) -> None:
-        """Record if a row is due, at the last batch of an epoch at the latest.
+        """Record if a row is due.
 
-        Validation comes between that and `on_train_epoch_end` and may write a checkpoint; no
-        checkpoint may be ahead of the record.
+        The last batch of an epoch comes before `on_train_epoch_end`, and validation, which may
+        write a checkpoint, between the two: no checkpoint may be ahead of the record.
         """
+        self._complete = None
         steps = trainer.num_training_batches
         if steps != float("inf"):
-            epoch = trainer.current_epoch
+            epoch, step = trainer.current_epoch, batch_idx + 1
+            last = step == steps and epoch + 1 == trainer.max_epochs
             self._after(
-                trainer, pl_module, epoch + batch_idx / steps, epoch + (batch_idx + 1) / steps
+                trainer, pl_module, epoch + batch_idx / steps, epoch + step / steps, last=last
             )
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record an epoch whose number of batches was not known, or that skipped its rest."""
-        # Not the last batch: training was stopped within the epoch.
-        if self._keeper.moments.every >= 1 and trainer.is_last_batch:
+        """Record an epoch whose number of batches was unknown, or that skipped the rest."""
+        # Without the last batch, training was stopped within the epoch.
+        if self._recorder.schedule.every >= 1 and trainer.is_last_batch:
             epoch = trainer.current_epoch
-            self._after(trainer, pl_module, epoch, epoch + 1)
+            self._complete = epoch + 1
+            self._after(trainer, pl_module, epoch, epoch + 1, last=epoch + 1 == trainer.max_epochs)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Record the last epoch of training that was stopped early."""
+        if self._complete is not None:
+            self._after(trainer, pl_module, self._complete, self._complete, last=True)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Close the record."""
         self.close()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: Any) -> None:  # noqa: ARG002
-        """Close the record; what was recorded stays."""
+        """Close the record; recorded rows stay."""
         self.close()
 
-    def _after(self, trainer: Any, module: Any, previous: float, progress: float) -> None:
-        if trainer.fast_dev_run or not self._keeper.is_due(previous, progress):
+    def _after(
+        self, trainer: Any, module: Any, previous: float, progress: float, *, last: bool
+    ) -> None:
+        if trainer.fast_dev_run or not self._recorder.is_due(previous, progress, last=last):
             return
         processes = Processes()
-        record_together(
-            self._keeper,
+        record_row(
+            self._recorder,
             processes,
             module,
-            lambda: self._see(trainer, module, processes),
+            lambda: self._predict(trainer, module, processes),
             progress=progress,
-            told={"step": trainer.global_step},
+            metrics={"step": trainer.global_step},
         )
 
-    def _see(self, trainer: Any, module: Any, processes: Processes) -> Seen:
+    def _predict(self, trainer: Any, module: Any, processes: Processes) -> LoaderPredictions:
         loader: DataLoader[Any] = self._loader
         if processes.number > 1:
-            loader = deal_out(loader, rank=processes.rank, processes=processes.number)
+            loader = share_loader(loader, rank=processes.rank, processes=processes.number)
         precision = trainer.precision_plugin
-        reading = Reading(
-            self._keeper.classes,
-            self._keeper.probabilities,
+        options = EvaluateOptions(
+            self._recorder.classes,
+            self._recorder.probabilities,
             forward=self._forward,
             prepare=precision.convert_input,
         )
         with precision.forward_context():
-            return evaluate(module, loader, reading, device=module.device)
+            return evaluate(module, loader, options, device=module.device)
 
 
 def _length(loader: DataLoader[Any]) -> int:
     dataset: Any = loader.dataset
     if not hasattr(dataset, "__len__"):
         raise ChoiceError(
-            f"a {type(dataset).__name__} does not say how many samples it has: give samples=…"
+            f"a {type(dataset).__name__} has no length: give the number of samples, samples=…"
         )
     return len(dataset)
 
@@ -178,9 +191,9 @@ def _check_steps(steps: float, every: float) -> None:
 
 
 def _check_once(callbacks: list[Any]) -> None:
-    mine = [one._keeper for one in callbacks if isinstance(one, RecordPredictions)]  # noqa: SLF001
-    claimed = Counter((os.fspath(keeper.path), keeper.network) for keeper in mine)
-    for (path, network), times in claimed.items():
+    recorders = [one._recorder for one in callbacks if isinstance(one, RecordPredictions)]  # noqa: SLF001
+    attached = Counter((os.fspath(recorder.path), recorder.network) for recorder in recorders)
+    for (path, network), times in attached.items():
         if times > 1:
             raise ChoiceError(
                 f"{path}: RecordPredictions for network {network} is attached {times} times; "

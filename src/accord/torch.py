@@ -1,4 +1,4 @@
-"""Record what a torch network predicts over a loader."""
+"""Record the predictions of a torch network over a loader."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,8 +17,8 @@ from torch.utils.data.distributed import DistributedSampler
 
 from accord._recorder import Recorder
 from accord._recorders.callback_recorder import write_row
-from accord._recorders.distributed import Processes, assemble_seen
-from accord._recorders.evaluate import FindIds, Forward, Reading, WithIds, evaluate
+from accord._recorders.distributed import Processes, assemble_predictions
+from accord._recorders.evaluate import EvaluateOptions, FindIds, Forward, WithIds, evaluate
 from accord._recorders.record_order import Order
 
 
@@ -33,35 +33,35 @@ def record_epoch(
     gather: bool | None = None,
     epoch: int | None = None,
     progress: float | None = None,
-    **told: Any,
+    **metrics: Any,
 ) -> None:
-    """Evaluate a network over a loader and append what it predicts as one row.
+    """Evaluate a network over a loader and record its predictions as one epoch.
 
-    Training is not disturbed: the modes of all modules, gradients, autocast and the random
-    states of Python, numpy and torch are afterwards as they were before.
+    Training state is unchanged: the modes of all modules, gradients, autocast and the random
+    states of Python, numpy and torch are restored.
 
-    A batch may be inputs, (inputs, labels), (inputs, labels, ids), or a mapping that is handed
-    on as keywords without "labels" and "ids". With ids, samples may come in any order and more
-    than once, of which the first counts. Without, they must come in the record's order.
+    A batch may be inputs, (inputs, labels), (inputs, labels, ids), or a mapping that is passed
+    as keywords without "labels" and "ids". With ids, samples may come in any order and more
+    than once, of which the first counts. Without ids, they must come in the record's order.
 
     Args:
         recorder: an open `accord.Recorder`; None in all but the first of several processes.
         network: returns logits (batch, class), or an object with `logits`; for two classes also
-            one logit for class 1. Labels (batch,) will do, too.
-        loader: a DataLoader, or anything that gives batches.
-        device: where inputs go, by default where the network is.
-        ids: how to find a batch's ids, such as `lambda batch: batch["key"]`.
-        forward: how to get logits for any other batch: `lambda network, batch: …`. A tuple is
-            then handed on whole, and ids are found by `ids`, "ids" or `with_ids` alone.
-        gather: every process of a distributed training calls this with its share of the data,
-            and the first one writes; by default when the loader has a DistributedSampler.
-        epoch: the position you believe this row has; a row written twice is then refused.
+            one logit for class 1. It may also return labels (batch,).
+        loader: a DataLoader, or any iterable of batches.
+        device: where inputs go, by default the network's device.
+        ids: returns the ids of a batch, such as `lambda batch: batch["key"]`.
+        forward: returns logits for any other kind of batch: `lambda network, batch: …`. Tuples
+            are then passed whole, and ids come only from `ids`, "ids" or `with_ids`.
+        gather: every process of distributed training calls this function with its share of the
+            data, and the first one writes; by default if the loader has a DistributedSampler.
+        epoch: the expected index of this epoch; recording it twice then raises.
         progress: the true epoch, such as 0.1; by default one per row.
-        **told: facts to keep with the row: loss, learning rate …
+        **metrics: stored with the epoch: loss, learning rate …
 
     Raises:
         ChoiceError: the loader shuffles or drops samples, and its batches carry no ids; or
-            network and loader are something else.
+            network or loader has the wrong type.
         PredictionError: samples are missing or unknown, or the network returned NaN; nothing
             was recorded.
 
@@ -75,38 +75,31 @@ def record_epoch(
     1
     """
     _check_kinds(network, loader)
-    processes = Processes(together=_is_dealt_out(loader) if gather is None else gather)
-    classes, probabilities = processes.agree(lambda: _sizes_of(recorder))
-    reading = Reading(classes, probabilities, forward=forward, ids=ids)
-    # Unwrapped: the wrapper would wait for all processes at every batch.
+    processes = Processes(together=_is_distributed(loader) if gather is None else gather)
+    classes, probabilities = processes.run_in_first(lambda: _sizes_of(recorder))
+    options = EvaluateOptions(classes, probabilities, forward=forward, ids=ids)
+    # Unwrapped: DistributedDataParallel would wait for all processes at every batch.
     own = network.module if isinstance(network, DistributedDataParallel) else network
-    everyone = processes.gather(own, lambda: evaluate(own, loader, reading, device=device))
+    gathered = processes.gather(own, lambda: evaluate(own, loader, options, device=device))
 
     def write() -> None:
-        there = _check_there(recorder)
-        order = Order(there.sample_info.samples, there.sample_info.ids)
-        write_row(
-            there,
-            assemble_seen(everyone, order),
-            order=order,
-            where=f"{there.path}: network {there.network}",
-            epoch=epoch,
-            progress=progress,
-            told=told,
-        )
+        present = _check_present(recorder)
+        order = Order(present.sample_info.samples, present.sample_info.ids)
+        row = assemble_predictions(gathered, order)
+        write_row(present, row, order=order, epoch=epoch, progress=progress, metrics=metrics)
 
-    processes.agree(write)
+    processes.run_in_first(write)
 
 
 def with_ids(dataset: Dataset[Any], ids: Sequence[Any] | None = None) -> Dataset[Any]:
-    """Wrap a map-style dataset so that each item carries its position, or its id.
+    """Return a map-style dataset whose items carry their position, or their id.
 
-    A loader over it may shuffle and may be dealt out to several processes: what arrives says
-    which samples it is. A mapping gets the key "ids"; anything else becomes (sample, id).
+    Its loader may shuffle and may be shared among processes, since each batch holds the ids of
+    its samples. A mapping gets the key "ids"; any other item becomes (sample, id).
 
     Args:
-        dataset: anything with a length and items by position.
-        ids: one for each item, for a record whose samples have ids; by default the positions.
+        dataset: a map-style dataset.
+        ids: one id per item, for a record whose samples have ids; by default the positions.
 
     >>> from torch.utils.data import DataLoader
     >>> loader = DataLoader(with_ids([0.1, 0.2, 0.3]), batch_size=3)
@@ -118,29 +111,29 @@ def with_ids(dataset: Dataset[Any], ids: Sequence[Any] | None = None) -> Dataset
 
 def _check_kinds(network: object, loader: object) -> None:
     swapped = "Are they swapped? " if isinstance(loader, nn.Module) else ""
-    gives = hasattr(loader, "__iter__") or hasattr(loader, "__getitem__")
-    if swapped or not isinstance(network, nn.Module) or not gives:
+    iterable = hasattr(loader, "__iter__") or hasattr(loader, "__getitem__")
+    if swapped or not isinstance(network, nn.Module) or not iterable:
         raise ChoiceError(
-            "record_epoch needs a torch.nn.Module and something that gives batches; got a "
+            "record_epoch needs a torch.nn.Module and an iterable of batches; got a "
             f"{type(network).__name__} and a {type(loader).__name__}. "
             f"{swapped}The order is record_epoch(recorder, network, loader)"
         )
 
 
-def _is_dealt_out(loader: object) -> bool:
+def _is_distributed(loader: object) -> bool:
     return isinstance(getattr(loader, "sampler", None), DistributedSampler)
 
 
 def _sizes_of(recorder: Recorder | None) -> tuple[int, bool]:
-    there = _check_there(recorder)
-    there.check_open()
-    return there.sample_info.classes, there.keeps_probabilities
+    present = _check_present(recorder)
+    present.check_open()
+    return present.sample_info.classes, present.keeps_probabilities
 
 
-def _check_there(recorder: Recorder | None) -> Recorder:
+def _check_present(recorder: Recorder | None) -> Recorder:
     if recorder is None:
         raise ChoiceError(
-            "record_epoch needs an open accord.Recorder; None will do only where another process "
-            "records, that is with a DistributedSampler or gather=True"
+            "record_epoch needs an open accord.Recorder; None is allowed only if another process "
+            "records, with a DistributedSampler or gather=True"
         )
     return recorder

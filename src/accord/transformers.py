@@ -1,4 +1,4 @@
-"""Record what a network predicts while the Trainer of transformers trains it."""
+"""Record predictions while the Trainer of transformers trains."""
 
 import inspect
 import os
@@ -14,15 +14,16 @@ except ImportError as error:
         "accord.transformers", "torch", extra="transformers", cause=error
     ) from error
 
-from accord._recorders.callback_recorder import FrameworkCallback, Keeper, RecorderOptions
-from accord._recorders.distributed import Processes, record_together
-from accord._recorders.distributed_loader import share_of
-from accord._recorders.evaluate import Forward, Reading, Seen, evaluate
+from accord._recorders.callback_recorder import CallbackRecorder, FrameworkCallback, RecorderOptions
+from accord._recorders.distributed import Processes, record_row
+from accord._recorders.distributed_loader import share_dataset
+from accord._recorders.evaluate import EvaluateOptions, Forward, LoaderPredictions, evaluate
+from accord._recorders.schedule import SLACK
 
 __all__ = ["RecordPredictions"]
 
 
-if TYPE_CHECKING:  # what the class becomes when it is built
+if TYPE_CHECKING:  # the base class at run time
     from transformers import TrainerCallback
 
     class _Base(FrameworkCallback, TrainerCallback): ...
@@ -33,25 +34,26 @@ Collate = Callable[[list[Any]], Any]
 
 
 class RecordPredictions(_Base):
-    """Record a network's predictions at the end of every epoch of a Trainer.
+    """Record a network's predictions after every epoch of a Trainer.
 
-    A callback of the Trainer is shown no predictions, so this one evaluates the network over a
-    dataset of its own, with the Trainer's collator, and leaves it as it was. Processes that
-    train together share the evaluation, and the first one writes. A training that goes on from a
-    checkpoint records what is missing; rows that are there are not written again.
+    Callbacks of the Trainer receive no predictions, so this one evaluates the network over a
+    separate dataset, with the Trainer's collator and without changing its training state. In
+    distributed training all processes share the evaluation and the first one writes. Training
+    that resumes from a checkpoint records the rows that are missing; no row is written twice.
 
     Args:
-        path: the record: a folder, or the URL of an object store; made if it is not there.
-        dataset: the samples to predict, of the same form as the Trainer's own: items by
-            position, with a length. Single texts, pairs of texts, images: what the collator
-            takes.
-        network: this network's number, from 0; each training needs one of its own.
-        classes: how many classes there are; labels run from 0.
-        every: epochs between two rows: 1, 2 …, or a part of one, such as 0.1.
-        forward: how to get logits, by default `network(**batch).logits` without the labels.
-        batch: samples at a time, by default the Trainer's `per_device_eval_batch_size`.
-        collate: what makes a batch of items, by default the Trainer's collator.
-        **facts: truth, given, ids, class_names, split, probabilities, about: as for
+        path: the record: a folder, or the URL of an object store; created if missing.
+        dataset: the samples to predict: a map-style dataset with a length, whose items have the
+            form of the Trainer's training set.
+        network: the network's number, from 0; each training needs a different one.
+        classes: the number of classes; labels run from 0.
+        every: epochs between two rows: 1, 2 …, or a fraction of an epoch, such as 0.1. The last
+            epoch is always recorded, unless early stopping ends training and
+            `load_best_model_at_end` replaces the weights before any callback runs.
+        forward: returns logits, by default `network(**batch).logits` without the labels.
+        batch: samples per batch, by default the Trainer's `per_device_eval_batch_size`.
+        collate: makes a batch of items, by default the Trainer's collator.
+        **options: truth, given, ids, class_names, split, probabilities, metadata: as for
             `accord.Recorder`.
 
     Raises:
@@ -73,7 +75,7 @@ class RecordPredictions(_Base):
         forward: Forward | None = None,
         batch: int | None = None,
         collate: Collate | None = None,
-        **facts: Unpack[RecorderOptions],
+        **options: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
         _check_length(dataset)
@@ -83,64 +85,78 @@ class RecordPredictions(_Base):
         self._collate = collate
         self._progress = 0.0
         self._state: Any = None
-        self._keeper = Keeper(
+        self._recorder = CallbackRecorder(
             path,
             network=network,
             samples=len(dataset),
             classes=classes,
             every=every,
-            facts=facts,
+            options=options,
         )
 
     def close(self) -> None:
-        """Let the network go, as the end of training does by itself."""
-        self._keeper.close()
+        """Close the record; the end of training does so by itself."""
+        self._recorder.close()
         self._state = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Open the record; refuse to go on from a checkpoint that is ahead of it."""
+        """Open the record; raise if training resumes from a checkpoint that is ahead of it."""
         if self._state is state:
             raise ChoiceError(
-                f"{self._keeper.path}: RecordPredictions for network {self._keeper.network} is "
+                f"{self._recorder.path}: RecordPredictions for network {self._recorder.network} is "
                 "attached twice; attach it once"
             )
-        self._keeper.rows = Processes().agree(self._keeper.open)
+        self._recorder.recorded = Processes().run_in_first(self._recorder.open)
         self._state = state
         self._progress = state.epoch or 0.0
-        with self._keeper.closed_on_error():
-            self._keeper.check_whole(self._progress)
+        with self._recorder.closed_on_error():
+            self._recorder.check_complete(self._progress)
         if state.global_step == 0 and state.is_world_process_zero:
-            self._keeper.note_begin()
+            self._recorder.warn_if_recorded()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
         """Record if a row is due; the Trainer saves its checkpoint after that."""
         previous, self._progress = self._progress, float(state.epoch)
-        with self._keeper.closed_on_error():
-            if self._keeper.is_due(previous, self._progress):
-                self._record(args, state, **given)
+        last = state.global_step >= state.max_steps and self._at_epoch_end()
+        self._record_if_due(previous, args, state, last=last, **given)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Close the record."""
+    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
+        """Record the last epoch of training that was stopped early, and close the record."""
+        # The best weights, where wanted, have replaced those of the last epoch by now.
+        if state.global_step and self._at_epoch_end() and not args.load_best_model_at_end:
+            self._record_if_due(self._progress, args, state, last=True, **given)
         self.close()
+
+    def _at_epoch_end(self) -> bool:
+        return abs(self._progress - round(self._progress)) < SLACK
+
+    def _record_if_due(
+        self, previous: float, args: Any, state: Any, *, last: bool, **given: Any
+    ) -> None:
+        with self._recorder.closed_on_error():
+            if self._recorder.is_due(previous, self._progress, last=last):
+                self._record(args, state, **given)
 
     def _record(
         self, args: Any, state: Any, *, model: Any, train_dataloader: Any, **_: Any
     ) -> None:
         processes = Processes()
-        record_together(
-            self._keeper,
+        record_row(
+            self._recorder,
             processes,
             model,
-            lambda: self._see(args, model, train_dataloader, processes),
+            lambda: self._predict(args, model, train_dataloader, processes),
             progress=self._progress,
-            told={"step": state.global_step},
+            metrics={"step": state.global_step},
         )
 
-    def _see(self, args: Any, network: nn.Module, training: Any, processes: Processes) -> Seen:
+    def _predict(
+        self, args: Any, network: nn.Module, training: Any, processes: Processes
+    ) -> LoaderPredictions:
         collate = self._collate or training.collate_fn
         if args.remove_unused_columns:
-            collate = _Accepted(collate, network)
-        loader = share_of(
+            collate = _AcceptedColumns(collate, network)
+        loader = share_dataset(
             self._dataset,
             collate,
             rank=processes.rank,
@@ -148,17 +164,19 @@ class RecordPredictions(_Base):
             batch=self._batch or args.per_device_eval_batch_size,
             num_workers=args.dataloader_num_workers,
         )
-        reading = Reading(self._keeper.classes, self._keeper.probabilities, forward=self._forward)
-        return evaluate(network, loader, reading, device=args.device)
+        options = EvaluateOptions(
+            self._recorder.classes, self._recorder.probabilities, forward=self._forward
+        )
+        return evaluate(network, loader, options, device=args.device)
 
 
-class _Accepted:
-    """Leave out of each item what the network does not take, as the Trainer does."""
+class _AcceptedColumns:
+    """Drop the columns of each item that the network does not accept, as the Trainer does."""
 
     def __init__(self, collate: Collate, network: Any) -> None:
-        if hasattr(network, "get_base_model"):  # an adapter around the network itself
+        if hasattr(network, "get_base_model"):  # an adapter around the network
             network = network.get_base_model()
-        # Mixed precision wraps `forward`; the signature is that of the original.
+        # Mixed precision wraps `forward`; the original has the signature.
         forward = inspect.unwrap(getattr(network, "_original_forward", network.forward))
         self.names = {*inspect.signature(forward).parameters, "labels", "label", "label_ids"}
         self.collate = collate
@@ -175,6 +193,6 @@ class _Accepted:
 def _check_length(dataset: Any) -> None:
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise ChoiceError(
-            "RecordPredictions needs a dataset with a length and items by position; "
+            "RecordPredictions needs a map-style dataset with a length; "
             f"got a {type(dataset).__name__}"
         )

@@ -1,35 +1,35 @@
-"""What a network returned becomes labels or a table of scores."""
+"""Network outputs become labels or a table of scores."""
 
 import numpy as np
 import pytest
 
-from accord._recorders.evaluate import NOT_FINITE, finite_rows, keep_of
+from accord._recorders.scores import NOT_FINITE, finite_rows, labels_or_scores
 from accord.errors import PredictionError
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1)])
 def test_one_probability_leaves_the_rest_to_class_0(shape):
     values = np.array([0.25, 0.5, 0.75]).reshape(shape)
-    table = keep_of(values, classes=2, probabilities=True, are_logits=False)
+    table = labels_or_scores(values, classes=2, probabilities=True, are_logits=False)
     assert table.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
-    labels = keep_of(values, classes=2, probabilities=False, are_logits=False)
+    labels = labels_or_scores(values, classes=2, probabilities=False, are_logits=False)
     assert labels.tolist() == [0, 0, 1]
 
 
-def test_one_logit_stands_against_0():
+def test_one_logit_is_compared_with_0():
     values = np.array([-1.0, 0.0, 0.25])
-    assert keep_of(values, classes=2, probabilities=False).tolist() == [0, 0, 1]
+    assert labels_or_scores(values, classes=2, probabilities=False).tolist() == [0, 0, 1]
 
 
 def test_labels_stay_labels():
-    kept = keep_of(np.array([2, 0], np.uint8), classes=3, probabilities=False)
+    kept = labels_or_scores(np.array([2, 0], np.uint8), classes=3, probabilities=False)
     assert kept.tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("probabilities", [False, True])
-def test_scores_that_are_not_numbers_are_marked(probabilities):
+def test_non_finite_scores_are_marked(probabilities):
     values = np.array([[0, 1], [np.nan, 1], [np.inf, 0], [0, -np.inf]])
-    kept = keep_of(values, classes=2, probabilities=probabilities)
+    kept = labels_or_scores(values, classes=2, probabilities=probabilities)
     assert finite_rows(kept).tolist() == [True, False, False, False]
     if not probabilities:
         assert kept.tolist() == [1, NOT_FINITE, NOT_FINITE, NOT_FINITE]
@@ -38,4 +38,4 @@ def test_scores_that_are_not_numbers_are_marked(probabilities):
 @pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 2), (4, 3, 1), ()])
 def test_other_shapes_are_refused(shape):
     with pytest.raises(PredictionError, match=r"for 3 classes .* shape \(batch, 3\); got float64"):
-        keep_of(np.zeros(shape), classes=3, probabilities=False)
+        labels_or_scores(np.zeros(shape), classes=3, probabilities=False)

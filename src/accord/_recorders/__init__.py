@@ -1,1 +1,1 @@
-"""Recorders: one file for each framework, predictions in, rows out."""
+"""What the framework faces share; of all frameworks, only torch is imported here."""

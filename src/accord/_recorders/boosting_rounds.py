@@ -1,91 +1,99 @@
-"""Follow one network through its rounds of training and write the rows that are due."""
+"""Record the rounds of a boosting network, or the epochs of an estimator, that are missing."""
 
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._recorder import Recorder
+from accord._recorder import Recorder, record_missing
 from accord._recorders.record_order import place_columns, positions_of
 from accord.errors import ChoiceError, RecordError
-from accord.store._validation import to_numpy
+from accord.store import to_numpy
 
-_FOLLOWING: WeakSet[Recorder] = WeakSet()
+_IN_USE: WeakSet[Recorder] = WeakSet()
 
 
-class RoundFollower:
-    """Decide, round by round, whether a row is due, and write it.
+class RoundRecorder:
+    """Record every `every` rounds of one network; rounds count from 1.
 
-    Rounds count from 1. Every so many rounds make one row, whose progress is the round. Rounds
-    that the record holds already are passed over, so that a training that starts again from
-    nothing writes only what is missing.
+    Rounds that the record holds are skipped, so that training that starts from scratch writes
+    only what is missing. The progress of a row is its round.
 
     Args:
-        recorder: follows this one network and no other.
-        every: how many rounds make a row.
+        recorder: used for this network only.
+        every: rounds per row.
         classes: the network's classes, in the order of its columns; by default the record's.
 
     >>> import tempfile, accord
     >>> with accord.Recorder(tempfile.mkdtemp(), network=0, samples=1, classes=2) as recorder:
-    ...     follower = RoundFollower(recorder, every=5)
-    ...     for training_round in range(1, 12):
-    ...         if follower.wants(training_round):
-    ...             follower.record(training_round, [1])
+    ...     rounds = RoundRecorder(recorder, every=5)
+    ...     for number in range(1, 12):
+    ...         rounds.record(number, lambda: [1])
     ...     recorder.epochs
     2
     """
 
     def __init__(self, recorder: Recorder, *, every: int = 1, classes: object = None) -> None:
         if every < 1:
-            raise ChoiceError(f"every must be a number of rounds from 1; got {every}")
-        sample_info = recorder.sample_info
+            raise ChoiceError(f"every must be a whole number of rounds, at least 1; got {every}")
+        if recorder in _IN_USE:
+            raise RecordError(
+                "this recorder is in use for another network. Open one recorder per network, "
+                "each with a different network number."
+            )
+        _IN_USE.add(recorder)
+        info = recorder.sample_info
         self.recorder = recorder
         self.every = every
-        self.classes = sample_info.classes
-        self.positions = (
-            np.arange(sample_info.classes)
-            if classes is None
-            else positions_of(classes, sample_info)
-        )
-        _attach(recorder)
+        self.classes = info.classes
+        self.positions = np.arange(info.classes) if classes is None else positions_of(classes, info)
 
-    def wants(self, training_round: int) -> bool:
-        """Tell whether a row is due after this round and the record lacks it."""
-        return training_round % self.every == 0 and self._row(training_round) >= (
-            self.recorder.epochs
-        )
+    def record(self, number: int, predict: Callable[[], object], **metrics: Any) -> None:
+        """Record labels or probabilities, in the record's classes, if the round is due.
 
-    def record(self, training_round: int, predicted: object, **told: Any) -> None:
-        """Write labels or probabilities, in the record's classes, as this round's row."""
-        row = self._row(training_round)
-        self.recorder.record(predicted, epoch=row, progress=training_round, **told)
-
-    def record_logits(self, training_round: int, logits: object, **told: Any) -> None:
-        """Write scores before the softmax, one column per class of the network.
-
-        One score per sample is that of the second of two classes; the first has 0.
+        `predict` is called only then.
         """
-        table = two_columns(to_numpy(logits))
-        self._check_columns(table)
-        placed = place_columns(table, self.positions, classes=self.classes, logits=True)
-        row = self._row(training_round)
-        self.recorder.record(logits=placed, epoch=row, progress=training_round, **told)
+        self._record(number, predict, metrics)
 
-    def _row(self, training_round: int) -> int:
-        return training_round // self.every - 1
+    def record_logits(self, number: int, predict: Callable[[], object], **metrics: Any) -> None:
+        """Record scores before the softmax, one column per class of the network, if due.
 
-    def _check_columns(self, table: NDArray[Any]) -> None:
-        columns, classes = table.shape[1], len(self.positions)
-        if columns != classes:
-            raise ChoiceError(
-                f"the network tells {columns} classes apart and {classes} are expected. Say which "
-                "it knows, in the order of its columns: classes=np.unique(y)"
+        A single score per sample belongs to the second of two classes; the first has score 0.
+        """
+        self._record(number, lambda: self._placed(predict()), metrics, logits=True)
+
+    def _record(
+        self,
+        number: int,
+        predict: Callable[[], object],
+        metrics: dict[str, Any],
+        *,
+        logits: bool = False,
+    ) -> None:
+        if number % self.every == 0:
+            record_missing(
+                [self.recorder],
+                lambda: [predict()],
+                epoch=number // self.every - 1,
+                progress=number,
+                logits=logits,
+                **metrics,
             )
+
+    def _placed(self, logits: object) -> NDArray[Any]:
+        table = two_columns(to_numpy(logits))
+        if table.shape[1] != len(self.positions):
+            raise ChoiceError(
+                f"the network has {table.shape[1]} classes and {len(self.positions)} are "
+                "expected. List them in the order of its columns: classes=np.unique(y)"
+            )
+        return place_columns(table, self.positions, classes=self.classes, logits=True)
 
 
 def two_columns(logits: NDArray[Any]) -> NDArray[Any]:
-    """Return the logits of two classes, if only the second one's are there.
+    """Return a table with two columns if only the second class of two has a score.
 
     >>> two_columns(np.array([-1.5, 2.0]))
     array([[ 0. , -1.5],
@@ -96,12 +104,3 @@ def two_columns(logits: NDArray[Any]) -> NDArray[Any]:
     if logits.ndim == 1:
         return np.stack([np.zeros_like(logits), logits], axis=1)
     return logits
-
-
-def _attach(recorder: Recorder) -> None:
-    if recorder in _FOLLOWING:
-        raise RecordError(
-            "this recorder follows a network already. Open one for each network, with a network "
-            "number of its own, and give it away once."
-        )
-    _FOLLOWING.add(recorder)

@@ -1,4 +1,9 @@
-"""Make a recorder a callback of its framework when it is built, not when it is imported."""
+"""What the callbacks of all frameworks share: a recorder that resumes, and a lazy base class.
+
+A face (`accord.lightning`, `accord.transformers`, `accord.keras`) is a class with its framework's
+hooks. It holds a `CallbackRecorder`, which decides by the schedule when a row is due and appends
+it, and it inherits from `FrameworkCallback`, which imports the framework with the first instance.
+"""
 
 import functools
 import importlib
@@ -7,14 +12,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
-from accord._recorders.evaluate import finite_rows
 from accord._recorders.record_order import Order
-from accord._recorders.schedule import Moments
+from accord._recorders.schedule import Schedule
+from accord._recorders.scores import finite_rows
 from accord.errors import (
     ChoiceError,
     PredictionError,
@@ -29,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 
 class RecorderOptions(TypedDict, total=False):
-    """What every callback hands on to `accord.Recorder`, by the same names."""
+    """The arguments that every callback passes to `accord.Recorder` unchanged."""
 
     truth: object
     given: object
@@ -40,11 +45,18 @@ class RecorderOptions(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
 
 
-class Keeper:
-    """The rows of one network, as far as a callback is concerned.
+class Recorded(NamedTuple):
+    """How far a network has been recorded."""
 
-    In a distributed training the first process opens the recorder, and the others only count
-    along: set `rows` there.
+    epochs: int = 0
+    progress: float = 0.0  # of the last row
+
+
+class CallbackRecorder:
+    """Record one network from a callback: resume, append the rows that are due, close.
+
+    In distributed training only the first process opens the recorder; the others set `recorded`
+    to what the first one reports.
     """
 
     def __init__(
@@ -55,30 +67,30 @@ class Keeper:
         samples: int,
         classes: int,
         every: float,
-        facts: RecorderOptions,
+        options: RecorderOptions,
     ) -> None:
-        _check_names(facts)
+        _check_options(options)
         self.path = path
         self.network = network
         self.classes = classes
-        self.moments = Moments(every)
-        self.probabilities = facts.get("probabilities", False)
-        self.rows = 0
-        self._facts = facts
+        self.schedule = Schedule(every)
+        self.probabilities = options.get("probabilities", False)
+        self.recorded = Recorded()
+        self._options = options
         self._recorder: Recorder | None = None
-        # Said now, not after the first epoch: truth of the wrong length, ids that are not unique.
-        checked = make_sample_info(
+        # Checked now rather than after the first epoch of training.
+        sample_info = make_sample_info(
             samples=samples,
             classes=classes,
-            truth=facts.get("truth"),
-            given=facts.get("given"),
-            ids=facts.get("ids"),
-            class_names=facts.get("class_names"),
+            truth=options.get("truth"),
+            given=options.get("given"),
+            ids=options.get("ids"),
+            class_names=options.get("class_names"),
         )
-        self.order = Order(samples, checked.ids)
+        self.order = Order(samples, sample_info.ids)
 
-    def open(self) -> int:
-        """Open the recorder, anew if it was open, and return how many rows there are."""
+    def open(self) -> Recorded:
+        """Open the recorder, closing it first if it was open, and return what it holds."""
         self.close()
         try:
             self._recorder = Recorder(
@@ -86,82 +98,85 @@ class Keeper:
                 network=self.network,
                 samples=self.order.samples,
                 classes=self.classes,
-                **self._facts,
+                **self._options,
             )
         except RecordBusy as error:
             raise RecordBusy(
                 f"{error} In one script: is RecordPredictions attached twice, or did an earlier "
                 "training end with an error? Then close its callback: callback.close()"
             ) from error
-        self.rows = self._recorder.epochs
-        return self.rows
+        self.recorded = Recorded(self._recorder.epochs, self._recorder.progress)
+        return self.recorded
 
     def close(self) -> None:
-        """Let the network go; closing twice is harmless."""
+        """Release the network for other recorders; closing twice is harmless."""
         if self._recorder is not None:
             self._recorder.close()
             self._recorder = None
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
-        """Close if anything goes wrong, since not every framework tells its callbacks."""
+        """Close on any exception: not every framework has a hook for errors."""
         try:
             yield
         except BaseException:
             self.close()
             raise
 
-    def check_whole(self, progress: float) -> None:
-        """Refuse to go on from a progress whose rows were not all recorded."""
-        if self.moments.passed(progress) > self.rows:
-            missing = self.moments.progress_of(self.rows)
+    def check_complete(self, progress: float) -> None:
+        """Raise if a row that was due before `progress` is missing from the record."""
+        present = self.schedule.rows_due(self.recorded.progress)
+        if self.schedule.rows_due(progress) > present:
+            missing = (present + 1) * self.schedule.every
             raise RecordError(
-                f"{self.path}: network {self.network} holds {counted(self.rows, 'epoch')}, "
-                f"and training goes on from progress {progress:g}: the row at progress {missing:g} "
-                "is missing. "
-                f"Go on from a checkpoint before progress {missing:g}, or train another network."
+                f"{self.path}: network {self.network} holds "
+                f"{counted(self.recorded.epochs, 'epoch')}, and training resumes from progress "
+                f"{progress:g}: the row at progress {missing:g} is missing. "
+                f"Resume from a checkpoint before progress {missing:g}, or train another network."
             )
 
-    def note_begin(self) -> None:
-        """Say, where a training begins anew, that its first rows are there already."""
-        if self.rows:
+    def warn_if_recorded(self) -> None:
+        """Log a warning if training starts from scratch and the record has rows already."""
+        if self.recorded.epochs:
             _logger.warning(
-                "%s: network %d already holds %s; training begins anew, and only what "
-                "comes after them is recorded",
+                "%s: network %d already holds %s; training starts from scratch, and only later "
+                "epochs are recorded",
                 self.path,
                 self.network,
-                counted(self.rows, "epoch"),
+                counted(self.recorded.epochs, "epoch"),
             )
 
-    def is_due(self, previous: float, progress: float) -> bool:
-        """Return whether a row is due after a step that led from one progress to another."""
-        self.check_whole(previous)
-        self.moments.check_step(previous, progress)
-        return self.moments.passed(progress) > self.rows
+    def is_due(self, previous: float, progress: float, *, last: bool = False) -> bool:
+        """Return whether a row is due after the step from `previous` to `progress`.
+
+        With `last`, training ends with a whole epoch, which is recorded in any case.
+        """
+        self.check_complete(previous)
+        self.schedule.check_step(previous, progress)
+        return self.schedule.is_due(progress, recorded=self.recorded.progress, last=last)
 
     def append(
         self,
         kept: NDArray[Any],
         *,
         progress: float,
-        told: Mapping[str, Any],
+        metrics: Mapping[str, Any],
         are_logits: bool = True,
-    ) -> int:
-        """Append one row, in the record's order; return how many there are once it is safe."""
+    ) -> Recorded:
+        """Append one row, in the record's order, and return what the record holds then."""
         if self._recorder is None:
-            raise ChoiceError(f"{self.path}: RecordPredictions records while a training runs")
+            raise ChoiceError(f"{self.path}: RecordPredictions records only while training runs")
         write_row(
             self._recorder,
             kept,
             order=self.order,
-            where=f"{self.path}: network {self.network}",
-            epoch=self.rows,
+            epoch=self.recorded.epochs,
             progress=progress,
-            told=told,
+            metrics=metrics,
             are_logits=are_logits,
         )
-        self.rows = self._recorder.epochs
-        return self.rows
+        self.recorded = Recorded(self._recorder.epochs, progress)
+        return self.recorded
 
 
 def write_row(
@@ -169,60 +184,59 @@ def write_row(
     kept: NDArray[Any],  # (sample,) or (sample, class), in the record's order
     *,
     order: Order,
-    where: str,
     epoch: int | None,
     progress: float | None,
-    told: Mapping[str, Any],
+    metrics: Mapping[str, Any],
     are_logits: bool = True,
 ) -> None:
-    """Append one row unless a network returned something that is not a number."""
+    """Append one row; raise if the network returned NaN or infinity for any sample."""
     finite = finite_rows(kept)
     if not finite.all():
-        strange = (~finite).nonzero()[0]
+        invalid = (~finite).nonzero()[0]
         now = "" if progress is None else f" (progress {progress:g})"
         raise PredictionError(
-            f"{where}, epoch {recorder.epochs}{now}: the network returned NaN or infinity for "
-            f"{len(strange)} of {order.samples} samples: {order.names(strange)}. Has it diverged? "
-            "The epochs before are safe."
+            f"{recorder.path}: network {recorder.network}, epoch {recorder.epochs}{now}: the "
+            f"network returned NaN or infinity for {len(invalid)} of {order.samples} samples: "
+            f"{order.names(invalid)}. Has it diverged? Earlier epochs are safe."
         )
     predictions = {"logits" if kept.ndim == 2 and are_logits else "predicted": kept}
-    recorder.record(**predictions, epoch=epoch, progress=progress, **told)
+    recorder.record(**predictions, epoch=epoch, progress=progress, **metrics)
 
 
-def _check_names(facts: RecorderOptions) -> None:
-    unknown = facts.keys() - RecorderOptions.__annotations__.keys()
+def _check_options(options: RecorderOptions) -> None:
+    unknown = options.keys() - RecorderOptions.__annotations__.keys()
     if unknown:
         raise TypeError(
-            f"RecordPredictions takes no {sorted(unknown)[0]!r}; "
-            f"it hands on to the recorder: {', '.join(RecorderOptions.__annotations__)}"
+            f"RecordPredictions got an unexpected argument {sorted(unknown)[0]!r}; "
+            f"it passes on to the recorder: {', '.join(RecorderOptions.__annotations__)}"
         )
 
 
 class FrameworkCallback:
-    """A callback whose framework is imported with the first one that is built.
+    """Base of a callback whose framework is imported when the first instance is created.
 
-    So importing it does not load the framework; and where one framework goes by two names, the
-    name that a script has imported is taken.
+    Importing a face therefore does not load its framework. If a framework has two package names
+    (Lightning), the one that the script has imported is used.
     """
 
-    modules: ClassVar[tuple[str, ...]]  # where the framework's own class of callbacks may be
-    base: ClassVar[str]  # what it is called there
+    modules: ClassVar[tuple[str, ...]]  # modules that may hold the framework's callback class
+    base: ClassVar[str]  # the name of that class
     extra: ClassVar[str]
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         module = import_framework(cls.modules, cls.extra)
-        mine: Any = cls
-        joined: type[Self] = _join(mine, getattr(module, cls.base))
+        untyped: Any = cls
+        joined: type[Self] = _join(untyped, getattr(module, cls.base))
         return super().__new__(joined)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The joined class is made at run time, where pickle cannot find it.
-        mine = next(one for one in type(self).__mro__ if one.__module__ != _JOINED)
-        return _build, (mine,), self.__dict__
+        # The joined class is created at run time, where pickle cannot find it.
+        declared = next(one for one in type(self).__mro__ if one.__module__ != _JOINED)
+        return _build, (declared,), self.__dict__
 
 
 def import_framework(modules: tuple[str, ...], extra: str) -> Any:
-    """Return the first of some modules that is loaded already, or else that can be."""
+    """Return the first of some modules that is already loaded, or else the first importable."""
     for name in (*(name for name in modules if name in sys.modules), *modules):
         try:
             return importlib.import_module(name)
@@ -236,11 +250,13 @@ _JOINED = f"{__name__}.joined"
 
 
 @functools.cache
-def _join(mine: Any, base: Any) -> Any:
-    if issubclass(mine, base):
-        return mine
-    return type(mine.__name__, (mine, base), {"__module__": _JOINED, "__doc__": mine.__doc__})
+def _join(declared: Any, base: Any) -> Any:
+    if issubclass(declared, base):
+        return declared
+    return type(
+        declared.__name__, (declared, base), {"__module__": _JOINED, "__doc__": declared.__doc__}
+    )
 
 
-def _build(mine: type[FrameworkCallback]) -> FrameworkCallback:
-    return mine.__new__(mine)
+def _build(declared: type[FrameworkCallback]) -> FrameworkCallback:
+    return declared.__new__(declared)

@@ -1,4 +1,4 @@
-"""Bring what several processes saw to the one that writes."""
+"""Evaluate in all processes of distributed training and record in the first."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,105 +9,107 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
-from accord._recorders.callback_recorder import Keeper
-from accord._recorders.evaluate import Seen
+from accord._recorders.callback_recorder import CallbackRecorder, Recorded
+from accord._recorders.evaluate import LoaderPredictions
 from accord._recorders.record_order import Order, assemble
 from accord.errors import AccordError, PredictionError
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Processes:
-    """The processes of a distributed training, or, where there is only one, that one."""
+    """The processes of distributed training; a single one outside of it."""
 
     def __init__(self, *, together: bool = True) -> None:
-        there = together and distributed.is_available() and distributed.is_initialized()
-        self.number = distributed.get_world_size() if there else 1
-        self.rank = distributed.get_rank() if there else 0
+        present = together and distributed.is_available() and distributed.is_initialized()
+        self.number = distributed.get_world_size() if present else 1
+        self.rank = distributed.get_rank() if present else 0
 
-    def agree(self, act: Callable[[], Answer]) -> Answer:
-        """Act in the first process alone; all get its answer, or all raise its error."""
+    def run_in_first(self, function: Callable[[], Result]) -> Result:
+        """Call a function in the first process; return its result, or raise its error, in all."""
         if self.number == 1:
-            return act()
+            return function()
         outcome: list[Any] = [None]
         if self.rank == 0:
             try:
-                outcome = [act()]
+                outcome = [function()]
             except Exception as error:
                 distributed.broadcast_object_list([_portable(error)], src=0)
                 raise
         distributed.broadcast_object_list(outcome, src=0)
         if isinstance(outcome[0], AccordError):
             raise outcome[0]
-        answer: Answer = outcome[0]
-        return answer
+        result: Result = outcome[0]
+        return result
 
-    def gather(self, network: nn.Module, see: Callable[[], Seen]) -> list[Seen]:
-        """See in every process; the first gets what all saw, by rank, and the others nothing.
+    def gather(
+        self, network: nn.Module, predict: Callable[[], LoaderPredictions]
+    ) -> list[LoaderPredictions]:
+        """Predict in every process; return all predictions, by rank, in the first process only.
 
-        All see the first process's network. A process that fails tells the others, so that none
-        waits for it.
+        All processes use the first one's buffers. If one fails, the others raise too, so that
+        none of them waits forever.
         """
         if self.number == 1:
-            return [see()]
+            return [predict()]
         with self._same_buffers(network):
-            return self._gather(see)
+            return self._gather(predict)
 
     @contextmanager
     def _same_buffers(self, network: nn.Module) -> Iterator[None]:
-        # Parameters are the same everywhere, but each process keeps batch statistics of its own.
+        # Parameters are equal in all processes, but each one keeps its own batch statistics.
         buffers = list(network.buffers())
         own = [buffer.clone() for buffer in buffers]
-        first = self.agree(lambda: [buffer.cpu() for buffer in buffers])
+        first = self.run_in_first(lambda: [buffer.cpu() for buffer in buffers])
         try:
             _copy(first, buffers)
             yield
         finally:
             _copy(own, buffers)
 
-    def _gather(self, see: Callable[[], Seen]) -> list[Seen]:
+    def _gather(self, predict: Callable[[], LoaderPredictions]) -> list[LoaderPredictions]:
         failure: Exception | None = None
-        mine: Seen | AccordError
+        mine: LoaderPredictions | AccordError
         try:
-            mine = see()
+            mine = predict()
         except Exception as error:  # noqa: BLE001 -- raised below, once the others know
             failure, mine = error, _portable(error)
-        everyone: list[Any] = [None] * self.number
-        distributed.gather_object(mine, everyone if self.rank == 0 else None, dst=0)
+        gathered: list[Any] = [None] * self.number
+        distributed.gather_object(mine, gathered if self.rank == 0 else None, dst=0)
         try:
-            self.agree(lambda: _check_all_saw(everyone))
+            self.run_in_first(lambda: _check_succeeded(gathered))
         except AccordError:
             if failure is not None:
                 raise failure from None
             raise
-        return everyone if self.rank == 0 else []
+        return gathered if self.rank == 0 else []
 
 
-def record_together(
-    keeper: Keeper,
+def record_row(
+    recorder: CallbackRecorder,
     processes: Processes,
     network: nn.Module,
-    see: Callable[[], Seen],
+    predict: Callable[[], LoaderPredictions],
     *,
     progress: float,
-    told: Mapping[str, Any],
+    metrics: Mapping[str, Any],
 ) -> None:
-    """See in every process, write in the first, and count the row in all."""
-    everyone = processes.gather(network, see)
+    """Predict in every process, append the row in the first, and update `recorded` in all."""
+    gathered = processes.gather(network, predict)
 
-    def append() -> int:
-        row = assemble_seen(everyone, keeper.order)
-        return keeper.append(row, progress=progress, told=told)
+    def append() -> Recorded:
+        row = assemble_predictions(gathered, recorder.order)
+        return recorder.append(row, progress=progress, metrics=metrics)
 
-    keeper.rows = processes.agree(append)
+    recorder.recorded = processes.run_in_first(append)
 
 
-def assemble_seen(parts: list[Seen], order: Order) -> NDArray[Any]:
-    """Put what one process or several saw into the record's order."""
+def assemble_predictions(parts: list[LoaderPredictions], order: Order) -> NDArray[Any]:
+    """Put the predictions of one or several processes into the record's order."""
     if len(parts) > 1 and any(part.ids is None for part in parts):
         raise PredictionError(
-            "several processes evaluated, and their batches do not say which samples they are. "
-            "Give them ids: DataLoader(accord.torch.with_ids(dataset), …)"
+            "several processes evaluated, and their batches carry no ids. "
+            "Add them: DataLoader(accord.torch.with_ids(dataset), …)"
         )
     kept = np.concatenate([part.kept for part in parts])
     if parts[0].ids is None:
@@ -122,14 +124,14 @@ def _copy(values: list[Tensor], buffers: list[Tensor]) -> None:
             buffer.copy_(value)
 
 
-def _check_all_saw(everyone: list[Any]) -> None:
-    for rank, one in enumerate(everyone):
+def _check_succeeded(gathered: list[Any]) -> None:
+    for rank, one in enumerate(gathered):
         if isinstance(one, AccordError):
-            raise PredictionError(f"process {rank} of {len(everyone)}: {one}")
+            raise PredictionError(f"process {rank} of {len(gathered)}: {one}")
 
 
 def _portable(error: Exception) -> AccordError:
-    """Return an error that can be sent to another process."""
+    # Other exceptions may not survive pickling on their way to another process.
     if isinstance(error, AccordError):
         return error
     return AccordError(f"it failed with {type(error).__name__}: {error}")

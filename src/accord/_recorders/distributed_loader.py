@@ -1,4 +1,4 @@
-"""Deal the samples of one loader out to the processes of a distributed training."""
+"""Share the samples of one loader among the processes of distributed training."""
 
 import math
 from collections.abc import Callable
@@ -11,27 +11,29 @@ from torch.utils.data.distributed import DistributedSampler
 
 from accord.errors import ChoiceError
 
-WHOLE = (SequentialSampler, RandomSampler, DistributedSampler)  # they give the whole dataset
+WHOLE = (SequentialSampler, RandomSampler, DistributedSampler)  # these cover the whole dataset
 
 
-class Dealt(NamedTuple):
-    """A batch, and where in the dataset its samples stand."""
+class PositionedBatch(NamedTuple):
+    """A batch, and the positions of its samples in the dataset."""
 
     batch: Any
     positions: NDArray[np.int64]
 
 
-def deal_out(loader: DataLoader[Any], *, rank: int, processes: int) -> DataLoader[Dealt]:
+def share_loader(
+    loader: DataLoader[Any], *, rank: int, processes: int
+) -> DataLoader[PositionedBatch]:
     """Return a loader of one process's share of another loader's dataset.
 
-    Shares are of equal size, so that all processes take equally many batches; where they do not
-    come out even, the first samples are dealt out once more.
+    Shares are of equal size, so that all processes take equally many batches; to even them out,
+    the first samples are used twice.
 
     Raises:
-        ChoiceError: the samples cannot be taken by position.
+        ChoiceError: samples cannot be accessed by position.
     """
     _check_positions(loader)
-    return share_of(
+    return share_dataset(
         loader.dataset,
         loader.collate_fn,
         rank=rank,
@@ -44,7 +46,7 @@ def deal_out(loader: DataLoader[Any], *, rank: int, processes: int) -> DataLoade
     )
 
 
-def share_of(
+def share_dataset(
     dataset: Any,
     collate: Callable[[list[Any]], Any],
     *,
@@ -52,7 +54,7 @@ def share_of(
     processes: int,
     batch: int,
     **options: Any,
-) -> DataLoader[Dealt]:
+) -> DataLoader[PositionedBatch]:
     """Return a loader of one process's share of a map-style dataset, in order."""
     share = math.ceil(len(dataset) / processes)
     positions = np.resize(np.arange(len(dataset)), share * processes)[rank::processes]
@@ -81,20 +83,20 @@ class _Collate:
     def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
         self.collate = collate
 
-    def __call__(self, items: list[tuple[int, Any]]) -> Dealt:
+    def __call__(self, items: list[tuple[int, Any]]) -> PositionedBatch:
         positions, samples = zip(*items, strict=True)
-        return Dealt(self.collate(list(samples)), np.array(positions, np.int64))
+        return PositionedBatch(self.collate(list(samples)), np.array(positions, np.int64))
 
 
 def _check_positions(loader: DataLoader[Any]) -> None:
     sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
     if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
         raise ChoiceError(
-            "several processes share the evaluation, so its loader needs a dataset that can be "
-            f"indexed, and a batch size; got a {type(loader.dataset).__name__}"
+            "several processes share the evaluation, so its loader needs a map-style dataset and "
+            f"a batch size; got a {type(loader.dataset).__name__}"
         )
     if not isinstance(sampler, WHOLE):
         raise ChoiceError(
             "several processes share the evaluation, and a "
-            f"{type(sampler).__name__} cannot be shared. Give it torch.utils.data.Subset(…)"
+            f"{type(sampler).__name__} cannot be shared. Pass torch.utils.data.Subset(…) instead"
         )

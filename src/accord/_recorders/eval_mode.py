@@ -1,4 +1,4 @@
-"""Ask a torch network in the middle of its training and leave no trace."""
+"""Evaluate a torch network of the user without changing its training state."""
 
 import random
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ from torch import nn
 
 
 @contextmanager
-def undisturbed(network: nn.Module, loader: object = None) -> Iterator[None]:
-    """Evaluate within this, and training goes on as if nothing had been.
+def eval_mode(network: nn.Module, loader: object = None) -> Iterator[None]:
+    """Put a network into evaluation mode; restore the whole training state on exit.
 
-    Kept: the mode of every module, gradients, and the random states of Python, numpy and torch,
-    on the CPU, on the network's CUDA devices and in the loader's own generators. Autocast stays
-    as it is.
+    Restored: the mode of every module, gradients, and the random states of Python, numpy and
+    torch, on the CPU, on the network's CUDA devices and in the loader's generators. Autocast
+    stays as it is.
     """
     with (
-        _modes_kept(network),
-        _randomness_kept(_devices(network), _generators(loader)),
-        _autocast_cache_unused(),
-        # Not inference_mode: what a network computes once and keeps, such as a table of
+        _restore_modes(network),
+        _restore_randomness(_devices(network), _generators(loader)),
+        _without_autocast_cache(),
+        # Not inference_mode: tensors that a network computes once and caches, such as a table of
         # positions, could then never take part in training.
         torch.no_grad(),
     ):
@@ -30,22 +30,22 @@ def undisturbed(network: nn.Module, loader: object = None) -> Iterator[None]:
 
 
 @contextmanager
-def _modes_kept(network: nn.Module) -> Iterator[None]:
-    # Module by module: a caller may have frozen one batch norm and not the others. And by the
-    # network's own `train`, since some swap weights there.
+def _restore_modes(network: nn.Module) -> Iterator[None]:
+    # Module by module, since a caller may have frozen one batch norm and not the others; and by
+    # the network's own `train`, since some networks swap weights there.
     modes = [(module, module.training) for module in network.modules()]
-    in_training = network.training
+    training = network.training
     network.eval()
     try:
         yield
     finally:
-        network.train(in_training)
+        network.train(training)
         for module, mode in modes:
             module.training = mode
 
 
 @contextmanager
-def _randomness_kept(
+def _restore_randomness(
     devices: set[torch.device], generators: list[torch.Generator]
 ) -> Iterator[None]:
     python, legacy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
@@ -64,9 +64,9 @@ def _randomness_kept(
 
 
 @contextmanager
-def _autocast_cache_unused() -> Iterator[None]:
-    # Inside a caller's autocast, weights that are cast here would be kept for training without
-    # the way back to their gradients; so it is with older torch (2.13 sees to it itself).
+def _without_autocast_cache() -> Iterator[None]:
+    # Inside a caller's autocast, older torch would cache weights that are cast here, without a
+    # graph, and training would then use them without gradients (2.13 handles this itself).
     enabled = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:

@@ -1,4 +1,4 @@
-"""Put what arrived in batches, in any order, into the order of a record's rows."""
+"""Put the samples and classes of predictions into the order of a record."""
 
 from typing import Any, Final
 
@@ -6,53 +6,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, PredictionError, counted
-from accord.store import SampleInfo
-from accord.store._validation import to_numpy
+from accord.store import SampleInfo, to_numpy
 
-FAR_BELOW: Final = 1000.0  # the softmax of a logit so far below all others is exactly 0
+FAR_BELOW: Final = 1000.0  # a logit this far below all others has a softmax of exactly 0
 
 
 def positions_of(classes: object, sample_info: SampleInfo) -> NDArray[np.intp]:
-    """Return which of the record's classes each of a network's classes is.
+    """Return the index in the record of each of a network's classes.
 
-    Classes are found by the record's class names or, if they are whole numbers that the names
-    do not mention, by their value. A network may know fewer classes than the record.
+    Classes are found by the record's class names or, if they are whole numbers that are not
+    among the names, by value. A network may know fewer classes than the record.
 
     Raises:
-        ChoiceError: a class is not among the record's, or both readings are possible and differ.
+        ChoiceError: a class is unknown, or both readings are possible and differ.
 
-    >>> facts = SampleInfo(samples=1, classes=3, class_names=("ham", "eggs", "spam"))
-    >>> positions_of(["eggs", "ham"], facts)
+    >>> info = SampleInfo(samples=1, classes=3, class_names=("ham", "eggs", "spam"))
+    >>> positions_of(["eggs", "ham"], info)
     array([1, 0])
-    >>> positions_of([0, 2], facts)
+    >>> positions_of([0, 2], info)
     array([0, 2])
     """
     values = to_numpy(classes)
     if values.ndim != 1:
         raise ChoiceError(
-            f"a network says one class per sample; its classes must be one list, got shape "
-            f"{values.shape}. Record each output of a multi-output estimator by itself."
+            f"a network predicts one class per sample; its classes must be a flat list, got shape "
+            f"{values.shape}. Record each output of a multi-output estimator separately."
         )
-    named, counted = _by_name(values, sample_info), _by_value(values, sample_info)
-    if named is not None and counted is not None and not np.array_equal(named, counted):
+    named, numbered = _by_name(values, sample_info), _by_value(values, sample_info)
+    if named is not None and numbered is not None and not np.array_equal(named, numbered):
         raise ChoiceError(
             f"classes {_listed(values)} could be names or positions among the record's "
             f"{_listed(sample_info.class_names)}. "
             "Open the recorder with other class_names, or none."
         )
-    found = counted if named is None else named
+    found = numbered if named is None else named
     if found is None:
         raise ChoiceError(
             f"classes {_listed(values)} are not all among the record's, "
             f"{_listed(sample_info.class_names or range(sample_info.classes))}. "
-            "Open the recorder with "
-            "class_names, every label in its place."
+            "Open the recorder with class_names, one per class."
         )
     return found
 
 
 def place_labels(labels: object, classes: object, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Turn labels, each one of `classes`, into the record's classes.
+    """Return labels as the record's class indices.
 
     >>> place_labels(["b", "a", "b"], np.array(["a", "b"]), np.array([2, 0]))
     array([0, 2, 0])
@@ -60,9 +58,9 @@ def place_labels(labels: object, classes: object, positions: NDArray[np.intp]) -
     values, known = to_numpy(labels), to_numpy(classes)
     order = np.argsort(known)
     found = order[np.searchsorted(known, values, sorter=order).clip(max=len(known) - 1)]
-    strange = values[known[found] != values]
-    if strange.size:
-        raise PredictionError(f"{strange.flat[0]!r} was predicted and is none of {_listed(known)}")
+    unknown = values[known[found] != values]
+    if unknown.size:
+        raise PredictionError(f"{unknown.flat[0]!r} was predicted but is none of {_listed(known)}")
     placed: NDArray[np.intp] = positions[found]
     return placed
 
@@ -70,7 +68,7 @@ def place_labels(labels: object, classes: object, positions: NDArray[np.intp]) -
 def place_columns(
     table: NDArray[Any], positions: NDArray[np.intp], *, classes: int, logits: bool = False
 ) -> NDArray[Any]:
-    """Put each column of a table (sample, class) where the record has that class.
+    """Put the columns of a table (sample, class) into the record's order of classes.
 
     Classes that the network does not know get probability 0.
 
@@ -79,7 +77,8 @@ def place_columns(
     """
     if table.ndim != 2 or table.shape[1] != len(positions):
         raise PredictionError(
-            f"one column for each of {len(positions)} classes is wanted; got shape {table.shape}"
+            f"a table with one column for each of {len(positions)} classes was expected; "
+            f"got shape {table.shape}"
         )
     if np.array_equal(positions, np.arange(classes)):
         return table
@@ -111,13 +110,13 @@ def _listed(values: Any) -> str:
     return ", ".join(shown[:5]) + (" …" if len(shown) > 5 else "")
 
 
-SHOWN: Final = 3  # ids that a message names before it says "…"
+SHOWN: Final = 3  # ids that a message lists before "…"
 
 
 class Order:
-    """Which sample stands where in the rows of one record.
+    """The positions of samples in the rows of one record, by id.
 
-    Without `ids`, a sample is called by its position, 0 to `samples` - 1.
+    Without `ids`, a sample's id is its position, 0 to `samples` - 1.
 
     >>> Order(3, ids=["b", "c", "a"]).positions(["a", "b"])
     array([2, 0])
@@ -126,61 +125,55 @@ class Order:
     def __init__(self, samples: int, ids: object = None) -> None:
         self.samples = samples
         self.ids = None if ids is None else as_ids(ids)
-        # Sorted once: each name is then found by bisection, all of them in one call.
+        # Sorted once, so that `positions` finds all names by bisection in one call.
         self._sorter = np.argsort(np.arange(samples) if self.ids is None else self.ids)
 
     def positions(self, ids: object) -> NDArray[np.intp]:
-        """Return where each of some samples stands.
+        """Return the position of each of some samples.
 
         Raises:
-            PredictionError: an id that the record does not have.
+            PredictionError: an id is not in the record.
         """
         names = as_ids(ids)
         if self.ids is None:
-            self._check_numbers(names)
+            if names.dtype.kind == "U":
+                raise PredictionError(
+                    f"the batches carry ids such as {str(names[0])!r}, and the record does not "
+                    "have ids. Open it with Recorder(…, ids=names)"
+                )
             known = (names >= 0) & (names < self.samples)
             self._check_known(names, known)
             return names.astype(np.intp)
-        self._check_same_kind(names, self.ids)
+        if names.dtype.kind != self.ids.dtype.kind:
+            raise PredictionError(
+                f"the record has ids such as {self.ids[0].item()!r}; the batches carry "
+                f"{names[0].item()!r}. Give the batches the same ids: with_ids(dataset, ids)"
+            )
         nearest = np.searchsorted(self.ids, names, sorter=self._sorter)
         places = self._sorter[np.minimum(nearest, self.samples - 1)]
         self._check_known(names, self.ids[places] == names)
         return places
 
     def names(self, positions: NDArray[np.intp]) -> str:
-        """Name a few samples, for a message."""
+        """Return a few samples' ids for a message."""
         shown = positions[:SHOWN] if self.ids is None else self.ids[positions[:SHOWN]]
         more = ", …" if len(positions) > SHOWN else ""
         return ", ".join(repr(name) for name in shown.tolist()) + more
 
-    def _check_numbers(self, names: NDArray[Any]) -> None:
-        if names.dtype.kind == "U":
-            raise PredictionError(
-                f"the batches name their samples, such as {str(names[0])!r}, and the record does "
-                "not know the names. Open it with Recorder(…, ids=names)"
-            )
-
-    def _check_same_kind(self, names: NDArray[Any], ids: NDArray[Any]) -> None:
-        if names.dtype.kind != ids.dtype.kind:
-            raise PredictionError(
-                f"the record calls its samples by ids such as {ids[0].item()!r}; the batches carry "
-                f"{names[0].item()!r}. Give the batches the same ids: with_ids(dataset, ids)"
-            )
-
     def _check_known(self, names: NDArray[Any], known: NDArray[np.bool_]) -> None:
         if not known.all():
-            strange = names[~known]
-            shown = ", ".join(repr(name) for name in strange[:SHOWN].tolist())
+            unknown = names[~known]
+            shown = ", ".join(repr(name) for name in unknown[:SHOWN].tolist())
             raise PredictionError(
-                f"the record does not know {len(strange)} of the ids that arrived: {shown}"
-                f"{', …' if len(strange) > SHOWN else ''}. "
+                f"{len(unknown)} of the ids are not in the record: {shown}"
+                f"{', …' if len(unknown) > SHOWN else ''}. "
                 f"It has {counted(self.samples, 'sample')}, {self.names(np.arange(self.samples))}. "
                 "Is it another dataset?"
             )
 
 
 def as_ids(ids: object) -> NDArray[Any]:
-    """Return ids as one line of int64 or of text, or say what is wrong.
+    """Return ids as a flat array of int64 or of text.
 
     >>> as_ids([3, 1])
     array([3, 1])
@@ -196,24 +189,24 @@ def as_ids(ids: object) -> NDArray[Any]:
     if values.dtype.kind == "U":
         return values
     if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
-        raise PredictionError(f"ids must fit into 64 bits with a sign; got {values.max()}")
+        raise PredictionError(f"ids must fit into signed 64-bit integers; got {values.max()}")
     return values.astype(np.int64)
 
 
 def assemble(predicted: NDArray[Any], ids: object, order: Order) -> NDArray[Any]:
-    """Put predictions into the record's order, one for each sample.
+    """Return predictions in the record's order, one per sample.
 
-    A sample that arrived more than once counts as it came first: a DistributedSampler repeats
-    samples to fill its last batch, and in evaluation mode it gets the same prediction again.
-    Without ids (None), predictions must arrive in the record's order.
+    Of several predictions for one sample the first counts: a DistributedSampler repeats samples
+    to fill its last batch, and in evaluation mode they get the same prediction again. Without
+    ids (None), predictions must come in the record's order.
 
     Args:
-        predicted: (sample,) or (sample, class), as they arrived.
-        ids: which sample each one is, or None.
-        order: where each sample stands.
+        predicted: (sample,) or (sample, class), in any order.
+        ids: the id of each prediction's sample, or None.
+        order: the record's order of samples.
 
     Raises:
-        PredictionError: samples are missing, too many, or not the record's.
+        PredictionError: samples are missing, unknown, or too many.
 
     >>> assemble(np.array([7, 5, 1, 7]), [0, 2, 1, 0], Order(3))
     array([7, 1, 5])
@@ -222,37 +215,28 @@ def assemble(predicted: NDArray[Any], ids: object, order: Order) -> NDArray[Any]
         _check_number(len(predicted), order.samples)
         return predicted
     positions = order.positions(ids)
-    _check_pairs(len(predicted), len(positions))
-    there, first = np.unique(positions, return_index=True)
-    if len(there) < order.samples:
-        _refuse_missing(np.setdiff1d(np.arange(order.samples), there), order)
+    if len(predicted) != len(positions):
+        raise PredictionError(
+            f"each prediction needs one id; got {counted(len(predicted), 'prediction')} and "
+            f"{counted(len(positions), 'id')}"
+        )
+    present, first = np.unique(positions, return_index=True)
+    if len(present) < order.samples:
+        missing = np.setdiff1d(np.arange(order.samples), present)
+        raise PredictionError(
+            f"{len(missing)} of {order.samples} samples are missing: {order.names(missing)}. "
+            "Does the evaluation loader drop the last batch, or skip samples?"
+        )
     return np.asarray(predicted[first])
 
 
-def _refuse_missing(missing: NDArray[np.intp], order: Order) -> None:
+def _check_number(predicted: int, samples: int) -> None:
+    if predicted == samples:
+        return
+    cause = "Does the evaluation loader drop the last batch (drop_last=True)"
+    if predicted > samples:
+        cause = "Does the evaluation loader repeat samples (which requires ids)"
     raise PredictionError(
-        f"{len(missing)} of {order.samples} samples did not arrive: {order.names(missing)}. "
-        "Does the evaluation loader drop the last batch, or skip samples?"
+        f"got {counted(predicted, 'prediction')} for {counted(samples, 'sample')}. "
+        f"{cause}, or has the dataset changed its size?"
     )
-
-
-def _check_pairs(predicted: int, ids: int) -> None:
-    if predicted != ids:
-        raise PredictionError(
-            f"each prediction needs one id; got {counted(predicted, 'prediction')} and "
-            f"{counted(ids, 'id')}"
-        )
-
-
-def _check_number(arrived: int, samples: int) -> None:
-    said = f"{counted(arrived, 'prediction')} arrived for {counted(samples, 'sample')}"
-    if arrived < samples:
-        raise PredictionError(
-            f"{said}. Does the evaluation loader drop the last batch (drop_last=True), or has the "
-            "dataset changed its size?"
-        )
-    if arrived > samples:
-        raise PredictionError(
-            f"{said}. Does the evaluation loader repeat samples, or has the dataset changed its "
-            "size? Repeated samples need ids."
-        )

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from accord._recorders.eval_mode import undisturbed
+from accord._recorders.eval_mode import eval_mode
 from accord.errors import ChoiceError, PredictionError, suggest
 from accord.training._batches import Batches, stream_batches
 from accord.training._loop import autocast, explain_out_of_memory
@@ -159,7 +159,7 @@ def extract_with_logits(
     answers = _Table("the network's last layer", len(samples))
     with (
         ExitStack() as hooks,
-        undisturbed(network),
+        eval_mode(network),
         explain_out_of_memory(),
         autocast(samples.device, bfloat16),
     ):

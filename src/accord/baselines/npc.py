@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from accord._recorders.eval_mode import undisturbed
+from accord._recorders.eval_mode import eval_mode
 from accord.baselines._features import INPUT, Sees, extract_with_logits, last_layer
 from accord.baselines._npc_model import (
     Autoencoder,
@@ -46,7 +46,7 @@ class Npc:
         """
         parts = torch.arange(len(samples)).split(batch)
         tables = []
-        with undisturbed(self._network), undisturbed(self._autoencoder), explain_out_of_memory():
+        with eval_mode(self._network), eval_mode(self._autoencoder), explain_out_of_memory():
             for taken in stream_batches(samples, parts):
                 with autocast(samples.device, bfloat16):
                     answers, logits = self._network(taken), self._autoencoder.network(taken)

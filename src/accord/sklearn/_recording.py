@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
-from accord._recorders.boosting_rounds import RoundFollower
+from accord._recorders.boosting_rounds import RoundRecorder
 from accord._recorders.record_order import place_columns, place_labels, positions_of
 from accord.errors import ChoiceError, PredictionError
 from accord.sklearn._fit_by_epoch import Estimator, grow_by_partial_fit, grow_by_warm_start
@@ -24,16 +25,16 @@ def open_recorder(
     samples: int | None = None,
     **options: Any,
 ) -> Recorder:
-    """Open a recorder for labels of any kind: strings, numbers with gaps.
+    """Open a recorder for labels of any kind: strings, or numbers with gaps.
 
     Args:
-        path: as for `accord.Recorder`, like everything not named here.
-        network: this network's number, from 0.
-        classes: every label there is, each once, such as `np.unique(y)`; they become the
-            record's class names.
+        path: as for `accord.Recorder`.
+        network: the network's number, from 0.
+        classes: all labels, each once, such as `np.unique(y)`; they become the record's class
+            names.
         truth: the true label of each sample, if known.
         given: the label that the data assign to each sample.
-        samples: how many samples; by default the length of `truth` or `given`.
+        samples: the number of samples; by default the length of `truth` or `given`.
         **options: further arguments of `accord.Recorder`.
 
     >>> import tempfile
@@ -51,7 +52,7 @@ def open_recorder(
     }
     lengths = [len(values) for values in labels.values() if values is not None]
     if samples is None and not lengths:
-        raise ChoiceError("say how many samples there are: samples=…, or give their truth")
+        raise ChoiceError("the number of samples is unknown: give samples=…, truth=… or given=…")
     return Recorder(
         path,
         network=network,
@@ -70,22 +71,22 @@ def record_epoch(
     *,
     epoch: int | None = None,
     progress: float | None = None,
-    **told: Any,
+    **metrics: Any,
 ) -> None:
-    """Record what a fitted estimator says of `X` now: the one line in a loop of your own.
+    """Record a fitted estimator's predictions of `X`: one line in any training loop.
 
-    Its labels, or its probabilities if the recorder keeps them.
+    Records labels, or probabilities if the recorder stores them.
 
     Args:
         recorder: where to write.
         estimator: any fitted classifier; its classes are found by the record's class names.
         X: the samples to predict, always the same in the same order.
-        epoch: the position you believe this row has; a row written twice is then refused.
+        epoch: the expected index of this epoch; recording it twice then raises.
         progress: the true epoch, such as 0.1.
-        **told: facts to keep with the row.
+        **metrics: stored with the epoch.
     """
-    said = _say(estimator, "predict", recorder)(X)
-    recorder.record(_placed(said, estimator, recorder), epoch=epoch, progress=progress, **told)
+    predicted = _predict(estimator, recorder, X)
+    recorder.record(predicted, epoch=epoch, progress=progress, **metrics)
 
 
 def record_partial_fit(
@@ -100,31 +101,31 @@ def record_partial_fit(
     seed: int | None = None,
     sample_weight: Any = None,
 ) -> Estimator:
-    """Train an estimator by `partial_fit` and record what it says of `test` at every epoch.
+    """Train an estimator by `partial_fit` and record its predictions of `test` at every epoch.
 
-    One epoch is one call with all of `X`. Started again with the same arguments, it trains
-    again from the beginning and records only the epochs that are missing.
+    One epoch is one call with all of `X`. Called again with the same arguments, it trains from
+    scratch and records only the missing epochs.
 
     Args:
-        recorder: where to write; for this network alone.
+        recorder: used for this network only.
         estimator: not fitted yet; fitted in place.
-        X: the samples to learn from.
+        X: the training samples.
         y: their labels.
         test: the samples to predict after each epoch.
-        epochs: how many.
-        classes: every label there is; by default those in `y`.
-        seed: shuffle the samples for each epoch by this and the epoch's number; by default
-            they come in the order of `X`.
+        epochs: the number of epochs.
+        classes: all labels; by default those in `y`.
+        seed: shuffle the samples of each epoch by this seed and the epoch; by default they keep
+            the order of `X`.
         sample_weight: one weight per sample of `X`.
 
     Returns:
         The estimator, fitted.
     """
-    follower = RoundFollower(recorder)
+    rounds = RoundRecorder(recorder)
     for epoch in grow_by_partial_fit(
         estimator, X, y, epochs=epochs, classes=classes, seed=seed, sample_weight=sample_weight
     ):
-        _follow(follower, estimator, test, epoch)
+        rounds.record(epoch, partial(_predict, estimator, recorder, test))
     return estimator
 
 
@@ -139,75 +140,72 @@ def record_warm_start(
     step: int = 1,
     sample_weight: Any = None,
 ) -> Estimator:
-    """Train an estimator by fitting it again with `warm_start` and record every epoch.
+    """Train an estimator by repeated `fit` with `warm_start` and record every epoch.
 
     Each epoch adds `step` trees (`n_estimators`), boosting rounds or passes over the data
-    (`max_iter`). Started again with the same arguments, it trains again from the beginning and
-    records only the epochs that are missing.
+    (`max_iter`). Called again with the same arguments, it trains from scratch and records only
+    the missing epochs.
 
     Args:
-        recorder: where to write; for this network alone.
+        recorder: used for this network only.
         estimator: not fitted yet; fitted in place.
-        X: the samples to learn from.
+        X: the training samples.
         y: their labels.
         test: the samples to predict after each epoch.
-        epochs: how many.
+        epochs: the number of epochs.
         step: how much each epoch adds.
         sample_weight: one weight per sample of `X`.
 
     Returns:
         The estimator, fitted.
     """
-    follower = RoundFollower(recorder)
+    rounds = RoundRecorder(recorder)
     for epoch in grow_by_warm_start(
         estimator, X, y, epochs=epochs, step=step, sample_weight=sample_weight
     ):
-        _follow(follower, estimator, test, epoch)
+        rounds.record(epoch, partial(_predict, estimator, recorder, test))
     return estimator
 
 
 def record_stages(recorder: Recorder, estimator: Estimator, X: Any, *, every: int = 1) -> None:  # noqa: N803
-    """Record what a fitted boosting estimator said of `X` after each of its rounds.
+    """Record a fitted boosting estimator's predictions of `X` after each of its rounds.
 
     For estimators with `staged_predict`, after an ordinary `fit`. Called again on the same
-    record, with a new recorder, it writes only what is missing.
+    record, with a new recorder, it writes only the missing rounds.
 
     Args:
-        recorder: where to write; for this network alone.
-        estimator: fitted.
+        recorder: used for this network only.
+        estimator: a fitted estimator.
         X: the samples to predict.
-        every: how many rounds make one row.
+        every: rounds per row.
     """
-    follower = RoundFollower(recorder, every=every)
-    stages: Iterator[Any] = _say(estimator, "staged_predict", recorder)(X)
-    for stage, said in enumerate(stages, start=1):
-        if follower.wants(stage):
-            follower.record(stage, _placed(said, estimator, recorder))
+    rounds = RoundRecorder(recorder, every=every)
+    stages: Iterator[Any] = _method(estimator, "staged_predict", recorder)(X)
+    for stage, predicted in enumerate(stages, start=1):
+        rounds.record(stage, partial(_in_record_classes, predicted, estimator, recorder))
 
 
-def _follow(follower: RoundFollower, estimator: Estimator, test: Any, epoch: int) -> None:
-    if follower.wants(epoch):
-        said = _say(estimator, "predict", follower.recorder)(test)
-        follower.record(epoch, _placed(said, estimator, follower.recorder))
+def _predict(estimator: Estimator, recorder: Recorder, X: Any) -> NDArray[Any]:  # noqa: N803
+    return _in_record_classes(_method(estimator, "predict", recorder)(X), estimator, recorder)
 
 
-def _say(estimator: Estimator, way: str, recorder: Recorder) -> Any:
-    """Return the estimator's method that says what the recorder keeps."""
-    name = f"{way}_proba" if recorder.keeps_probabilities else way
-    if not hasattr(estimator, way):
-        raise ChoiceError(f"{type(estimator).__name__} has no {way}")
+def _method(estimator: Estimator, name: str, recorder: Recorder) -> Any:
+    """Return the method that predicts labels or, if the recorder stores them, probabilities."""
+    with_probabilities = f"{name}_proba" if recorder.keeps_probabilities else name
     if not hasattr(estimator, name):
+        raise ChoiceError(f"{type(estimator).__name__} has no {name}")
+    if not hasattr(estimator, with_probabilities):
         raise PredictionError(
-            f"this recorder keeps probabilities, and {type(estimator).__name__} as it is set has "
-            f"no {name}. Open the recorder with probabilities=False, or choose a loss that has."
+            f"this recorder stores probabilities, and {type(estimator).__name__} with its "
+            f"settings has no {with_probabilities}. Open the recorder with probabilities=False, "
+            "or choose a loss that gives probabilities."
         )
-    return getattr(estimator, name)
+    return getattr(estimator, with_probabilities)
 
 
-def _placed(said: Any, estimator: Estimator, recorder: Recorder) -> NDArray[Any]:
-    """Bring labels or probabilities into the record's classes."""
-    sample_info = recorder.sample_info
-    positions = positions_of(estimator.classes_, sample_info)
+def _in_record_classes(predicted: Any, estimator: Estimator, recorder: Recorder) -> NDArray[Any]:
+    info = recorder.sample_info
+    positions = positions_of(estimator.classes_, info)
     if recorder.keeps_probabilities:
-        return place_columns(np.asarray(said), positions, classes=sample_info.classes)
-    return place_labels(said, estimator.classes_, positions)
+        return place_columns(np.asarray(predicted), positions, classes=info.classes)
+    return place_labels(predicted, estimator.classes_, positions)

@@ -6,6 +6,7 @@ from accord.store._metadata import make_sample_info
 from accord.store._packed import pack_record, write_packed
 from accord.store._record_reader import ArrayReader, Block, NetworkInfo, RecordReader, SampleInfo
 from accord.store._recorded import open_reader
+from accord.store._validation import row_from_logits, row_from_predictions, to_numpy
 from accord.store._writer import Writer
 
 __all__ = [
@@ -25,6 +26,9 @@ __all__ = [
     "make_sample_info",
     "open_reader",
     "pack_record",
+    "row_from_logits",
+    "row_from_predictions",
     "rows_from_arrays",
+    "to_numpy",
     "write_packed",
 ]

@@ -70,6 +70,11 @@ class Writer:
             raise
         self._open = True
 
+    @property
+    def progress(self) -> float:
+        """The progress of the last row, 0 before the first."""
+        return max(self._progress, 0.0)
+
     def _resume(self) -> int:
         self.place.sweep(layout.network_folder(self.network))
         committed = committed_epochs(self.place, self.network)

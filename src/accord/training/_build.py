@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from accord._recorders.eval_mode import undisturbed
+from accord._recorders.eval_mode import eval_mode
 from accord.data import InputSchema
 from accord.errors import ChoiceError
 from accord.store._record_reader import check_numbers
@@ -47,7 +47,7 @@ def try_network(
         batch = network.tile(batch)
         network = network.network
     network.to(batch.device)
-    with undisturbed(network), autocast(batch.device, bfloat16):
+    with eval_mode(network), autocast(batch.device, bfloat16):
         answer: object = network(batch)
     _check_answer(answer, name=name, wanted=(len(batch), classes))
 

@@ -75,7 +75,7 @@ def test_labels_of_any_kind_become_positions(tmp_path):
 
 
 def test_a_recorder_needs_the_number_of_samples(tmp_path):
-    with pytest.raises(ChoiceError, match="say how many samples"):
+    with pytest.raises(ChoiceError, match="number of samples is unknown"):
         open_recorder(tmp_path / "record", network=0, classes=[0, 1])
     with open_recorder(tmp_path / "record", network=0, classes=[0, 1], given=[0, 1]) as recorder:
         recorder.record([0, 1])
@@ -174,7 +174,7 @@ def test_probabilities_that_are_not_there_are_asked_for(opened):
     estimator = SGDClassifier().fit(X, NAMES)
     with (
         opened(probabilities=True) as recorder,
-        pytest.raises(PredictionError, match="SGDClassifier as it is set has no predict_proba"),
+        pytest.raises(PredictionError, match=r"SGDClassifier with its .* no predict_proba"),
     ):
         record_epoch(recorder, estimator, X_TEST)
 
@@ -284,9 +284,9 @@ def test_weights_reach_the_estimator(opened):
 def test_a_second_network_needs_a_second_recorder(opened):
     with opened() as recorder:
         record_partial_fit(recorder, GaussianNB(), X, NAMES, X_TEST, epochs=1)
-        with pytest.raises(RecordError, match="follows a network already"):
+        with pytest.raises(RecordError, match="in use for another network"):
             record_partial_fit(recorder, GaussianNB(), X, NAMES, X_TEST, epochs=1)
-        with pytest.raises(RecordError, match="follows a network already"):
+        with pytest.raises(RecordError, match="in use for another network"):
             record_warm_start(recorder, MLPClassifier(), X, NAMES, X_TEST, epochs=1)
 
 

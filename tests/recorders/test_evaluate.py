@@ -1,10 +1,10 @@
-"""Batches, however nested, go to the device whole."""
+"""Nested batches move to the device completely."""
 
 from typing import Any, NamedTuple
 
 import torch
 
-from accord._recorders.evaluate import move
+from accord._recorders.evaluate import to_device
 
 META = torch.device("meta")  # a device that every machine has
 
@@ -22,7 +22,7 @@ class Movable:
 def test_every_tensor_of_a_batch_is_moved():
     one = torch.zeros(2)
     batch = {"a": one, "b": [one, (one, Pair(one, "text"))], "c": Movable(), "d": 3}
-    moved = move(batch, META)
+    moved = to_device(batch, META)
     assert moved["a"].device == META
     assert type(moved["b"]) is list
     first, (second, pair) = moved["b"]

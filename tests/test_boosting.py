@@ -1,20 +1,26 @@
-"""What the boosting recorders do before a booster is asked; real boosters are in clients."""
+"""The boosting face, against a stub booster; clients/test_boosting.py uses real ones."""
 
 import numpy as np
 import pytest
 
 import accord
-from accord.boosting import LightGBMRounds, Scores, read_kind, record_lightgbm_rounds, record_rounds
+from accord.boosting import (
+    LightGBMRounds,
+    RunningScores,
+    read_kind,
+    record_lightgbm_rounds,
+    record_rounds,
+)
 from accord.errors import ChoiceError, PredictionError
 
 TREES = np.random.default_rng(0).normal(size=(6, 5, 3))  # (round, sample, class)
 
 
 class FakeBooster:
-    """Adds up trees as LightGBM does; dart makes all earlier ones smaller."""
+    """Sums trees as LightGBM does; dart scales all earlier ones down."""
 
     def __init__(self, trees=TREES, text="objective=multiclass num_class:3\n[boosting: gbdt]\n"):
-        self.trees, self.text, self.rounds, self.asked = trees, text, len(trees), 0
+        self.trees, self.text, self.rounds, self.evaluated = trees, text, len(trees), 0
 
     def model_to_string(self, num_iteration):
         return self.text
@@ -23,47 +29,49 @@ class FakeBooster:
         return self.rounds
 
     def predict(self, samples, *, raw_score, start_iteration, num_iteration):
-        self.asked += num_iteration
+        self.evaluated += num_iteration
         shrink = 0.5**self.rounds if "dart" in self.text else 1
         return shrink * self.trees[start_iteration : start_iteration + num_iteration].sum(axis=0)
 
 
-def test_scores_add_up_and_ask_each_tree_once():
+def test_each_tree_is_evaluated_once():
     booster = FakeBooster()
-    scores = Scores(booster, None)
+    scores = RunningScores(booster, None)
     for rounds in (1, 3, 3, 6):
         np.testing.assert_allclose(scores.after(rounds), TREES[:rounds].sum(axis=0))
-    assert booster.asked == 6
+    assert booster.evaluated == 6
 
 
-def test_a_dart_booster_is_asked_anew():
+def test_a_dart_booster_is_evaluated_again():
     booster = FakeBooster(text="objective=multiclass\n[boosting: dart]\n")
-    scores = Scores(booster, None)
+    scores = RunningScores(booster, None)
     for booster.rounds in (2, 3):
         expected = 0.5**booster.rounds * TREES[: booster.rounds].sum(axis=0)
         np.testing.assert_allclose(scores.after(booster.rounds), expected)
 
 
-def test_the_scale_of_the_sigmoid_and_the_average_count():
+def test_sigmoid_scale_and_averaging_are_applied():
     booster = FakeBooster(TREES[..., 0], "objective=binary sigmoid:2\naverage_output\n")
-    np.testing.assert_allclose(Scores(booster, None).after(4), TREES[:4, :, 0].sum(axis=0) * 2 / 4)
+    np.testing.assert_allclose(
+        RunningScores(booster, None).after(4), TREES[:4, :, 0].sum(axis=0) * 2 / 4
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("objective=regression\n", "with objective 'regression' one score per sample"),
-        ("num_class=1\n", "with objective 'of your own' one score per sample"),
+        ("num_class=1\n", "with objective 'custom' one score per sample"),
     ],
 )
-def test_what_tells_no_class_is_refused(text, words):
+def test_objectives_without_classes_are_refused(text, words):
     with pytest.raises(ChoiceError, match=words):
-        Scores(FakeBooster(TREES[..., 0], text), None).after(1)
+        RunningScores(FakeBooster(TREES[..., 0], text), None).after(1)
 
 
-def test_a_booster_of_its_own_objective_with_several_classes_is_taken():
-    assert read_kind("num_class=3\n").objective == "of your own"
-    Scores(FakeBooster(text="num_class=3\n"), None).after(1)
+def test_a_custom_objective_with_several_classes_is_accepted():
+    assert read_kind("num_class=3\n").objective == "custom"
+    RunningScores(FakeBooster(text="num_class=3\n"), None).after(1)
 
 
 @pytest.fixture
@@ -73,7 +81,7 @@ def recorder(tmp_path):
         yield one
 
 
-def test_rounds_are_recorded_afterwards(tmp_path, recorder):
+def test_rounds_are_recorded_after_training(tmp_path, recorder):
     record_lightgbm_rounds(recorder, FakeBooster(), None, every=2)
     record = accord.open(tmp_path / "record")
     expected = TREES.cumsum(axis=0)[1::2].argmax(axis=-1)
@@ -85,7 +93,7 @@ def test_rounds_are_recorded_afterwards(tmp_path, recorder):
     ("text", "kind", "words"),
     [
         ("objective=multiclass\n[boosting: dart]\n", ChoiceError, "a dart booster changes"),
-        ("objective=multiclassova\n", PredictionError, "multiclassova gives no probabilities"),
+        ("objective=multiclassova\n", PredictionError, "probabilities of multiclassova do not"),
     ],
 )
 def test_boosters_that_cannot_be_recorded_afterwards_are_refused(recorder, text, kind, words):
@@ -94,14 +102,14 @@ def test_boosters_that_cannot_be_recorded_afterwards_are_refused(recorder, text,
     assert recorder.epochs == 0
 
 
-def test_other_things_than_boosters_are_refused(recorder):
+def test_other_types_are_refused(recorder):
     with pytest.raises(
-        ChoiceError, match=r"XGBoost or LightGBM is wanted; got FakeBooster.*stages"
+        ChoiceError, match=r"XGBoost or LightGBM was expected; got FakeBooster.*stages"
     ):
         record_rounds(recorder, FakeBooster(), None)
 
 
-def test_names_out_of_order_need_the_columns_classes(tmp_path):
+def test_unsorted_class_names_require_classes(tmp_path):
     options = {"samples": 5, "classes": 2, "class_names": ["spam", "ham"]}
     with accord.Recorder(tmp_path / "record", network=0, **options) as recorder:
         with pytest.raises(ChoiceError, match=r"spam, ham …, not in sorted order.*np\.unique"):

@@ -1,4 +1,4 @@
-"""A network is evaluated over a loader and recorded, and its training notices nothing."""
+"""A network is evaluated over a loader and recorded without changing its training."""
 
 import random
 from collections import OrderedDict
@@ -130,7 +130,7 @@ def test_with_ids_a_shuffled_loader_is_put_into_order(
     assert recorded(tmp_path) == [expected]
 
 
-def test_any_iterable_of_batches_will_do(network, inputs, expected, recorder, tmp_path):
+def test_any_iterable_of_batches_is_accepted(network, inputs, expected, recorder, tmp_path):
     record_epoch(recorder, network, inputs.split(6))
     assert recorded(tmp_path) == [expected]
 
@@ -178,7 +178,7 @@ def test_with_forward_the_third_of_a_tuple_is_not_taken_for_ids(
     assert recorded(tmp_path) == [expected]
 
 
-def test_ids_says_where_the_ids_are(network, inputs, labels, expected, recorder, tmp_path):
+def test_ids_selects_the_ids_of_a_batch(network, inputs, labels, expected, recorder, tmp_path):
     turned = torch.arange(SAMPLES).flip(0)
     loader = DataLoader(TensorDataset(inputs.flip(0), turned), batch_size=4)
     record_epoch(recorder, network, loader, ids=lambda batch: batch[1])
@@ -252,18 +252,18 @@ def test_probabilities_are_kept_in_the_records_order(network, inputs, tmp_path):
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
-def test_what_is_told_is_kept(network, inputs, recorder, tmp_path):
+def test_metrics_are_stored(network, inputs, recorder, tmp_path):
     record_epoch(recorder, network, [inputs], epoch=0, progress=0.1, loss=0.31)
-    (told,) = accord.open(tmp_path / "record").networks_info
-    assert (told.progress, told.metrics) == ((0.1,), ({"loss": 0.31},))
+    (info,) = accord.open(tmp_path / "record").networks_info
+    assert (info.progress, info.metrics) == ((0.1,), ({"loss": 0.31},))
     with pytest.raises(RowExists, match="epoch 0 was recorded before"):
         record_epoch(recorder, network, [inputs], epoch=0)
 
 
-# Training notices nothing
+# Training state
 
 
-def test_the_mode_of_every_module_is_kept(network, inputs, recorder):
+def test_the_mode_of_every_module_is_restored(network, inputs, recorder):
     network.norm.eval()
     before = [module.training for module in network.modules()]
     assert set(before) == {True, False}
@@ -275,14 +275,14 @@ def test_the_mode_of_every_module_is_kept(network, inputs, recorder):
     assert [module for module in network.modules() if module.training] == [network.drop]
 
 
-def test_the_network_answers_in_evaluation_mode(network, inputs, recorder):
+def test_the_network_is_evaluated_in_evaluation_mode(network, inputs, recorder):
     seen = []
     network.register_forward_hook(lambda module, *_: seen.append(module.training))
     record_epoch(recorder, network, [inputs])
     assert seen == [False]
 
 
-def test_a_network_that_swaps_weights_when_evaluated_gets_its_own_back(inputs, recorder):
+def test_a_network_that_swaps_weights_in_evaluation_gets_them_back(inputs, recorder):
     class Averaged(nn.Linear):
         def train(self, mode=True):
             if mode != self.training:
@@ -296,7 +296,7 @@ def test_a_network_that_swaps_weights_when_evaluated_gets_its_own_back(inputs, r
 
 
 class Noisy(Dataset):
-    """Draws from every source of randomness there is."""
+    """Draws from every random generator."""
 
     def __init__(self, inputs):
         self.inputs = inputs
@@ -320,7 +320,7 @@ def draws(own):
 
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
-def test_random_states_are_kept(shuffle, fails, network, inputs, recorder):
+def test_random_states_are_restored(shuffle, fails, network, inputs, recorder):
     own = torch.Generator().manual_seed(3)
     data = with_ids(Noisy(inputs[:-1] if fails else inputs))
     loader = DataLoader(data, batch_size=4, shuffle=shuffle, generator=own)
@@ -335,7 +335,7 @@ def test_random_states_are_kept(shuffle, fails, network, inputs, recorder):
     expected = draws(own)
     seeded()
     if fails:
-        with pytest.raises(PredictionError, match="did not arrive"):
+        with pytest.raises(PredictionError, match="are missing"):
             record_epoch(recorder, network, loader)
     else:
         record_epoch(recorder, network, loader)
@@ -354,7 +354,7 @@ def test_gradients_and_statistics_are_not_touched(network, inputs, recorder):
         torch.testing.assert_close(parameter.grad, gradient, rtol=0, atol=0)
 
 
-def test_inside_autocast_training_still_gets_its_gradients(network, inputs, recorder):
+def test_training_inside_autocast_still_gets_gradients(network, inputs, recorder):
     with torch.autocast("cpu", torch.bfloat16):
         record_epoch(recorder, network, [inputs])
         assert torch.is_autocast_enabled("cpu")
@@ -364,7 +364,7 @@ def test_inside_autocast_training_still_gets_its_gradients(network, inputs, reco
     assert all(parameter.grad is not None for parameter in network.parameters())
 
 
-def test_weights_cast_for_the_evaluation_are_not_kept_for_training(network, inputs, recorder):
+def test_the_autocast_cache_is_off_during_evaluation(network, inputs, recorder):
     seen = []
     network.register_forward_hook(lambda *_: seen.append(torch.is_autocast_cache_enabled()))
     with torch.autocast("cpu", torch.bfloat16):
@@ -382,7 +382,7 @@ def test_autocast_of_the_caller_applies(network, inputs, recorder):
     assert seen == [torch.bfloat16, torch.float32]
 
 
-def test_a_table_that_a_network_makes_while_evaluated_can_be_trained_with(inputs, recorder):
+def test_a_tensor_cached_during_evaluation_can_be_trained_with(inputs, recorder):
     class Lazy(nn.Linear):
         table = None
 
@@ -420,7 +420,7 @@ def test_recording_does_not_change_what_is_trained(inputs, labels, tmp_path):
         torch.testing.assert_close(found[name], value, rtol=0, atol=0)
 
 
-# Loaders that would be recorded wrongly
+# Refused loaders
 
 
 @pytest.mark.parametrize(
@@ -431,7 +431,7 @@ def test_recording_does_not_change_what_is_trained(inputs, labels, tmp_path):
         ({"in_order": False}, "SequentialSampler"),
     ],
 )
-def test_a_loader_that_shuffles_without_ids_is_refused_before_the_network_is_asked(
+def test_a_loader_that_shuffles_without_ids_is_refused_before_evaluation(
     options, order, inputs, recorder
 ):
     def fail(inputs):
@@ -447,11 +447,11 @@ def test_a_loader_that_drops_the_last_batch_is_refused(network, inputs, recorder
     with pytest.raises(ChoiceError, match=r"drops the last 3 of 23 samples.*drop_last=False"):
         record_epoch(recorder, network, DataLoader(inputs, batch_size=4, drop_last=True))
     loader = DataLoader(with_ids(inputs), batch_size=4, drop_last=True)
-    with pytest.raises(PredictionError, match=r"^3 of 23 samples did not arrive: 20, 21, 22\."):
+    with pytest.raises(PredictionError, match=r"^3 of 23 samples are missing: 20, 21, 22\."):
         record_epoch(recorder, network, loader)
 
 
-def test_a_loader_that_has_nothing_to_drop_will_do(network, inputs, recorder):
+def test_drop_last_is_accepted_if_nothing_is_dropped(network, inputs, recorder):
     record_epoch(recorder, network, DataLoader(inputs, batch_size=SAMPLES, drop_last=True))
     assert recorder.epochs == 1
 
@@ -460,22 +460,22 @@ def test_a_dataset_that_changes_its_size_is_refused_and_nothing_is_lost(
     network, inputs, expected, recorder, tmp_path
 ):
     record_epoch(recorder, network, inputs.split(6))
-    with pytest.raises(PredictionError, match=r"^22 predictions arrived for 23.*changed its size"):
+    with pytest.raises(PredictionError, match=r"^got 22 predictions for 23.*changed its size"):
         record_epoch(recorder, network, inputs[1:].split(6))
-    with pytest.raises(PredictionError, match=r"^25 predictions arrived for 23.*changed its size"):
+    with pytest.raises(PredictionError, match=r"^got 25 predictions for 23.*changed its size"):
         record_epoch(recorder, network, torch.cat([inputs, inputs[:2]]).split(6))
     record_epoch(recorder, network, inputs.split(6))
     assert recorded(tmp_path) == [expected, expected]
 
 
-def test_a_stream_is_taken_as_it_comes(network, inputs, expected, recorder, tmp_path):
+def test_an_iterable_dataset_is_read_in_order(network, inputs, expected, recorder, tmp_path):
     class Stream(IterableDataset):
         def __iter__(self):
             yield from inputs
 
     record_epoch(recorder, network, DataLoader(Stream(), batch_size=4, drop_last=False))
     assert recorded(tmp_path) == [expected]
-    with pytest.raises(PredictionError, match=r"^20 predictions arrived for 23"):
+    with pytest.raises(PredictionError, match=r"^got 20 predictions for 23"):
         record_epoch(recorder, network, DataLoader(Stream(), batch_size=4, drop_last=True))
 
 
@@ -486,9 +486,7 @@ def test_an_empty_loader_is_refused(network, recorder):
 
 @pytest.mark.parametrize("probabilities", [False, True])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_logits_that_are_not_numbers_are_refused_and_nothing_is_lost(
-    probabilities, value, inputs, tmp_path
-):
+def test_nan_logits_are_refused_and_earlier_epochs_are_safe(probabilities, value, inputs, tmp_path):
     path = tmp_path / "record"
     size = {"samples": SAMPLES, "classes": CLASSES, "probabilities": probabilities}
     logits = inputs[:, :CLASSES].clone()
@@ -515,13 +513,13 @@ def test_logits_that_are_not_numbers_are_refused_and_nothing_is_lost(
         (lambda logits: logits > 0, "got bool"),
     ],
 )
-def test_answers_of_another_shape_are_refused(answer, message, network, inputs, recorder):
+def test_outputs_of_another_shape_are_refused(answer, message, network, inputs, recorder):
     with pytest.raises(PredictionError, match=message):
         record_epoch(recorder, Wrapped(network, answer), [inputs])
 
 
 @pytest.mark.parametrize("answer", ["text", {"scores": 1}, ()])
-def test_an_answer_without_logits_is_refused(answer, inputs, recorder):
+def test_an_output_without_logits_is_refused(answer, inputs, recorder):
     with pytest.raises(ChoiceError, match=r"must return logits.*got (str|dict|tuple).*forward="):
         record_epoch(recorder, Wrapped(nn.Identity(), lambda _: answer), [inputs])
 
@@ -532,10 +530,10 @@ def test_a_tuple_of_unknown_meaning_is_refused(parts, network, inputs, recorder)
         record_epoch(recorder, network, [(inputs,) * parts])
 
 
-def test_a_third_part_that_is_not_ids_is_refused(network, inputs, labels, recorder):
+def test_a_third_element_that_is_not_ids_is_refused(network, inputs, labels, recorder):
     with pytest.raises(PredictionError, match=r"ids must be whole numbers or text.*float32"):
         record_epoch(recorder, network, [(inputs, labels, torch.ones(SAMPLES))])
-    with pytest.raises(PredictionError, match=r"2 ids, and the network returned 23.*third part"):
+    with pytest.raises(PredictionError, match=r"2 ids, and the network returned 23.*third element"):
         record_epoch(recorder, network, [(inputs, labels, torch.arange(2))])
 
 
@@ -560,7 +558,7 @@ def test_network_and_loader_swapped_are_refused(network, inputs, recorder):
 
 
 @pytest.mark.parametrize(("network", "loader"), [(len, []), (nn.Identity(), 3)])
-def test_what_is_no_network_or_no_loader_is_refused(network, loader, recorder):
+def test_other_types_are_refused(network, loader, recorder):
     with pytest.raises(ChoiceError, match=r"needs a torch\.nn\.Module.*\. The order is"):
         record_epoch(recorder, network, loader)
 
@@ -581,7 +579,7 @@ def test_with_ids_keeps_length_and_items(inputs, labels):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_on_a_gpu_nothing_is_disturbed_either(network, inputs, expected, recorder, tmp_path):
+def test_cuda_random_state_is_kept(network, inputs, expected, recorder, tmp_path):
     network.cuda()
     torch.cuda.manual_seed(0)
     first = torch.rand(3, device="cuda").tolist()

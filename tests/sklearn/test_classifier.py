@@ -3,7 +3,6 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import (
@@ -26,6 +25,7 @@ import accord
 from accord.errors import ChoiceError, UnequalNetworks
 from accord.sklearn import MaxAgreementClassifier, ModuleClassifier
 from accord.sklearn._fit_by_epoch import grow_by_partial_fit, train_network, with_seed
+from sklearn import config_context
 
 X, NUMBERS = make_blobs(150, 4, centers=3, cluster_std=3.0, random_state=0)
 NAMES = np.array(["owl", "cat", "dog"])[NUMBERS]
