@@ -47,8 +47,10 @@ def test_show(accord, record):
     assert status == 0
     assert "3 networks, 4 epochs" in out
     assert "40 samples of the test split, 5 classes" in out
-    told = json.loads(accord("show", record, "--json")[1])
-    assert told["epochs"] == {"0": 4, "1": 4, "2": 4}
+    shown = json.loads(accord("show", record, "--json")[1])
+    assert shown["epochs"] == {"0": 4, "1": 4, "2": 4}
+    assert shown["about"].keys() == shown["epochs"].keys()
+    assert "metadata" not in shown
 
 
 def test_predict_prints_one_class_per_line(accord, record):

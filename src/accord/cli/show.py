@@ -23,6 +23,8 @@ def show(record: RecordPath, as_json: Json = False) -> None:
 
     description = describe(record)
     if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(description)))
+        described = dataclasses.asdict(description)
+        described["about"] = described.pop("metadata")  # the documented key
+        typer.echo(json.dumps(described))
     else:
         typer.echo(description_text(description))
