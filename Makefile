@@ -56,7 +56,7 @@ clean:  ## remove the environment and everything that was built
 	@touch $@
 
 .venv/clients-ready: .venv/dev-ready
-	$(PIP) --editable '.[dev,transformers,lightning,keras,sklearn,ray]' lightgbm xgboost-cpu torchmetrics cleanlab crowd-kit
+	$(PIP) --editable '.[dev,all]' torchmetrics cleanlab crowd-kit
 	@touch $@
 
 .venv/dev-ready: pyproject.toml constraints.txt | .venv/bin/python
