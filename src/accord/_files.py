@@ -1,50 +1,39 @@
-"""The arrays of an npz file that somebody else wrote."""
+"""Read and write files: whole or not at all, with errors that name the file and the cause."""
 
+import contextlib
 import csv
+import errno
 import io
+import os
+import re
+import uuid
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import SourceError
+from accord.errors import ChoiceError, SourceError, StorageError
 
-_ENDING: Final = "\r\n"
-
-
-def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    r"""Return a line of names and a line for each row, each ended by a newline.
-
-    Text that holds a newline or a carriage return is quoted, so that it ends no line.
-
-    >>> csv_text(["id", "label"], [["a", 1], ["b\r", 2]])
-    'id,label\na,1\n"b\r",2\n'
-    """
-    text = io.StringIO(newline="")
-    # Before Python 3.13 it quotes of the two only what its own line ending holds: hence both.
-    writer = csv.writer(_Lines(text), lineterminator=_ENDING)
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-class _Lines:
-    """Ends each row that a csv.writer writes, one at a time, by a newline alone."""
-
-    def __init__(self, text: io.StringIO) -> None:
-        self._text = text
-
-    def write(self, row: str) -> None:
-        self._text.write(row.removesuffix(_ENDING))
-        self._text.write("\n")
-
-
-# What numpy and zipfile raise for a damaged npz; RuntimeError where a flipped bit says "encrypted".
-UNREADABLE: Final = (
+PART: Final = ".part"  # the ending of files that are being written
+_CRLF: Final = "\r\n"
+_URL: Final = re.compile(r"[a-zA-Z][\w+.-]+:/")  # a drive, such as C:/, is one letter
+_DENIED: Final = "permission denied. Change the permissions, or choose another place"
+_CAUSES: Final = {
+    errno.ENOSPC: "the disk is full. Rows recorded before are safe; free some space and resume",
+    errno.EDQUOT: "the disk quota is used up. Rows recorded before are safe",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.ENOENT: "its folder is missing. Was the record moved or deleted meanwhile?",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.ENAMETOOLONG: "a name in it is too long. Most file systems allow 255 bytes; shorten it",
+}
+# What numpy and zipfile raise for a damaged npz; RuntimeError if a flipped bit marks it encrypted.
+_NPZ_DAMAGE: Final = (
     ValueError,
     OSError,
     EOFError,
@@ -55,19 +44,164 @@ UNREADABLE: Final = (
 )
 
 
-def load_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file into memory. Pickled objects are refused.
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a local file, with `~` expanded.
 
     Raises:
-        SourceError: the file is missing, damaged, no npz, or holds pickled objects.
+        ChoiceError: the path is a URL.
+        StorageError: no file can have that name.
+    """
+    if _URL.match(os.fspath(path)):
+        raise ChoiceError(
+            f"{path}: is a URL, but this file can only be written locally. "
+            "Write it to a local path, then copy it there."
+        )
+    return expand_home(path)
+
+
+def expand_home(path: str | os.PathLike[str]) -> Path:
+    """Return a path with `~` expanded; raise if no file can have that name."""
+    try:
+        if b"\0" in os.fsencode(path):
+            raise ValueError("it contains a null byte")
+        return Path(path).expanduser()
+    except ValueError as error:
+        raise StorageError(f"{os.fspath(path)!r}: not a valid file name: {error}") from error
+    except RuntimeError as error:
+        raise StorageError(f"{path}: no such user has a home folder here") from error
+
+
+def cause_of(error: OSError) -> str:
+    """Return the cause of a system error, with the likely fix."""
+    return _CAUSES.get(error.errno or 0, error.strerror or str(error))
+
+
+def storage_error(path: Path, error: OSError, verb: str) -> StorageError:
+    """Return the error for a file that cannot be read or written."""
+    return StorageError(f"{path}: cannot {verb}: {cause_of(error)}")
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path, verb: str) -> Iterator[None]:
+    """Convert system errors to `StorageError`, with the file and what was tried."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error, verb) from error
+
+
+def write_file(path: Path, data: bytes, *, flush: bool = True, make: bool = True) -> None:
+    """Write a file atomically: to a temporary name, flushed to disk, then renamed.
+
+    Args:
+        path: the file; an existing one is replaced.
+        data: its contents.
+        flush: wait until the contents are on disk.
+        make: create missing folders.
+    """
+    with partial_file(path, data, flush=flush, make=make) as part:
+        part.replace(path)
+
+
+@contextlib.contextmanager
+def partial_file(
+    path: Path, data: bytes, *, flush: bool = True, make: bool = True
+) -> Iterator[Path]:
+    """Write contents to a temporary file beside `path`, which is removed unless renamed."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}{PART}")
+    with storage_errors(path, "write"):
+        try:
+            if make:
+                _make_folder(path.parent)
+            with part.open("wb") as file:
+                file.write(data)
+                if flush:
+                    file.flush()
+                    os.fsync(file.fileno())
+            yield part
+            if flush:
+                _flush_folder(path.parent)  # makes the new name durable, too
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def _make_folder(path: Path) -> None:
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir()
+    _flush_folder(path.parent)
+
+
+def _flush_folder(path: Path) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    r"""Return CSV text: a header and one line per row, each ended by a newline.
+
+    Cells with a newline or a carriage return are quoted.
+
+    >>> csv_text(["id", "label"], [["a", 1], ["b\r", 2]])
+    'id,label\na,1\n"b\r",2\n'
+    """
+    text = io.StringIO(newline="")
+    # Before Python 3.13, csv quotes only the characters of its own line ending: hence both here.
+    writer = csv.writer(_Lines(text), lineterminator=_CRLF)
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+class _Lines:
+    """Replaces the line ending of each row that csv.writer writes by a newline."""
+
+    def __init__(self, text: io.StringIO) -> None:
+        self._text = text
+
+    def write(self, row: str) -> None:
+        self._text.write(row.removesuffix(_CRLF))
+        self._text.write("\n")
+
+
+def load_npy(path: Path) -> NDArray[Any]:
+    """Read the array of an npy file; pickled objects are refused.
+
+    Raises:
+        SourceError: the file is missing, damaged, or holds pickled objects.
     """
     try:
         with path.open("rb") as file:
-            if not zipfile.is_zipfile(file):  # numpy would call it pickled, or load one array
-                raise zipfile.BadZipFile("it is no zip file, as npz files are")
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise SourceError(f"{path}: cannot be read as npy: {_numpy_cause(error)}") from error
+
+
+def load_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an npz file into memory; pickled objects are refused.
+
+    Raises:
+        SourceError: the file is missing, damaged, not an npz file, or holds pickled objects.
+    """
+    try:
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):  # numpy would load a single array, or report a pickle
+                raise zipfile.BadZipFile("it is not a zip file")
             with np.load(file, allow_pickle=False) as opened:
                 return {name: opened[name] for name in opened.files}
-    except UNREADABLE as error:
-        pickled = "allow_pickle" in str(error)
-        cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
-        raise SourceError(f"{path}: cannot be read as npz: {cause}") from error
+    except _NPZ_DAMAGE as error:
+        raise SourceError(f"{path}: cannot be read as npz: {_numpy_cause(error)}") from error
+
+
+def _numpy_cause(error: Exception) -> str:
+    if "allow_pickle" in str(error):
+        return "it holds pickled objects, which are never loaded"
+    return str(error)

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord import kernels
-from accord._files import csv_text
+from accord._files import csv_text, local_path, write_file
 from accord.errors import ChoiceError, PredictionError, missing_extra
 from accord.rules import ABSTAINED, Prediction
 from accord.store import SampleInfo
-from accord.store._storage import Folder, local_path
 from accord.store._validation import to_numpy
 
 
@@ -72,7 +71,7 @@ def save_prediction(
     target = check_ending(path)
     buffer = io.BytesIO()
     _ENCODERS[target.suffix](buffer, _columns(prediction, sample_info))
-    Folder(target.absolute().parent).put(target.name, buffer.getvalue())
+    write_file(target, buffer.getvalue())
 
 
 def check_ending(path: str | os.PathLike[str]) -> Path:

@@ -299,7 +299,7 @@ def test_the_recommended_rule_keeps_its_own_note(monkeypatch):
 def test_a_prediction_is_not_saved_to_a_url(record, tmp_path, monkeypatch, url):
     monkeypatch.chdir(tmp_path)
     for path in (url, Path(url)):
-        with pytest.raises(ChoiceError, match=r"labels\.csv: a URL; .*to this machine alone"):
+        with pytest.raises(ChoiceError, match=r"labels\.csv: is a URL.*only be written locally"):
             record.save(record.predict(), path)
     assert not list(tmp_path.glob("*:"))
 

@@ -282,7 +282,7 @@ def test_a_path_with_a_space_is_quoted_where_a_command_is_told(accord, tmp_path)
 def test_a_prediction_for_a_url_is_refused_before_the_record_is_read(accord):
     status, _, err = accord("predict", "nowhere", "--out", "s3://bucket/labels.csv")
     assert status == 2
-    assert "labels.csv: a URL; " in err
+    assert "labels.csv: is a URL" in err
 
 
 @pytest.mark.parametrize(
@@ -299,5 +299,5 @@ def test_no_file_is_written_to_a_url(accord, words, tmp_path, monkeypatch):
     command, *options = words
     status, _, err = accord(command, "example://cifar10-sym40", *options)
     assert status == 2
-    assert "a URL; this file can be written to this machine alone" in err
+    assert "is a URL, but this file can only be written locally" in err
     assert not list(tmp_path.iterdir())

@@ -212,6 +212,6 @@ def test_a_rule_is_kept_in_the_home_folder_and_not_at_a_url(fitted, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     fitted.save("~/rule.npz")
     assert load_rule("~/rule.npz").name == fitted.name
-    with pytest.raises(ChoiceError, match=r"rule\.npz: a URL; .*to this machine alone"):
+    with pytest.raises(ChoiceError, match=r"rule\.npz: is a URL.*only be written locally"):
         fitted.save("s3://bucket/rule.npz")
     assert [file.name for file in tmp_path.iterdir()] == ["rule.npz"]

@@ -123,7 +123,7 @@ def test_what_is_no_npz_is_refused(tmp_path, content):
 
 def test_an_array_alone_is_no_npz(tmp_path):
     np.save(tmp_path / "logs.npy", LABELS)
-    with pytest.raises(SourceError, match=r"logs\.npy: cannot be read as npz: it is no zip file"):
+    with pytest.raises(SourceError, match=r"logs\.npy: cannot be read as npz: it is not a zip"):
         import_record(tmp_path / "logs.npy", tmp_path / "record", format="npz")
 
 

@@ -369,7 +369,7 @@ def test_a_record_that_is_gone_takes_no_rows_and_does_not_come_back(path, leave,
     with Recorder(path, network=0, **SIZE, probabilities=True) as recorder:
         recorder.record(np.eye(CLASSES)[labels_of(0, 0)])
         leave(path)
-        with pytest.raises(StorageError, match=r"folder is gone\..*record moved or deleted"):
+        with pytest.raises(StorageError, match=r"folder is missing\..*record moved or deleted"):
             recorder.record(np.eye(CLASSES)[labels_of(0, 1)])
         assert recorder.epochs == 1
     assert not path.exists()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import storage_errors
 from accord.errors import ChoiceError, NotARecord, RecordMissing, UnequalNetworks
 from accord.rules._overfitting import (
     LEAST_FALL,
@@ -20,7 +21,7 @@ from accord.rules._overfitting import (
     smooth,
 )
 from accord.store import RecordReader, open_reader
-from accord.store._storage import EXAMPLE, Folder, open_storage, refused
+from accord.store._storage import EXAMPLE, Folder, open_storage
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     if not isinstance(place, Folder):
         return
     parent = place.path.parent
-    with refused(parent, "read"):
+    with storage_errors(parent, "read"):
         there = parent.exists()
     if not there:
         raise RecordMissing(

@@ -70,7 +70,7 @@ def output_path(path: Path | None) -> Path | None:
     Traceback (most recent call last):
     accord.errors.ChoiceError: s3:/bucket/page.html: a URL; this file can be written to this...
     """
-    from accord.store._storage import local_path
+    from accord._files import local_path
 
     return None if path is None else local_path(path)
 

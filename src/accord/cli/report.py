@@ -30,9 +30,9 @@ def report(
     """
     if out.suffix not in {".html", ".htm"}:
         raise ChoiceError(f"{out}: a report is an .html file")
+    from accord._files import local_path
     from accord._record import open_record
     from accord.report.html import write_report
-    from accord.store._storage import local_path
 
     out = local_path(out)
     write_report(open_record(record, common=common, networks=parse_numbers(networks)), out)

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import write_file
 from accord.errors import ChoiceError
 from accord.report._cached_results import FIRST, SECOND
 from accord.report._mpl import Axes, Figure, FuncFormatter, MaxNLocator, style
 from accord.report._theme import INKS, LINES, STYLE, ink
-from accord.store._storage import Folder
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
@@ -118,7 +118,7 @@ def write_figure(figure: Figure, path: Path, *, title: str) -> None:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": None})
         data = buffer.getvalue()
-    Folder(path.absolute().parent).put(path.name, data)
+    write_file(path, data)
 
 
 def new_figure(size: Size) -> Figure:

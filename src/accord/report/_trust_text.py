@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from accord._files import csv_text
+from accord._files import csv_text, write_file
 from accord._record import Record
 from accord.analysis import Estimate, Member, RiskCoverage, good_networks
 from accord.analysis._audit._review_files import Header
@@ -21,7 +21,6 @@ from accord.report._cached_results import FIRST, SECOND, Measured
 from accord.report._figures import RISKS, coverage_at
 from accord.report._record_text import epoch_text
 from accord.rules import ABSTAINED
-from accord.store._storage import Folder
 
 MOST_NETWORKS: Final = 30  # that are listed; above, those that agree least
 RULES: Final = {SECOND: "max agreement", FIRST: "the majority vote"}
@@ -256,7 +255,7 @@ def write_samples(record: Record, found: Trust, path: str | os.PathLike[str]) ->
     if found.answers.threshold is not None or found.accuracy is not None:
         columns["answers"] = found.answered.astype(int)
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    Folder(target.absolute().parent).put(target.name, csv_text(columns, rows).encode())
+    write_file(target, csv_text(columns, rows).encode())
 
 
 def _bins(found: Trust) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from accord._files import write_file
 from accord._record import Record
 from accord._version import __version__
 from accord.analysis import Changes, Score
@@ -23,7 +24,6 @@ from accord.report._trust_text import (
     samples_to_verify,
     trust_finding,
 )
-from accord.store._storage import Folder
 
 try:
     from jinja2 import Environment, StrictUndefined
@@ -59,7 +59,7 @@ def write_report(record: Record, out: Path) -> None:
         StorageError: the page cannot be written.
     """
     page = report_page(record).encode(errors="replace")  # a path need not be UTF-8
-    Folder(out.absolute().parent).put(out.name, page)
+    write_file(out, page)
 
 
 def report_page(record: Record) -> str:

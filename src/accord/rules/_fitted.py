@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import local_path, write_file
 from accord.errors import ChoiceError, NetworksMissing, RecordMismatch, SourceError, counted
 from accord.rules._base import Prediction, Rule
 from accord.store import RecordReader
-from accord.store._storage import Folder, local_path
 
 NETWORKS: Final = "networks"  # the array that holds the networks' numbers
 PROGRESS: Final = "progress"  # the array that holds the true epochs
@@ -144,7 +144,7 @@ class FittedRule(Rule):
         about |= {} if self.voters is None else self.voters.arrays()
         buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, **about, **learnt)
-        Folder(path.absolute().parent).put(path.name, buffer.getvalue())
+        write_file(path, buffer.getvalue())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

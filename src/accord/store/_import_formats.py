@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import load_npy
 from accord.errors import SourceError
 from accord.store._import_rows import Source
 from accord.store._validation import ids_to_numpy
@@ -43,17 +44,6 @@ def read_npy_files(folder: Path, *, test: bool) -> Source:
         if (folder / f"{name}.npy").exists()
     }
     return Source(networks, tuple(numbers), sample_info)
-
-
-def load_npy(file: Path) -> NDArray[Any]:
-    """Read one npy file. Pickled objects are refused, and a damaged file is named."""
-    try:
-        with file.open("rb") as opened:
-            return np.lib.format.read_array(opened, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        pickled = "allow_pickle" in str(error)
-        cause = "it holds pickled objects, which are never loaded" if pickled else str(error)
-        raise SourceError(f"{file}: cannot be read as npy: {cause}") from error
 
 
 def _steps(folder: Path) -> list[Path]:

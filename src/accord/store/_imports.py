@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import load_npz
+from accord._files import cause_of, load_npz
 from accord.errors import ChoiceError, PredictionError, SourceError
 from accord.store._import_formats import has_dynamics, has_npy_files, read_dynamics, read_npy_files
 from accord.store._import_rows import Source, gather_rows
 from accord.store._metadata import make_sample_info
 from accord.store._packed import write_packed
 from accord.store._record_reader import ArrayReader
-from accord.store._storage import CountProgress, cause_of
+from accord.store._storage import CountProgress
 from accord.store._validation import as_classes, check_probabilities, check_whole, to_numpy
 
 Reader = Callable[[Path, int | None], ArrayReader]

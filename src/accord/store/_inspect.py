@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import storage_error
 from accord.errors import RowDamaged
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, read_commit
@@ -23,7 +24,7 @@ from accord.store._recorded import (
     network_numbers,
     read_row,
 )
-from accord.store._storage import Storage, open_storage, storage_error
+from accord.store._storage import Storage, open_storage
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""An object store as a place for records."""
+"""Records in an object store, through obstore."""
 
 import os
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Any
 from accord.errors import StorageError, missing_extra
 from accord.store._storage import Storage
 
-_memories: dict[str, Any] = {}  # memory://NAME, for as long as the process lives
-_processes: set[int] = set()  # that reached an object store: this one, and those it was forked from
+_memories: dict[str, Any] = {}  # memory://NAME, for the lifetime of the process
+_processes: set[int] = set()  # this process and its forked ancestors that used an object store
 
 
 class Bucket(Storage):
     """A prefix in an object store, by URL.
 
-    Pickled, it is connected anew; in a forked process it is refused, where it would hang.
+    Unpickling connects again. In a forked process every access raises, since it would hang.
     """
 
     def __init__(self, url: str) -> None:
@@ -44,17 +44,17 @@ class Bucket(Storage):
         except FileNotFoundError:
             return None
         except self._obstore.exceptions.BaseError as error:
-            raise self._refusal(key, error, "read") from error
+            raise self._error(key, error, "read") from error
 
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:  # noqa: ARG002
-        """Write whole, replacing what was there."""
+        """Write atomically, replacing an existing value."""
         try:
             self._obstore.put(self._store, key, data, use_multipart=False)
         except self._obstore.exceptions.BaseError as error:
-            raise self._refusal(key, error, "write") from error
+            raise self._error(key, error, "write") from error
 
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:  # noqa: ARG002
-        """Write by the store's own conditional write, or look first where it has none."""
+        """Write by the store's conditional write, or check first if it has none."""
         errors = self._obstore.exceptions
         try:
             self._obstore.put(self._store, key, data, mode="create", use_multipart=False)
@@ -65,16 +65,16 @@ class Bucket(Storage):
                 return False
             self.put(key, data)
         except errors.BaseError as error:
-            raise self._refusal(key, error, "write") from error
+            raise self._error(key, error, "write") from error
         return True
 
     def children(self, prefix: str = "") -> list[str]:
-        """Return the names directly below `prefix`."""
+        """Return the sorted names directly below `prefix`."""
         below = f"{prefix}/" if prefix else ""
         try:
             found = self._obstore.list_with_delimiter(self._store, below or None)
         except self._obstore.exceptions.BaseError as error:
-            raise self._refusal(prefix, error, "list") from error
+            raise self._error(prefix, error, "list") from error
         paths = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
@@ -90,20 +90,20 @@ class Bucket(Storage):
         for file in sorted(files, key=lambda file: file == folder / last):
             self.put(file.relative_to(folder).as_posix(), file.read_bytes())
 
-    def _refusal(self, key: str, error: Exception, verb: str) -> StorageError:
+    def _error(self, key: str, error: Exception, verb: str) -> StorageError:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         where = f"{self.name}/{key}".rstrip("/")
         return StorageError(f"{where}: cannot {verb}: {reason}")
 
 
 def _check_process(url: str) -> None:
-    # The threads that obstore works with stay behind in the process that forked, and a new
-    # connection waits for them as an old one does: 0.12 hangs for ever in both.
+    # obstore's threads exist only in the process that forked, and its child waits for them
+    # forever, on old and on new connections (obstore 0.12).
     _processes.add(os.getpid())
     if len(_processes) > 1:
         raise StorageError(
-            f"{url}: an object store was reached before this process was forked, and its "
-            "connections do not survive that. Start workers by spawn, not by fork: "
+            f"{url}: an object store was used before this process was forked, and its "
+            "connections do not survive a fork. Start workers by spawn, not by fork: "
             'multiprocessing.get_context("spawn"), '
             'or DataLoader(…, multiprocessing_context="spawn")'
         )
@@ -117,4 +117,4 @@ def _connect(url: str) -> Any:
     try:
         return obstore.store.from_url(url)
     except (ValueError, obstore.exceptions.BaseError) as error:
-        raise StorageError(f"{url}: not an object store that can be opened ({error})") from error
+        raise StorageError(f"{url}: cannot be opened as an object store ({error})") from error

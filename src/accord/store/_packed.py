@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from accord._files import storage_error
 from accord.errors import ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import _layout as layout
 from accord.store._layout import made_with, now
@@ -17,7 +18,7 @@ from accord.store._metadata import write_sample_info
 from accord.store._object_store import Bucket
 from accord.store._record_reader import NetworkInfo, RecordReader
 from accord.store._recorded import open_reader
-from accord.store._storage import CountProgress, Folder, Storage, open_storage, storage_error
+from accord.store._storage import CountProgress, Folder, Storage, open_storage
 
 EPOCHS_PER_CHUNK: Final = 128
 LABELS_PER_CHUNK: Final = 1 << 20

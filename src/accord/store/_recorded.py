@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import storage_error
 from accord.errors import (
     ChoiceError,
     NotARecord,
@@ -27,7 +28,7 @@ from accord.store._record_reader import (
     check_numbers,
     whole_numbers,
 )
-from accord.store._storage import ZIP_DAMAGE, Storage, open_storage, storage_error
+from accord.store._storage import ZIP_DAMAGE, Storage, open_storage
 
 # What Zarr raises over chunks and metadata that are not what they should be.
 ZARR_DAMAGE: Final = (

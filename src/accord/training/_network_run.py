@@ -12,12 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from accord._files import csv_text
+from accord._files import csv_text, write_file
 from accord._recorder import Recorder
 from accord.errors import StorageError
 from accord.kernels import equally_spaced
 from accord.store import describe, open_reader
-from accord.store._storage import Folder
 from accord.training._batches import Batches
 from accord.training._checkpoints import (
     State,
@@ -196,7 +195,7 @@ def write_metrics(record: Path, out: Path) -> None:
     """Write what each network was told at each moment as one CSV file."""
     text = csv_text(["network", "progress", "loss", "lr", "time"], _metrics(record))
     with contextlib.suppress(StorageError):  # the record holds it all
-        Folder(out.parent).put(out.name, text.encode())
+        write_file(out, text.encode())
 
 
 def _metrics(record: Path) -> Iterator[list[Any]]:

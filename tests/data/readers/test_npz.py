@@ -108,7 +108,7 @@ def test_pickled_objects_and_other_files_are_refused(read, tmp_path):
     with pytest.raises(SourceError, match="pickled objects, which are never loaded"):
         read(both(np.array(["a", 1, 2, 3, 4, 5], dtype=object)))
     (tmp_path / "bad.npz").write_bytes(b"?")
-    with pytest.raises(SourceError, match=r"bad\.npz: cannot be read as npz: it is no zip file"):
+    with pytest.raises(SourceError, match=r"bad\.npz: cannot be read as npz: it is not a zip"):
         read_dataset("npz", tmp_path / "bad.npz")
 
 

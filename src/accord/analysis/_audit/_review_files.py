@@ -15,12 +15,11 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import csv_text
+from accord._files import csv_text, write_file
 from accord.analysis._audit._audit import Audit
 from accord.analysis._audit._review import Decisions, Said, check_decisions, names_mislead
 from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import SampleInfo
-from accord.store._storage import Folder
 
 CHOICE: Final = "choice"  # the name of the tag that people choose with
 IMAGE, TEXT = "image", "text"  # the name of what they look at, and of the task's field for it
@@ -426,7 +425,7 @@ def write_probabilities(table: NDArray[np.float64], path: PathLike) -> None:
 
 
 def _put(target: Path, data: bytes) -> None:
-    Folder(target.absolute().parent).put(target.name, data)
+    write_file(target, data)
 
 
 def _columns(audit: Audit, samples: NDArray[np.intp], sample_info: SampleInfo) -> Columns:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import csv_text
+from accord._files import csv_text, write_file
 from accord.analysis import Estimate, Sampling, verified_accuracy
 from accord.analysis._audit._review_files import (
     DECIDED,
@@ -24,7 +24,6 @@ from accord.analysis._audit._review_files import (
 from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.rules import Prediction
 from accord.store import SampleInfo
-from accord.store._storage import Folder
 
 PathLike = str | os.PathLike[str]
 STRATUM, SIZE = "stratum", "stratum_samples"
@@ -67,7 +66,7 @@ def write_verification(sampling: Sampling, path: PathLike, *, sample_info: Sampl
     columns[DRAWN] = np.bincount(sampling.strata)[sampling.strata].tolist()
     columns[DECIDED] = [""] * len(samples)
     rows = zip(*columns.values(), strict=True)
-    Folder(target.absolute().parent).put(target.name, csv_text(columns, rows).encode())
+    write_file(target, csv_text(columns, rows).encode())
 
 
 def check_rewritable(path: Path, what: str, *, header: Header | None = None) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from accord._files import write_file
 from accord.errors import (
     AccordError,
     ChoiceError,
@@ -114,7 +115,7 @@ def leave_word(out: Path, source: str) -> str:
     """
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
     word = _word_of(out, digest)
-    Folder(word.parent).put(word.name, source.encode())
+    write_file(word, source.encode())
     return digest
 
 

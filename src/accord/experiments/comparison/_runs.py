@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from accord._files import write_file
 from accord._record import Record, open_record
 from accord.errors import ChoiceError, PredictionError, TrainingError
-from accord.store._storage import Folder
 from accord.training._batches import Batches
 from accord.training._build import build_network
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
@@ -203,7 +203,7 @@ class TrainedRun:
         labels = np.asarray(predict(), np.intp)
         file = io.BytesIO()
         np.save(file, labels)
-        Folder(path.parent).put(path.name, file.getvalue())
+        write_file(path, file.getvalue())
         return labels
 
 
