@@ -1,6 +1,6 @@
-"""Record XGBoost and LightGBM round by round; whichever is installed.
+"""Record XGBoost and LightGBM round by round, if they are installed.
 
-Run it again: it trains again, and the records stay as they are.
+A second run trains again and leaves the records unchanged.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ from accord.sklearn import open_recorder
 images, truth = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(images, truth, test_size=0.4, random_state=0)
 given = symmetric_noise(y, rate=0.4, classes=10, seed=0)
-about_the_data = {"classes": np.unique(truth), "truth": y_test}
+data_info = {"classes": np.unique(truth), "truth": y_test}
 
 
 def train_xgboost(seed: int, recorder: accord.Recorder) -> None:
@@ -43,7 +43,7 @@ for name, train in (("xgboost", train_xgboost), ("lightgbm", train_lightgbm)):
         print(f"{name} is not installed")
         continue
     for seed in range(2):
-        with open_recorder(f"{name}-rounds", network=seed, **about_the_data) as recorder:
+        with open_recorder(f"{name}-rounds", network=seed, **data_info) as recorder:
             train(seed, recorder)
     for score in accord.open(f"{name}-rounds").score():
         print(f"{name:9} {score.rule:18} {100 * score.accuracy:.1f}")

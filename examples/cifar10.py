@@ -1,6 +1,6 @@
-"""Record a ResNet-18 on CIFAR-10 with wrong labels: a plain loop for one GPU.
+"""Train a ResNet-18 on CIFAR-10 with wrong labels and record it: a plain loop for one GPU.
 
-Start it once for each network; they may run at the same time, on one GPU or on several:
+Start it once per network, one after the other or in parallel, on one GPU or several:
 
     for network in 0 1 2 3 4; do
         python examples/cifar10.py data/cifar-10-batches-bin runs/sym40 --network $network &
@@ -19,7 +19,6 @@ from torch.nn import functional
 
 import accord
 from accord.data.noise import symmetric_noise
-from accord.training._batches import shift_images
 from accord.training.networks import ResNet18
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -38,9 +37,12 @@ def read_batches(folder: Path, pattern: str) -> tuple[torch.Tensor, NDArray[np.u
 def augment(batch: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     flip = torch.rand(len(batch), 1, 1, 1, generator=generator, device=DEVICE) < 0.5
     batch = torch.where(flip, batch.flip(3), batch)
-    moves = torch.randint(-4, 5, (len(batch), 2), generator=generator, device=DEVICE)
-    batch = shift_images(batch, moves, pixels=4)
-    return batch.contiguous(memory_format=torch.channels_last)
+    # Crop at random after padding by 4 pixels: the rows and columns of each sample.
+    corners = torch.randint(0, 9, (2, len(batch), 1), generator=generator, device=DEVICE)
+    rows, columns = corners + torch.arange(32, device=DEVICE)
+    samples = torch.arange(len(batch), device=DEVICE)[:, None, None]
+    padded = functional.pad(batch, [4] * 4)
+    return padded[samples, :, rows[:, :, None], columns[:, None]].movedim(-1, 1)
 
 
 @torch.inference_mode()
@@ -54,54 +56,54 @@ def predict(network: torch.nn.Module, images: torch.Tensor) -> NDArray[np.int64]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("data", type=Path, help="the folder cifar-10-batches-bin")
-    parser.add_argument("record", help="where to record")
+    parser.add_argument("data", type=Path, help="folder cifar-10-batches-bin")
+    parser.add_argument("record", help="path of the record")
     parser.add_argument("--network", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=75)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--noise", type=float, default=0.4)
     parser.add_argument("--width", type=int, default=64)
-    asked = parser.parse_args()
+    options = parser.parse_args()
 
-    images, clean = read_batches(asked.data, "data_batch_*.bin")
-    test_images, truth = read_batches(asked.data, "test_batch.bin")
-    noisy = symmetric_noise(clean, rate=asked.noise, classes=10, seed=0)
+    images, clean = read_batches(options.data, "data_batch_*.bin")
+    test_images, truth = read_batches(options.data, "test_batch.bin")
+    noisy = symmetric_noise(clean, rate=options.noise, classes=10, seed=0)
     given = torch.from_numpy(noisy.astype(np.int64)).to(DEVICE)
 
-    torch.manual_seed(asked.network)
-    generator = torch.Generator(DEVICE).manual_seed(asked.network)
-    network = ResNet18(classes=10, width=asked.width).to(DEVICE)
+    torch.manual_seed(options.network)
+    generator = torch.Generator(DEVICE).manual_seed(options.network)
+    network = ResNet18(classes=10, width=options.width).to(DEVICE)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.SGD(
-        network.parameters(), lr=asked.lr, momentum=0.9, nesterov=True, weight_decay=5e-4
+        network.parameters(), lr=options.lr, momentum=0.9, nesterov=True, weight_decay=5e-4
     )
-    about = {
+    metadata = {
         "data": "cifar10",
-        "noise": {"kind": "symmetric", "rate": asked.noise, "seed": 0},
-        "architecture": {"kind": "resnet18", "width": asked.width},
-        "epochs": asked.epochs,
-        "batch": asked.batch,
-        "lr": asked.lr,
-        "seed": asked.network,
+        "noise": {"kind": "symmetric", "rate": options.noise, "seed": 0},
+        "architecture": {"kind": "resnet18", "width": options.width},
+        "epochs": options.epochs,
+        "batch": options.batch,
+        "lr": options.lr,
+        "seed": options.network,
     }
 
     with accord.Recorder(
-        asked.record,
-        network=asked.network,
+        options.record,
+        network=options.network,
         samples=len(truth),
         classes=10,
         truth=truth,
         class_names=NAMES,
-        metadata=about,
+        metadata=metadata,
     ) as recorder:
-        for epoch in range(asked.epochs):
-            cosine = (1 + math.cos(math.pi * epoch / asked.epochs)) / 2
-            optimizer.param_groups[0]["lr"] = asked.lr * cosine
+        for epoch in range(options.epochs):
+            cosine = (1 + math.cos(math.pi * epoch / options.epochs)) / 2
+            optimizer.param_groups[0]["lr"] = options.lr * cosine
             network.train()
             total = torch.zeros((), device=DEVICE)
             order = torch.randperm(len(images), generator=generator, device=DEVICE)
-            for chosen in order.split(asked.batch):
+            for chosen in order.split(options.batch):
                 batch = augment(images[chosen], generator)
                 with torch.autocast(DEVICE, torch.bfloat16):
                     loss = functional.cross_entropy(network(batch), given[chosen])
@@ -109,7 +111,7 @@ def main() -> None:
                 loss.backward()
                 optimizer.step()
                 total += loss.detach() * len(chosen)
-            # No checkpoints here: started again, it trains anew and records what is missing.
+            # There are no checkpoints: a restarted script trains again and records missing epochs.
             if epoch >= recorder.epochs:
                 recorder.record(predict(network, test_images), loss=total.item() / len(images))
 

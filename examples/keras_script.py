@@ -1,4 +1,4 @@
-"""Record from Keras 3, here on torch: one callback in `fit`."""
+"""Record from Keras 3, here with the torch backend: one callback in `fit`."""
 
 import os
 

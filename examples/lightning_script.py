@@ -1,4 +1,4 @@
-"""Record from Lightning: one callback beside those that the script already has."""
+"""Record from Lightning: one additional callback."""
 
 import pytorch_lightning as lightning
 import torch
@@ -15,7 +15,7 @@ given = torch.from_numpy(symmetric_noise(train.labels, rate=0.4, classes=10, see
 
 
 class Classifier(lightning.LightningModule):
-    """Two layers."""
+    """A perceptron with one hidden layer."""
 
     def __init__(self) -> None:
         super().__init__()

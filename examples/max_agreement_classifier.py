@@ -1,6 +1,6 @@
 """Compare MaxAgreementClassifier with its own last epoch, on digits with 40 % wrong labels.
 
-Three seeds; each draws the split, the wrong labels and the networks anew.
+Each of the three seeds determines the split, the wrong labels and the networks.
 """
 
 import numpy as np

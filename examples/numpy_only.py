@@ -1,10 +1,10 @@
-"""Max agreement for predictions that are already in memory: one function, no record."""
+"""Max agreement of arrays in memory, without a record."""
 
 import numpy as np
 
 import accord
 
-# What 3 networks said at 4 epochs about 2 samples: (network, epoch, sample).
+# Predictions of 3 networks at 4 epochs for 2 samples: (network, epoch, sample).
 labels = np.array(
     [
         [[1, 0], [1, 0], [1, 2], [0, 2]],
@@ -13,7 +13,7 @@ labels = np.array(
     ]
 )
 
-majority = accord.max_agreement(labels[:, -1:], classes=3)  # the last epoch alone
+majority = accord.max_agreement(labels[:, -1:], classes=3)  # the last epoch only
 agreed = accord.max_agreement(labels, classes=3)
 print("at the last epoch:", majority)
 print("over all epochs:  ", agreed)

@@ -1,6 +1,6 @@
-"""Record a training loop of your own: here, logistic regression by gradient descent in numpy.
+"""Record your own training loop, here logistic regression by gradient descent in numpy.
 
-Run it again: it finds the record complete and has nothing left to do.
+A second run finds the record complete and adds nothing.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ for number in range(NETWORKS):
                 powers = np.exp(scores - scores.max(axis=1, keepdims=True))
                 gap = powers / powers.sum(axis=1, keepdims=True) - np.eye(10)[given[batch]]
                 weights -= 0.5 * images[batch].T @ gap / len(batch)
-            if epoch >= recorder.epochs:  # after a restart, only what is missing
+            if epoch >= recorder.epochs:  # after a restart, only missing epochs
                 recorder.record(logits=test_images @ weights)
 
 for score in accord.open("plain-loop-record").score():

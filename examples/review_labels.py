@@ -1,7 +1,7 @@
-"""Find wrong training labels, let someone decide on the most suspicious ones, and train again.
+"""Find wrong training labels, review the most suspicious ones, and train again.
 
-Three small networks in numpy learn digits of which 30 % are labelled wrongly. Here the true labels
-stand for the person who decides.
+Three small networks in numpy learn digits with 30 % wrong labels. The true labels replace the
+reviewer.
 """
 
 import csv
@@ -10,9 +10,14 @@ from pathlib import Path
 import numpy as np
 
 import accord
-from accord.analysis._audit._audit import audit
-from accord.analysis._audit._review import corrected_labels, measure_gain, review_queue
-from accord.analysis._audit._review_files import read_decisions, write_labels, write_queue
+from accord.analysis import (
+    corrected_labels,
+    measure_gain,
+    read_decisions,
+    review_queue,
+    write_labels,
+    write_queue,
+)
 from accord.data import load_digits, split_digits
 from accord.data.noise import symmetric_noise
 
@@ -39,28 +44,28 @@ def train_networks(path: str, labels: np.ndarray) -> float:
                     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
                     gap = powers / powers.sum(axis=1, keepdims=True) - np.eye(10)[labels[batch]]
                     weights -= 0.2 * x[batch].T @ gap / len(batch)
-                if epoch >= recorder.epochs:  # after a restart, only what is missing
+                if epoch >= recorder.epochs:  # after a restart, only missing epochs
                     recorder.record(logits=x @ weights)
         accuracies.append(np.mean((x_test @ weights).argmax(axis=1) == test.labels))
     return float(np.mean(accuracies))
 
 
 before = train_networks("review-before", given)
-rows = accord.open("review-before").reader
-found = audit(rows)
+record = accord.open("review-before")
+found = record.audit()
 print(f"{found.flagged.sum()} of {len(found)} labels are probably wrong")
 
-write_queue(found, review_queue(found, 200), "queue.csv", sample_info=rows.sample_info)
+write_queue(found, review_queue(found, 200), "queue.csv", sample_info=record.reader.sample_info)
 with Path("queue.csv").open(newline="") as file:
     queue = list(csv.DictReader(file))
-for row in queue:  # someone looks at each digit and fills in the column `decided`
+for row in queue:  # a reviewer would fill in the column `decided`
     row["decided"] = str(train.labels[int(row["sample"])])
 with Path("decided.csv").open("w", newline="") as file:
     writer = csv.DictWriter(file, list(queue[0]))
     writer.writeheader()
     writer.writerows(queue)
 
-decisions = read_decisions("decided.csv", sample_info=rows.sample_info)
+decisions = read_decisions("decided.csv", sample_info=record.reader.sample_info)
 gain = measure_gain(found, decisions)
 print(f"{gain.changed} of {gain.reviewed} were wrong; {gain.expected * gain.reviewed:.0f} expected")
 

@@ -1,9 +1,9 @@
 #!/bin/bash
-# One network for each task of a Slurm array, all into one run on a shared file system.
+# Each task of a Slurm array trains one network; all write to one run on a shared file system.
 #   sbatch --array=0-4 examples/slurm_array.sh examples/digits.toml /shared/runs/digits
-# What the lines below ask for can be asked otherwise when submitting; without GPUs:
+# Options of sbatch override the requests below; without GPUs:
 #   sbatch --array=0-4 --gpus-per-task=0 examples/slurm_array.sh SPEC.toml RUN
-# A task that was stopped goes on where it was, requeued or submitted again.
+# A task that is requeued or submitted again resumes.
 #SBATCH --job-name=accord
 #SBATCH --cpus-per-task=4
 #SBATCH --gpus-per-task=1

@@ -1,4 +1,4 @@
-"""Record a torch loop of your own: the training stays as it is, and one line records an epoch."""
+"""Record your own torch loop: one line records an epoch and leaves the training unchanged."""
 
 import torch
 from torch import nn
@@ -35,7 +35,7 @@ for number in range(NETWORKS):
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-            if epoch >= recorder.epochs:  # after a restart, only what is missing
+            if epoch >= recorder.epochs:  # after a restart, only missing epochs
                 record_epoch(recorder, network, test_loader, loss=loss.item())
 
 for score in accord.open("torch-loader-record").score():

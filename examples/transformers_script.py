@@ -1,7 +1,7 @@
-"""Record from the Trainer of transformers: one callback, twice an epoch.
+"""Record from the Trainer of transformers: one callback, twice per epoch.
 
-A text is nine of twelve words, of which six are good and six are bad; its class is which of them
-there are more of.
+A text has nine words out of twelve. Six of the twelve are good and six are bad; the class is the
+kind that occurs more often.
 """
 
 from typing import Any

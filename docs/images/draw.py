@@ -1,4 +1,4 @@
-"""Draw the picture of README, on white and on dark."""
+"""Draw the figure of the README, light and dark."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent
 
 
 def darken(picture: str) -> str:
-    """Return an SVG in the colours of a dark page."""
+    """Return an SVG with the colours for a dark page."""
     for ink in INKS.values():
         picture = picture.replace(ink.light, ink.dark)
     return picture

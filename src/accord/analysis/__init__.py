@@ -1,6 +1,13 @@
 """What a record tells beyond its labels: scores, curves, wrong labels, persistence, changes."""
 
 from accord.analysis._audit._audit import Audit, audit
+from accord.analysis._audit._review import corrected_labels, measure_gain, review_queue
+from accord.analysis._audit._review_files import (
+    labelling_config,
+    read_decisions,
+    write_labels,
+    write_queue,
+)
 from accord.analysis._curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis._dynamics import (
     Forgetting,
@@ -93,6 +100,7 @@ __all__ = [
     "choose_to_verify",
     "corrected_accuracy",
     "corrected_difference",
+    "corrected_labels",
     "curve",
     "epochs_to_fuse",
     "error_consensus_histogram",
@@ -102,13 +110,17 @@ __all__ = [
     "fit_temperature",
     "forgetting",
     "good_networks",
+    "labelling_config",
     "margin_of",
     "measure",
+    "measure_gain",
     "members",
     "network_agreement",
     "network_weights",
     "paired_changes",
     "persistence",
+    "read_decisions",
+    "review_queue",
     "risk_coverage",
     "score",
     "share_interval",
@@ -116,4 +128,6 @@ __all__ = [
     "verified_accuracy",
     "watch",
     "weighted_vote",
+    "write_labels",
+    "write_queue",
 ]
