@@ -1,4 +1,4 @@
-"""New data go through a run's checkpoints from the command line."""
+"""`accord infer` predicts new samples with the checkpoints of a run."""
 
 import csv
 import json
@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from frames import deepest_chain
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
 from accord._record import open_record
@@ -52,24 +53,24 @@ def labels_in(out):
     return [int(line) for line in out.splitlines()]
 
 
-def test_labels_are_those_that_accord_predict_finds_in_the_runs_record(accord, run, data):
-    status, out, said = accord("infer", run, data)
+def test_labels_are_those_of_accord_predict_on_the_runs_record(accord, run, data):
+    status, out, err = accord("infer", run, data)
     assert status == 0
     assert accord("predict", run / "test")[1] == out
     right = (np.array(labels_in(out)) == TEST.labels).mean()
-    assert said.splitlines()[-1] == (
+    assert err.splitlines()[-1] == (
         f"719 labels by max-agreement; 2 networks, 4 epochs; {100 * right:.2f} % right"
     )
 
 
-def test_an_early_exit_tells_what_it_saved(accord, run, data, wanted):
-    status, out, said = accord("infer", run, data, "--exit", "exact")
+def test_an_early_exit_reports_the_votes_it_saved(accord, run, data, wanted):
+    status, out, err = accord("infer", run, data, "--exit", "exact")
     assert status == 0
     assert labels_in(out) == wanted.labels.tolist()
-    assert " % of the votes saved; " in said
+    assert " % of the votes saved; " in err
 
 
-def test_json_sums_it_up(accord, run, data, wanted):
+def test_json_summarizes_the_result(accord, run, data, wanted):
     status, out, _ = accord("infer", run, data, "--exit", "exact", "--json")
     found = json.loads(out)
     assert status == 0
@@ -82,11 +83,11 @@ def test_json_sums_it_up(accord, run, data, wanted):
     assert (found["rule"], found["exit"], found["notes"]) == ("max-agreement", "exact", [])
 
 
-def test_a_file_holds_labels_names_and_scores(accord, run, data, wanted, tmp_path):
-    status, out, said = accord("infer", run, data, "--out", tmp_path / "labels.csv", "--json")
+def test_a_csv_file_holds_labels_names_and_scores(accord, run, data, wanted, tmp_path):
+    status, out, err = accord("infer", run, data, "--out", tmp_path / "labels.csv", "--json")
     assert status == 0
     assert "labels" not in json.loads(out)
-    assert f"{tmp_path / 'labels.csv'}: 719 labels by max-agreement" in said
+    assert f"{tmp_path / 'labels.csv'}: 719 labels by max-agreement" in err
     with (tmp_path / "labels.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["label"]) for row in rows] == wanted.labels.tolist()
@@ -97,45 +98,45 @@ def test_a_file_holds_labels_names_and_scores(accord, run, data, wanted, tmp_pat
 
 def test_votes_are_kept_as_a_record_that_other_commands_read(accord, run, data, tmp_path):
     votes = tmp_path / "votes"
-    status, _, said = accord("infer", run, data, "--record", votes)
+    status, _, err = accord("infer", run, data, "--record", votes)
     assert status == 0
-    assert f"{votes}: every vote. Next: accord show {votes}" in said
+    assert f"{votes}: every vote. Next: accord show {votes}" in err
     np.testing.assert_array_equal(open_record(votes).labels[:], open_record(run / "test").labels[:])
     status, out, _ = accord("score", votes, "--json")
     assert status == 0
     assert json.loads(out)["samples"] == 719
 
 
-def test_stopped_at_the_keyboard_it_says_how_a_record_goes_on(
+def test_an_interrupted_record_names_the_command_that_resumes_it(
     accord, run, data, tmp_path, monkeypatch
 ):
-    def stop(*_, **__):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("accord.inference._infer", stop)
+    monkeypatch.setattr("accord.inference._infer.evaluate_checkpoints", interrupt)
     votes = tmp_path / "votes"
-    status, _, said = accord("infer", run, data, "--record", votes)
+    status, _, err = accord("infer", run, data, "--record", votes)
     assert status == 130
-    assert f"To resume: accord infer {run} {data} --record {votes}, with the same options" in said
-    status, _, said = accord("infer", run, data)
-    assert (status, said) == (130, "accord: stopped\n")
+    assert f"To resume: accord infer {run} {data} --record {votes}, with the same options" in err
+    status, _, err = accord("infer", run, data)
+    assert (status, err) == (130, "accord: stopped\n")
 
 
 def test_rules_are_named_recommended_or_fitted(accord, run, data, tmp_path):
     assert "labels by soft-agreement" in accord("infer", run, data, "--rule", "soft-agreement")[2]
-    status, _, said = accord("infer", run, data, "--rule", "recommended")
+    status, _, err = accord("infer", run, data, "--rule", "recommended")
     assert status == 0
-    assert "accord: recommended: " in said
+    assert "accord: recommended: " in err
     fitted = tmp_path / "rule.npz"
     assert accord("fit", run / "test", "--rule", "weighted-agreement", "--out", fitted)[0] == 0
     _, wanted, _ = accord("predict", run / "test", "--fitted", fitted)
-    for leaving in ("none", "exact"):
-        status, out, said = accord("infer", run, data, "--fitted", fitted, "--exit", leaving)
+    for limit in ("none", "exact"):
+        status, out, err = accord("infer", run, data, "--fitted", fitted, "--exit", limit)
         assert (status, out) == (0, wanted)
-        assert "labels by weighted-agreement" in said
+        assert "labels by weighted-agreement" in err
 
 
-def test_a_format_may_be_said(accord, run, data, tmp_path):
+def test_a_format_may_be_named(accord, run, data, tmp_path):
     (tmp_path / "new").write_bytes(data.read_bytes())
     assert accord("infer", run, tmp_path / "new")[0] == 2
     assert accord("infer", run, tmp_path / "new", "--format", "npz")[0] == 0
@@ -155,17 +156,20 @@ def test_a_format_may_be_said(accord, run, data, tmp_path):
         (["RUN"], 2, "Missing argument 'DATA'"),
     ],
 )
-def test_mistakes_are_named(accord, run, data, arguments, status, words):
+def test_faults_are_reported_with_their_status(accord, run, data, arguments, status, words):
     given = {"RUN": run, "DATA": data, "RECORD": run / "test"}
-    found, out, said = accord("infer", *(given.get(one, one) for one in arguments))
+    found, out, err = accord("infer", *(given.get(one, one) for one in arguments))
     assert (found, out) == (status, "")
-    assert words in said
+    assert words in err
 
 
-def test_a_file_that_needs_a_missing_package_is_refused_before_networks_are_asked(
-    accord, data, monkeypatch
-):
+def test_an_output_that_needs_a_missing_package_is_refused_first(accord, data, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    status, _, said = accord("infer", "nowhere", data, "--out", "labels.parquet")
+    status, _, err = accord("infer", "nowhere", data, "--out", "labels.parquet")
     assert status == 1
-    assert "accord[parquet]" in said  # and not that the run is missing
+    assert "accord[parquet]" in err  # rather than the missing run
+
+
+def test_calls_nest_at_most_fifteen_frames_deep(accord, run, data, tmp_path):
+    chain = deepest_chain(lambda: accord("infer", run, data, "--exit", "exact"))
+    assert len(chain) <= 15, "\n".join(chain)

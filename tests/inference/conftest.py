@@ -1,6 +1,10 @@
+import shutil
+
 import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
+import accord
+from accord.data import read_dataset
 from accord.training.run import train
 from accord.training.spec import parse_spec
 
@@ -26,7 +30,7 @@ checkpoints = 4
 
 
 def write_run(out, *pairs, networks=None):
-    """Train a small run; `pairs` change its spec."""
+    """Train a small run; `pairs` of old and new text change its spec."""
     text = TEXT
     for old, new in pairs:
         assert old in text
@@ -42,5 +46,22 @@ def train_small():
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory):
-    """Three networks, checkpoints at epochs 0, 2, 3 and 5 of six."""
+    """A run of three networks, with checkpoints at epochs 0, 2, 3 and 5 of six."""
     return write_run(tmp_path_factory.mktemp("inference") / "run")
+
+
+@pytest.fixture
+def copied(whole, tmp_path):
+    """A copy of the run that a test may change."""
+    return shutil.copytree(whole, tmp_path / "copy")
+
+
+@pytest.fixture(scope="session")
+def recorded(whole):
+    """The run's own record at the epochs of its checkpoints."""
+    return accord.open(whole / "test").select(epochs=[0, 2, 3, 5])
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return read_dataset("digits").test

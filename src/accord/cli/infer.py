@@ -1,4 +1,4 @@
-"""The command that predicts new data with a run's checkpoints."""
+"""`accord infer`: predict new samples with the checkpoints of a run."""
 
 import importlib.util
 import json
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli._arguments import Json
+from accord.cli._arguments import DEFAULT_RULE, Json, epilog
 from accord.cli._progress import Bar, resumable
 from accord.errors import ChoiceError, counted, missing_extra
 
@@ -18,21 +18,19 @@ if TYPE_CHECKING:
     from accord.inference import Inferred
     from accord.rules import Rule
 
-
-EXAMPLE = (
-    "\b\nExample:\n"
-    "  accord infer runs/digits new.npz --out labels.csv\n"
-    "  accord infer runs/photos folder/of/images --exit exact\n"
-    "  accord infer runs/photos folder/of/images --exit 0.01 --json\n"
-    "  accord infer runs/digits new.npz --record runs/digits/new\n\n"
-    "Exit status: 0 predicted; 1 the run, a checkpoint or the data are at fault; "
-    "2 an argument is wrong."
+EPILOG = epilog(
+    "accord infer runs/digits new.npz --out labels.csv",
+    "accord infer runs/photos folder/of/images --exit exact",
+    "accord infer runs/photos folder/of/images --exit 0.01 --json",
+    "accord infer runs/digits new.npz --record runs/digits/new",
+    done="predicted",
+    faults="1 the run, a checkpoint or the data are at fault; 2 an argument is wrong.",
 )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command(epilog=EXAMPLE)(infer)
+    app.command(epilog=EPILOG)(infer)
 
 
 def infer(
@@ -58,34 +56,34 @@ def infer(
         typer.Option(
             "--rule",
             metavar="NAME",
-            help="how to combine, as for `accord predict`",
-            show_default="max-agreement",
+            help="how to combine votes, as for `accord predict`",
+            show_default=DEFAULT_RULE,
         ),
     ] = None,
     fitted: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="instead of --rule: what `accord fit` learnt"),
+        typer.Option(metavar="FILE", help="instead of --rule: a rule that `accord fit` wrote"),
     ] = None,
     exit: Annotated[
         str,
         typer.Option(
             metavar="none|exact|ALPHA",
-            help="stop asking about a sample: never; once its label is certain; or once it is the "
-            "label of all votes but for a risk of ALPHA, such as 0.01",
+            help="when to stop evaluating a sample: never; once its label is certain; or once it "
+            "is the label of all votes but for a risk of ALPHA, such as 0.01",
         ),
     ] = "none",
     format: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="how to read DATA: npz, npy, images, csv, tsv, parquet, txt, or run, the layout "
-            "that the run was trained from",
-            show_default="as its name tells",
+            help="format of DATA: npz, npy, images, csv, tsv, parquet, txt, or run, the layout "
+            "of the run's training data",
+            show_default="by its name",
         ),
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option(metavar="RECORD", help="keep every vote, for all other commands to read"),
+        typer.Option(metavar="RECORD", help="write every vote to a record, for all other commands"),
     ] = None,
     out: Annotated[
         Path | None,
@@ -95,11 +93,11 @@ def infer(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Predict DATA with every saved checkpoint of RUN.
+    """Predict new samples with every saved checkpoint of a run.
 
-    Checkpoints are loaded one after the other, on a GPU if there is one. DATA are scaled as the
-    samples that RUN was trained on. Where DATA have labels, the accuracy is told. With --record,
-    stopped and started again, it goes on where it was.
+    Checkpoints are loaded one after another, on a GPU if one is available. DATA is scaled like the
+    training samples of RUN. If it has labels, the accuracy is printed. An interrupted inference
+    with --record resumes where it stopped.
     """
     from accord._predictions import check_ending, save_prediction
 
@@ -107,55 +105,58 @@ def infer(
         check_ending(out)
     if importlib.util.find_spec("torch") is None:
         raise missing_extra("inference", "torch", extra="train")
-    from accord.inference import infer as infer_samples
+    from accord import inference
 
-    chosen = _rule(rule, fitted)
+    chosen = _find_rule(rule, fitted)
     again = shlex.join(["accord", "infer", str(run), str(data), "--record", str(record)])
     again += ", with the same options"
-    with nullcontext() if record is None else resumable(again), Bar("asking") as bar:
-        found = infer_samples(
+    with nullcontext() if record is None else resumable(again), Bar("evaluating") as bar:
+        found = inference.infer(
             run, data, rule=chosen, exit=exit, record=record, format=format, progress=bar.samples
         )
     if out is not None:
         save_prediction(found.prediction, out, sample_info=found.sample_info)
-    _tell(found, out, record)
+    _print_summary(found, out, record)
     if as_json:
         typer.echo(json.dumps(summary(found, exit=exit, labels=out is None)))
     elif out is None:
         sys.stdout.write("\n".join(map(str, found.labels.tolist())) + "\n")
 
 
-def _rule(rule: str | None, fitted: Path | None) -> "str | Rule":
+def _find_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
     from accord.rules import load_rule
 
     if fitted is None:
-        return rule or "max-agreement"
+        return rule or DEFAULT_RULE
     if rule is not None:
         raise ChoiceError(
-            f"--rule {rule} and --fitted {fitted} both name a rule; the file knows its own. "
-            "Leave one of them out."
+            f"--rule {rule} and --fitted {fitted} both name a rule; the file holds one. "
+            "Leave out one of them."
         )
     return load_rule(fitted)
 
 
-def _tell(found: "Inferred", out: Path | None, record: Path | None) -> None:
-    for note in (*found.notes, found.prediction.note):
-        if note:
-            typer.echo(f"accord: {note}", err=True)
-    told = [
+def _print_summary(found: "Inferred", out: Path | None, record: Path | None) -> None:
+    for note in _notes(found):
+        typer.echo(f"accord: {note}", err=True)
+    parts = [
         f"{counted(len(found), 'label')} by {found.rule}",
         f"{counted(len(found.networks), 'network')}, {counted(len(found.epochs), 'epoch')}",
         f"{100 * found.saved:.1f} % of the votes saved" if found.saved else "",
         "" if found.accuracy is None else f"{100 * found.accuracy:.2f} % right",
     ]
     where = f"{out}: " if out else ""
-    typer.echo(where + "; ".join(one for one in told if one), err=True)
+    typer.echo(where + "; ".join(filter(None, parts)), err=True)
     if record is not None:
         typer.echo(f"{record}: every vote. Next: accord show {shlex.quote(str(record))}", err=True)
 
 
+def _notes(found: "Inferred") -> list[str]:
+    return [note for note in (*found.notes, found.prediction.note) if note]
+
+
 def summary(found: "Inferred", *, exit: str, labels: bool) -> dict[str, Any]:
-    """Return what `--json` prints."""
+    """Return the document that `--json` prints."""
     document: dict[str, Any] = {
         "samples": len(found),
         "classes": found.sample_info.classes,
@@ -165,9 +166,9 @@ def summary(found: "Inferred", *, exit: str, labels: bool) -> dict[str, Any]:
         "rule": found.rule,
         "exit": exit,
         "votes": found.voters * len(found),
-        "asked": int(found.asked.sum()),
+        "asked": int(found.evaluated.sum()),
         "saved": found.saved,
-        "notes": [note for note in (*found.notes, found.prediction.note) if note],
+        "notes": _notes(found),
     }
     if found.accuracy is not None:
         document["accuracy"] = found.accuracy

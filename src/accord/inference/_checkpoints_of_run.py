@@ -1,4 +1,4 @@
-"""A run on disk: which of its networks can be asked, and at which epochs."""
+"""The checkpoints of a run that can be evaluated: its networks and their common epochs."""
 
 import math
 import os
@@ -20,146 +20,143 @@ from accord.training.spec import NetworkSpec, Spec, load_spec, network_specs
 
 
 @dataclass(frozen=True)
-class SavedRun:
-    """A run whose networks can be asked again."""
+class RunCheckpoints:
+    """The networks of a run with checkpoints, and the epochs at which all of them have one."""
 
     folder: Path
     spec: Spec
-    traits: InputSchema
-    members: tuple[NetworkSpec, ...]  # those with checkpoints
-    epochs: tuple[int, ...]  # at which all of them have one, counted from 0
-    notes: tuple[str, ...] = ()  # what cannot be asked, for people to read
+    schema: InputSchema
+    networks: tuple[NetworkSpec, ...]
+    epochs: tuple[int, ...]  # of training, from 0
+    notes: tuple[str, ...] = ()  # what was left out
 
     @property
-    def networks(self) -> tuple[int, ...]:
-        """The networks' numbers; each member of a BatchEnsemble is one."""
-        return tuple(one.number + at for one in self.members for at in range(one.members))
+    def numbers(self) -> tuple[int, ...]:
+        """The networks' numbers in a record; every member of a BatchEnsemble has one."""
+        return tuple(one.number + at for one in self.networks for at in range(one.members))
 
     @property
     def voters(self) -> int:
-        """How many votes there are on a sample."""
-        return len(self.networks) * len(self.epochs)
+        """The number of votes on a sample."""
+        return len(self.numbers) * len(self.epochs)
 
     @property
     def recorded(self) -> int:
-        """How many moments of its training were recorded."""
-        return count_recorded_epochs(self._recipe, self.traits.samples)
+        """The number of epochs that training recorded."""
+        return count_recorded_epochs(self._recipe, self.schema.samples)
 
-    @property
-    def positions(self) -> list[int]:
-        """Where the epochs stand among the moments that were recorded."""
-        return self.positions_of(self.epochs)
-
-    def positions_of(self, epochs: Sequence[int]) -> list[int]:
-        """Return where epochs of training end among the moments that were recorded."""
-        steps = math.ceil(self.traits.samples / self._recipe.batch)
+    def record_epochs(self, epochs: Sequence[int] | None = None) -> list[int]:
+        """Return the indices in the run's record of epochs of training, by default of all."""
+        steps = math.ceil(self.schema.samples / self._recipe.batch)
         marks = recorded_steps(self._recipe, steps)
+        epochs = self.epochs if epochs is None else epochs
         return [epoch_index(epoch, steps, marks) for epoch in epochs]
 
     @property
     def _recipe(self) -> Recipe:
-        return recipe_for(self.spec, self.members[0], torch.device("cpu"))
+        return recipe_for(self.spec, self.networks[0], torch.device("cpu"))
 
-    def checkpoint(self, member: NetworkSpec, epoch: int) -> Path:
+    def path(self, network: NetworkSpec, epoch: int) -> Path:
         """Return the file of a network's weights after an epoch."""
-        return checkpoints_in(checkpoint_folder(self.folder, member.number))[epoch]
+        return checkpoints_in(checkpoint_folder(self.folder, network.number))[epoch]
 
-    def rows(self) -> RecordReader | None:
-        """Return what the same networks said at the same epochs in training, if it is there."""
+    def reader(self) -> RecordReader | None:
+        """Return a reader of the run's own record, of these networks and epochs, if it exists."""
         for split in self.spec.record.splits:
             try:
-                rows = open_reader(self.folder / split, networks=self.networks, common=True)
-                return rows.select(epochs=self.positions)
-            except AccordError:  # not there, packed elsewhere, or cut off: nothing depends on it
+                reader = open_reader(self.folder / split, networks=self.numbers, common=True)
+                return reader.select(epochs=self.record_epochs())
+            except AccordError:  # missing, moved or incomplete: it only makes an exit faster
                 continue
         return None
 
-    def last_epoch(self) -> "SavedRun":
-        """Return the same run with its last epoch alone."""
+    def last_epoch(self) -> "RunCheckpoints":
+        """Return the checkpoints of the last epoch alone."""
         return replace(self, epochs=self.epochs[-1:])
 
 
-def open_run(path: str | os.PathLike[str]) -> SavedRun:
-    """Open a run that `accord train` wrote.
+def checkpoints_of_run(path: str | os.PathLike[str]) -> RunCheckpoints:
+    """Find the checkpoints of a run that `accord train` wrote.
 
     Raises:
-        SourceError: there is no run, it kept no checkpoints, or nothing tells what its samples
-            were like.
+        SourceError: there is no run, it has no checkpoints, or the schema of its samples is
+            missing and cannot be measured again.
     """
     folder = Path(path).expanduser()
-    spec = _spec_in(folder)
-    kept = [
-        (member, set(checkpoints_in(checkpoint_folder(folder, member.number))))
-        for member in network_specs(spec)
+    spec = _load_spec(folder)
+    written = [
+        (network, set(checkpoints_in(checkpoint_folder(folder, network.number))))
+        for network in network_specs(spec)
     ]
-    members = tuple(member for member, epochs in kept if epochs)
-    if not members:
-        raise _nothing_kept(folder, spec)
-    epochs = sorted(set.intersection(*(there for _, there in kept if there)))
-    if not epochs:
+    networks = tuple(network for network, epochs in written if epochs)
+    if not networks:
+        raise _no_checkpoints(folder, spec)
+    common = sorted(set.intersection(*(epochs for _, epochs in written if epochs)))
+    if not common:
         raise SourceError(
-            f"{folder}: its networks have no epoch in common at which each has a checkpoint. "
-            f"Train it to its end: accord train {folder / 'spec.toml'} --out {folder}"
+            f"{folder}: no epoch has a checkpoint of every network. "
+            f"Finish the training: accord train {folder / 'spec.toml'} --out {folder}"
         )
-    run = SavedRun(folder, spec, _traits_of(folder, spec), members, tuple(epochs))
-    return replace(run, notes=_notes(run, kept))
+    run = RunCheckpoints(folder, spec, _schema_of(folder, spec), networks, tuple(common))
+    return replace(run, notes=_notes(run, written))
 
 
-def _spec_in(folder: Path) -> Spec:
+def _load_spec(folder: Path) -> Spec:
     if not folder.exists():
-        raise SourceError(f"{folder}: no such folder. A run is what `accord train` wrote.")
+        raise SourceError(f"{folder}: no such folder. `accord train` writes runs.")
     if (folder / "spec.toml").is_file():
         return load_spec(folder / "spec.toml")
-    cure = "Name the folder that holds it, spec.toml and checkpoints."
+    cure = "Name the folder that holds spec.toml and checkpoints."
     if (folder / "zarr.json").is_file():
         raise SourceError(f"{folder}: is a record of predictions, not a run. {cure}")
-    raise SourceError(f"{folder}: holds no spec.toml, so it is no run of `accord train`. {cure}")
+    raise SourceError(f"{folder}: holds no spec.toml, so it is not a run. {cure}")
 
 
-def _nothing_kept(folder: Path, spec: Spec) -> SourceError:
+def _no_checkpoints(folder: Path, spec: Spec) -> SourceError:
     if not spec.record.checkpoints:
         return SourceError(
-            f"{folder}: no checkpoints were kept, so there is no network to ask: its spec leaves "
-            'record.checkpoints at 0. Write `checkpoints = 20` (or "all") below [record] and '
-            "train it again, into another folder."
+            f"{folder}: the run has no checkpoints, because its spec leaves record.checkpoints "
+            'at 0. Set `checkpoints = 20` (or "all") below [record] and train it again, into '
+            "another folder."
         )
-    if all(member.network == "random" for member in network_specs(spec)):
-        return SourceError(f"{folder}: its networks only guess, and have no checkpoints.")
+    if all(network.network == "random" for network in network_specs(spec)):
+        return SourceError(f"{folder}: its networks predict at random and have no checkpoints.")
     return SourceError(
-        f"{folder}: holds no checkpoint yet. To go on with its training: "
+        f"{folder}: holds no checkpoint yet. To continue the training: "
         f"accord train {folder / 'spec.toml'} --out {folder}"
     )
 
 
-def _traits_of(folder: Path, spec: Spec) -> InputSchema:
-    found = load_input_schema(folder)
-    if found is not None:
-        return found
+def _schema_of(folder: Path, spec: Spec) -> InputSchema:
+    schema = load_input_schema(folder)
+    if schema is not None:
+        return schema
     try:
         return find_input_schema(prepare_data(spec))
     except AccordError as error:
         raise SourceError(
-            f"{folder}: has no {FILE}, as older runs, and what its samples were like cannot be "
-            f"measured again: {error}"
+            f"{folder}: has no {FILE}, like runs of early versions, and the training data cannot "
+            f"be measured again: {error}"
         ) from error
 
 
-def _notes(run: SavedRun, kept: list[tuple[NetworkSpec, set[int]]]) -> tuple[str, ...]:
-    notes = [_left_out(member) for member, epochs in kept if not epochs]
-    more = run.positions_of(sorted(set.union(*(epochs for _, epochs in kept)) - set(run.epochs)))
+def _notes(run: RunCheckpoints, written: Sequence[tuple[NetworkSpec, set[int]]]) -> tuple[str, ...]:
+    notes = [
+        f"network {network.number} is left out: it has no checkpoint, as it "
+        + ("predicts at random" if network.network == "random" else "is not trained yet")
+        for network, epochs in written
+        if not epochs
+    ]
+    more = set().union(*(epochs for _, epochs in written)) - set(run.epochs)
     if more:
-        notes.append(f"left out epochs that not all networks have: {_listed(more)}")
+        listed = _listed(run.record_epochs(sorted(more)))
+        notes.append(f"left out epochs without a checkpoint of every network: {listed}")
     if len(run.epochs) < run.recorded:
         notes.append(
             f"checkpoints were kept at {len(run.epochs)} of {run.recorded} recorded epochs: "
-            f"{_listed(run.positions)}"
+            f"{_listed(run.record_epochs())}"
         )
     return tuple(notes)
-
-
-def _left_out(member: NetworkSpec) -> str:
-    why = "only guesses" if member.network == "random" else "was stopped, or not trained yet"
-    return f"network {member.number} has no checkpoint and is left out: it {why}"
 
 
 def _listed(epochs: Sequence[int]) -> str:

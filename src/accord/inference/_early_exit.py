@@ -1,6 +1,5 @@
-"""A record asked again: how many of its votes an early exit would have needed."""
+"""Exit criteria: when the label of a sample is settled before all of its votes are counted."""
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,73 +9,74 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError
+from accord.kernels import winners
 from accord.rules import Prediction
-from accord.rules.max_agreement import MaxAgreement
 from accord.store import RecordReader
 
-Votes = NDArray[np.int64]  # (sample, class): votes, or the sum of their weights in whole units
+Votes = NDArray[np.int64]  # (sample, class): votes, or sums of integer weights
 Settled = NDArray[np.bool_]  # (sample,)
 
 NONE: Final = "none"
 EXACT: Final = "exact"
 BET: Final = 4  # the bet on a leader with share p of two classes' votes: density 4 p**3
+ORDER_SAMPLES: Final = 10_000  # of a record, to find the order of checkpoints
 
 
 class Exit(ABC):
-    """Tells of which samples enough is known.
+    """Decides for which samples the votes counted so far are enough.
 
-    The votes of a sample are a fixed pile of which some lie open; `left` lie hidden.
+    The number of votes of a sample is fixed; `left` of them are not counted yet.
     """
 
-    early: ClassVar[bool] = True  # whether it may settle before all votes are in
-    shuffled: ClassVar[bool] = False  # whether votes must be asked in an order drawn by chance
-    weighted: ClassVar[bool] = True  # whether votes may weigh differently
+    early: ClassVar[bool] = True  # may settle a sample before all votes are counted
+    random_order: ClassVar[bool] = False  # requires the votes in random order
+    takes_weights: ClassVar[bool] = True  # votes may have different weights
 
     @abstractmethod
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Return the samples that need no more votes, given how much is still to come."""
+        """Return the samples that need no more votes, with `left` votes to come."""
 
 
-class AskAll(Exit):
-    """Ask for every vote."""
+class NoExit(Exit):
+    """Count every vote."""
 
     early = False
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Return none of them, until nothing is left."""
+        """Return no sample before the last vote."""
         return np.full(len(votes), left == 0)
 
 
-class Certain(Exit):
-    """Stop once no votes that are left can change the winner, whatever they say.
+class ExactExit(Exit):
+    """Stop once the remaining votes cannot change the winner.
 
-    >>> Certain().settled(np.array([[3, 0], [0, 3], [2, 1]]), left=3)
+    >>> ExactExit().settled(np.array([[3, 0], [0, 3], [2, 1]]), left=3)
     array([ True, False, False])
     """
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Return where the runner-up cannot win; equal votes go to the smaller class."""
+        """Return where the runner-up cannot win; ties go to the lowest class."""
         classes = votes.shape[1]
         if classes == 1:
             return np.ones(len(votes), bool)
-        # One number says both: more votes come first, of equal ones the smaller class.
+        # One number orders by votes, then by class: more votes first, then the lower class.
         first, second = two_largest(votes * classes + np.arange(classes)[::-1])
         return np.asarray(first - second > left * classes)
 
 
-class Likely(Exit):
-    """Stop once the winner of all votes is another class than the leader with at most a small risk.
+class RiskExit(Exit):
+    """Stop once the leader is the winner of all votes, with a bounded risk of error.
 
-    The votes must be asked in an order drawn by chance. Then, for each sample, the chance that
-    its label is not the one that all votes would give is at most `risk`, whenever it stops.
+    The votes must come in random order. Then, for each sample, the probability that its label
+    differs from that of all votes is at most `risk`, whenever the count stops.
     docs/explanation/early-exit.md has the proof.
 
     Args:
         risk: above 0 and below 1.
     """
 
-    shuffled = True
-    weighted = False
+    random_order = True
+    takes_weights = False
 
     def __init__(self, risk: float) -> None:
         if not 0 < risk < 1:
@@ -85,14 +85,13 @@ class Likely(Exit):
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
         """Return where the leader is certain, or the evidence against every other class strong."""
-        certain = Certain().settled(votes, left=left)
+        certain = ExactExit().settled(votes, left=left)
         classes = votes.shape[1]
         if classes == 1:
             return certain
-        # Evidence against a class with fewer votes is never less: the runner-up is enough.
-        enough = np.log((classes - 1) / self.risk)
-        likely = evidence(*two_largest(votes), left=left) >= enough
-        return np.asarray(certain | likely)
+        # Evidence against a class with fewer votes is never smaller: the runner-up is enough.
+        threshold = np.log((classes - 1) / self.risk)
+        return np.asarray(certain | (evidence(*two_largest(votes), left=left) >= threshold))
 
 
 def two_largest(votes: Votes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -108,149 +107,140 @@ def two_largest(votes: Votes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray[np.float64]:
-    """Return the logarithm of the evidence that a class will not be caught up with.
+    """Return the logarithm of the evidence that another class will not overtake the leader.
 
-    A bet that the leader has more of the two classes' votes, divided by how probable these votes
-    are, in this order, if the other had as many: a supermartingale, whatever else is voted for.
+    A likelihood ratio: the probability of the votes under a bet that the leader has more of the
+    two classes' votes, divided by their probability if the other had as many. It is a
+    supermartingale, whatever the votes for other classes.
 
     Args:
-        leader: votes of a class so far, (sample,).
+        leader: votes of the leading class so far, (sample,).
         other: votes of another class.
-        left: how many votes are still to come.
+        left: the number of votes to come.
 
     >>> evidence(np.array([8, 8, 5]), np.array([0, 2, 5]), left=90).round(1)
     array([ 4.8,  1.5, -inf])
     """
     seen, lead = leader + other, leader - other
-    half = (seen + left + 1) // 2  # votes that each has in all, if the other catches up
-    sure, clear = leader > half, (lead > 0) & (lead**2 >= seen)
-    half = np.maximum(half, leader)  # where it is sure, nothing is looked up below 0
+    half = (seen + left + 1) // 2  # votes of each class in all, if the other class catches up
+    certain, clear = leader > half, (lead > 0) & (lead**2 >= seen)
+    half = np.maximum(half, leader)  # where certain, keeps the indices below from being negative
     table = log_factorials(int(2 * half.max(initial=0)) + BET)
     bet = np.log(BET) + table[leader + BET - 1] + table[other] - table[seen + BET]
     caught_up = 2 * table[half] - table[half - leader] - table[half - other]
     caught_up += table[2 * half - seen] - table[2 * half]
-    return np.where(sure, np.inf, np.where(clear, bet - caught_up, -np.inf))
+    return np.where(certain, np.inf, np.where(clear, bet - caught_up, -np.inf))
 
 
 def log_factorials(largest: int) -> NDArray[np.float64]:
-    """Return the logarithms of 0!, 1!, … at least up to `largest`."""
-    return _log_factorials(max(largest, 1).bit_length())
-
-
-@functools.lru_cache(maxsize=4)
-def _log_factorials(bits: int) -> NDArray[np.float64]:
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 2**bits)))])
+    """Return the logarithms of 0!, 1!, … up to `largest`!."""
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
 
 
 def find_exit(exit: str | float | Exit) -> Exit:  # noqa: A002
-    """Return what "none", "exact" or a risk between 0 and 1 stands for.
+    """Return the criterion for "none", "exact" or a risk between 0 and 1.
 
     >>> type(find_exit("exact")).__name__, find_exit("0.05").risk
-    ('Certain', 0.05)
+    ('ExactExit', 0.05)
     >>> find_exit("never")
     Traceback (most recent call last):
-    accord.errors.ChoiceError: exit is none, exact or a risk such as 0.01; got 'never'
+    accord.errors.ChoiceError: exit must be none, exact or a risk such as 0.01; got 'never'
     """
     if isinstance(exit, Exit):
         return exit
-    named = {NONE: AskAll, EXACT: Certain}
+    named = {NONE: NoExit, EXACT: ExactExit}
     if exit in named:
         return named[str(exit)]()
     try:
-        risk = float(exit)
-    except ValueError:
-        raise ChoiceError(f"exit is {NONE}, {EXACT} or a risk such as 0.01; got {exit!r}") from None
-    return Likely(risk)
+        return RiskExit(float(exit))
+    except ValueError as error:
+        if isinstance(error, ChoiceError):
+            raise
+        raise ChoiceError(
+            f"exit must be {NONE}, {EXACT} or a risk such as 0.01; got {exit!r}"
+        ) from None
 
 
-class Ballot:
-    """Counts votes on some samples, and knows which of them are still open.
+class VoteCounts:
+    """Votes on a block of samples, some of which may be settled early.
 
     Args:
-        samples: how many there are.
-        classes: how many classes there are.
-        left: how many votes will be asked for in all, or the sum of their weights.
+        samples: the number of samples.
+        classes: the number of classes.
+        total: the number of votes on a sample, or the sum of their weights.
+        exit: decides when a sample is settled.
 
-    >>> from accord.inference._early_exit import Certain
-    >>> ballot = Ballot(2, classes=3, left=3)
-    >>> ballot.count(np.array([2, 1])), ballot.count(np.array([2, 0]))
-    (None, None)
-    >>> ballot.close(Certain())
-    >>> ballot.open, ballot.asked
+    >>> votes = VoteCounts(2, classes=3, total=3, exit=ExactExit())
+    >>> votes.count(np.array([2, 1]))
+    >>> votes.count(np.array([2, 0]))
+    >>> votes.settle()
+    >>> votes.open, votes.evaluated
     (array([1]), array([2, 2]))
     """
 
-    def __init__(self, samples: int, *, classes: int, left: int) -> None:
-        self.open: NDArray[np.intp] = np.arange(samples)
-        self.asked: NDArray[np.int64] = np.zeros(samples, np.int64)  # votes, (sample,)
+    def __init__(self, samples: int, *, classes: int, total: int, exit: Exit) -> None:  # noqa: A002
+        self.open: NDArray[np.intp] = np.arange(samples)  # samples that need more votes
+        self.evaluated: NDArray[np.int64] = np.zeros(samples, np.int64)  # votes, (sample,)
         self._votes = np.zeros((samples, classes), np.int64)
-        self._left = left
+        self._left = total
+        self._exit = exit
 
     def count(self, labels: NDArray[Any], *, weight: int = 1) -> None:
         """Count one vote on each open sample."""
         self._votes[self.open, labels] += weight
-        self.asked[self.open] += 1
+        self.evaluated[self.open] += 1
         self._left -= weight
 
-    def close(self, exit: Exit) -> None:  # noqa: A002
-        """Leave out the samples that need no more votes."""
-        if not exit.early:
-            return
-        self.open = self.open[~exit.settled(self._votes[self.open], left=self._left)]
+    def settle(self) -> None:
+        """Close the samples that need no more votes."""
+        if self._exit.early:
+            settled = self._exit.settled(self._votes[self.open], left=self._left)
+            self.open = self.open[~settled]
 
     def predict(self) -> Prediction:
-        """Return the leaders; the score is the share of the votes that were asked for."""
+        """Return the leading classes; the score is the share of the counted votes."""
         labels = self._votes.argmax(axis=1)
         most, total = self._votes.max(axis=1), self._votes.sum(axis=1)
         return Prediction(labels, most / np.maximum(total, 1))
 
 
-def join(ballots: Sequence[Ballot]) -> tuple[Prediction, NDArray[np.int64]]:
-    """Put blocks of samples together: what they predict, and how many votes each sample took."""
-    parts = [ballot.predict() for ballot in ballots]
+def join_counts(blocks: Sequence[VoteCounts]) -> tuple[Prediction, NDArray[np.int64]]:
+    """Return the predictions of consecutive blocks, and the votes counted for each sample."""
+    parts = [block.predict() for block in blocks]
     labels = np.concatenate([part.labels for part in parts])
     scores = np.concatenate([part.scores for part in parts])
-    return Prediction(labels, scores), np.concatenate([ballot.asked for ballot in ballots])
+    return Prediction(labels, scores), np.concatenate([block.evaluated for block in blocks])
 
 
-MOST_SAMPLES = 10_000  # of a record, to see which voters go with the others
-
-
-def order_voters(
-    rows: RecordReader | None,
+def order_checkpoints(
+    reader: RecordReader | None,
     size: tuple[int, int],  # networks, epochs
     exit: Exit,  # noqa: A002
     *,
     seed: int,
 ) -> NDArray[np.intp]:
-    """Return the voters, network · epochs + epoch, in the order to ask them.
+    """Return the checkpoints, numbered network · epochs + epoch, in the order of evaluation.
 
-    By chance where the exit needs that. Else those first that a record shows to vote most often
-    with the winner, since the leader's votes should come first; without one, the last epochs.
+    A random order where the exit requires it. Otherwise, checkpoints that agree with the winner
+    most often come first, as measured on a record; without a record, the last epochs.
     """
     networks, epochs = size
-    if exit.shuffled:
+    if exit.random_order:
         return np.random.default_rng(seed).permutation(networks * epochs)
-    if rows is None:
+    if reader is None:
         return np.arange(networks * epochs).reshape(size).T[::-1].ravel()
-    return np.argsort(-_going_along(rows), kind="stable")
-
-
-def _going_along(rows: RecordReader) -> NDArray[np.intp]:  # (network · epoch,)
-    some = rows.select(samples=slice(0, min(rows.samples, MOST_SAMPLES)))
-    winners = MaxAgreement()(some).labels
-    found = np.zeros((some.networks, some.epochs), np.intp)
-    for block in some.blocks():
-        found += (block.values == winners[block.where]).sum(axis=2)
-    return found.ravel()
+    samples = slice(0, min(reader.samples, ORDER_SAMPLES))
+    labels = reader.read_labels(range(networks), range(epochs), samples)
+    winning = winners(labels, classes=reader.classes).labels
+    return np.argsort(-(labels == winning).sum(axis=2).ravel(), kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """What an early exit would have predicted, and how many votes it would have asked for."""
+    """The predictions of an early exit on a record, and the votes that it counted."""
 
     prediction: Prediction
-    asked: NDArray[np.int64]  # (sample,)
+    evaluated: NDArray[np.int64]  # votes counted, (sample,)
     voters: int
 
     @property
@@ -260,33 +250,35 @@ class Replayed:
 
     @property
     def saved(self) -> float:
-        """The share of all votes that need not be asked for."""
-        return float(1 - self.asked.mean() / self.voters)
+        """The share of all votes that were not counted."""
+        return float(1 - self.evaluated.mean() / self.voters)
 
 
-def replay(rows: RecordReader, *, exit: str | float | Exit, seed: int = 0) -> Replayed:  # noqa: A002
-    """Predict by max agreement with an early exit, as if the record's networks were asked anew.
+def replay(reader: RecordReader, *, exit: str | float | Exit, seed: int = 0) -> Replayed:  # noqa: A002
+    """Predict a record by max agreement with an early exit, as inference would.
 
     Args:
-        rows: a record's, `accord.open(path).reader`.
+        reader: the rows of a record, `accord.open(path).reader`.
         exit: "none", "exact", or a risk between 0 and 1.
-        seed: of the order in which votes are asked for, where chance decides it.
+        seed: of the order of the votes, where the exit requires a random one.
 
     >>> from accord.store import ArrayReader, SampleInfo
     >>> labels = np.zeros((2, 5, 3), np.uint8)  # ten votes, all for class 0
-    >>> replay(ArrayReader(labels, SampleInfo(3, 4)), exit="exact").asked
+    >>> replay(ArrayReader(labels, SampleInfo(3, 4)), exit="exact").evaluated
     array([5, 5, 5])
     """
-    leaving = find_exit(exit)
-    order = order_voters(rows, (rows.networks, rows.epochs), leaving, seed=seed)
-    ballots = []
-    for block in rows.blocks():
+    criterion = find_exit(exit)
+    order = order_checkpoints(reader, (reader.networks, reader.epochs), criterion, seed=seed)
+    blocks = []
+    for block in reader.blocks():
         labels = block.values.reshape(len(order), -1)
-        ballot = Ballot(labels.shape[1], classes=rows.classes, left=len(order))
-        for voter in order:
-            if not ballot.open.size:
+        votes = VoteCounts(
+            labels.shape[1], classes=reader.classes, total=len(order), exit=criterion
+        )
+        for checkpoint in order:
+            if not votes.open.size:
                 break
-            ballot.count(labels[voter, ballot.open])
-            ballot.close(leaving)
-        ballots.append(ballot)
-    return Replayed(*join(ballots), len(order))
+            votes.count(labels[checkpoint, votes.open])
+            votes.settle()
+        blocks.append(votes)
+    return Replayed(*join_counts(blocks), len(order))

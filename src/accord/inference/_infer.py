@@ -1,38 +1,47 @@
-"""Predict new samples with the checkpoints of a run."""
+"""Predict new samples with the checkpoints of a run.
+
+`infer` finds the checkpoints (`_checkpoints_of_run`), reads the samples (`accord.data`), and
+evaluates every checkpoint on every block of samples (`_evaluate`). Where the votes go (`_votes`)
+depends on the rule: counts for a rule that adds up votes, so that samples can be settled early
+(`_early_exit`); arrays in memory, or a record, for all others.
+"""
 
 import os
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.data import Layout, Samples, Source, read_samples
 from accord.errors import ChoiceError, RecordMismatch, counted
-from accord.inference._checkpoints_of_run import SavedRun, open_run
-from accord.inference._early_exit import AskAll, Exit, find_exit
-from accord.inference._evaluate import NEW, ask_and_count, can_count, facts_of, record_votes
+from accord.inference._checkpoints_of_run import RunCheckpoints, checkpoints_of_run
+from accord.inference._early_exit import Exit, NoExit, find_exit, join_counts, order_checkpoints
+from accord.inference._evaluate import Checkpoint, evaluate_checkpoints
+from accord.inference._votes import NEW, AllVotes, CountedVotes, RecordedVotes, sample_options
+from accord.kernels._votes import WEIGHT_BITS
 from accord.rules import FittedRule, Prediction, Rule, find_rule
-from accord.rules._fitted import ALIKE, Voters
+from accord.rules._context import Context
+from accord.rules._fitted import ALIKE
 from accord.rules._recommend import RECOMMENDED, resolve_rule
-from accord.rules.weighted_agreement import WeightedAgreement
-from accord.store import SampleInfo, make_sample_info, open_reader
+from accord.store import RecordReader, SampleInfo, make_sample_info, open_reader
 from accord.store._storage import CountProgress
+
+Path = str | os.PathLike[str]
+BY_EPOCH: Final = ("weights", "groups")  # what fitted rules learn for each epoch
 
 
 @dataclass(frozen=True, eq=False)
 class Inferred:
-    """One label per sample, and what it took to find them."""
+    """The labels of new samples, and the votes behind them."""
 
     prediction: Prediction
-    asked: NDArray[np.int64]  # (sample,), how many votes were asked for
-    sample_info: SampleInfo  # the samples' ids and true labels, the classes' names, as far as known
+    evaluated: NDArray[np.int64]  # the number of votes evaluated, (sample,)
+    sample_info: SampleInfo  # ids, true labels and class names, where known
     rule: str
-    networks: tuple[int, ...]  # that were asked
-    epochs: tuple[int, ...]  # at which
-    notes: tuple[str, ...] = ()  # what could not be read or asked, for people to read
+    networks: tuple[int, ...]  # by number in the run's record
+    epochs: tuple[int, ...]  # of training, from 0
+    notes: tuple[str, ...] = ()  # what was left out
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -44,50 +53,217 @@ class Inferred:
 
     @property
     def support(self) -> NDArray[np.float64]:
-        """How much of what was asked for supports each label, 0..1."""
+        """The support of each label among the evaluated votes, 0..1."""
         return self.prediction.scores
 
     @property
     def voters(self) -> int:
-        """How many votes there are on a sample: networks times epochs."""
+        """The number of votes on a sample: networks times epochs."""
         return len(self.networks) * len(self.epochs)
 
     @property
     def saved(self) -> float:
-        """The share of all votes that need not be asked for."""
-        return float(1 - self.asked.mean() / self.voters)
+        """The share of all votes that were not evaluated."""
+        return float(1 - self.evaluated.mean() / self.voters)
 
     @property
     def accuracy(self) -> float | None:
-        """The share of labels that are right, where true labels came with the samples."""
+        """The share of correct labels, where the samples have true labels."""
         if self.sample_info.truth is None:
             return None
         return float((self.labels == self.sample_info.truth).mean())
 
 
-BY_EPOCH: Final = ("weights", "groups")  # what is learnt of each epoch, (epoch,)
+def infer(
+    run: Path,
+    samples: Source,
+    *,
+    rule: str | Rule = "max-agreement",
+    exit: str | float | Exit = "none",  # noqa: A002
+    record: Path | None = None,
+    format: str | None = None,  # noqa: A002
+    seed: int = 0,
+    progress: CountProgress | None = None,
+) -> Inferred:
+    """Predict new samples with every saved checkpoint of a run, combined by a rule.
 
+    Checkpoints are loaded one after another. Samples are scaled as the run's training samples
+    were. A rule that needs more than vote counts takes all votes in memory, or in a temporary
+    file if they exceed `ACCORD_MEMORY`.
 
-def at_epochs(rule: Rule, run: SavedRun) -> Rule:
-    """Return the rule with what it learnt of the epochs that can be asked.
-
-    It may have learnt from a record of the run's whole training, or of some epochs, these among
-    them. A rule that does not know its epochs must have learnt from all, or from these alone.
+    Args:
+        run: the folder that `accord train` wrote, with checkpoints.
+        samples: a file or folder, or the samples themselves; see `accord.data.read_samples`.
+        rule: a rule's name, "recommended", a fitted rule, or a rule of your own.
+        exit: "none" to evaluate every vote; "exact" to stop once no remaining vote can change
+            the label; or a risk such as 0.01 that a label differs from that of all votes.
+            For max-agreement; "exact" also for a fitted weighted-agreement.
+        record: write every vote to this record; an interrupted inference resumes from it.
+        format: the format of `samples`, where its name does not decide.
+        seed: of the order of evaluation, where the exit is a risk.
+        progress: called with the evaluations done and in all.
 
     Raises:
-        RecordMismatch: it learnt from others, or that these have no say.
+        SourceError: there is no run or no checkpoint, one is damaged, or the samples do not fit.
+        ChoiceError: the rule or the exit is unknown, or they do not go together.
+        RecordMismatch: the record is of other samples, or the rule was fitted on other epochs.
+    """
+    criterion = find_exit(exit)
+    wanted = None if rule == RECOMMENDED else find_rule(rule)
+    _check_exit(criterion, wanted, record)
+    checkpoints = checkpoints_of_run(run)
+    if wanted is not None:
+        wanted = _at_epochs(wanted, checkpoints)
+        if wanted.reads == "last" and record is None:
+            checkpoints = checkpoints.last_epoch()
+    new = _read(samples, checkpoints, format)
+    sample_info = make_sample_info(**sample_options(checkpoints, new), split=NEW)
+    if wanted is not None and wanted.oracle and sample_info.truth is None:
+        raise ChoiceError(f"{wanted.name} needs true labels, and {new.name} has none")
+    evaluated = np.full(len(new), checkpoints.voters)
+    if wanted is not None and wanted.vote_weights is not None and record is None:
+        order = list_checkpoints(checkpoints, wanted, criterion, seed=seed)
+        prediction, evaluated = _count_votes(checkpoints, new, order, criterion, progress)
+        prediction, name = prediction.noting(wanted.caution), wanted.name
+    else:
+        probabilities = wanted is not None and "probabilities" in wanted.needs
+        reader = _collect_votes(checkpoints, new, sample_info, probabilities, record, progress)
+        found, reason = resolve_rule(RECOMMENDED if wanted is None else wanted, reader)
+        prediction, name = found(reader).noting(reason), found.name
+    notes = (*new.notes, *checkpoints.notes)
+    numbers, epochs = checkpoints.numbers, checkpoints.epochs
+    return Inferred(prediction, evaluated, sample_info, name, numbers, epochs, notes)
+
+
+def _read(source: Source, checkpoints: RunCheckpoints, format: str | None) -> Samples:  # noqa: A002
+    spec = checkpoints.spec
+    path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
+    layout = Layout(spec.data.kind, spec.data.options, path)
+    return read_samples(source, checkpoints.schema, layout=layout, format=format)
+
+
+def _count_votes(
+    checkpoints: RunCheckpoints,
+    samples: Samples,
+    order: list[Checkpoint],
+    exit: Exit,  # noqa: A002
+    progress: CountProgress | None,
+) -> tuple[Prediction, NDArray[np.int64]]:
+    total = sum(one.weight * one.network.members for one in order)
+    classes = checkpoints.schema.classes
+
+    def start(span: slice) -> CountedVotes:
+        return CountedVotes(span.stop - span.start, classes=classes, total=total, exit=exit)
+
+    blocks = evaluate_checkpoints(checkpoints, samples, order, start, progress=progress)
+    return join_counts(blocks)
+
+
+def _collect_votes(
+    checkpoints: RunCheckpoints,
+    samples: Samples,
+    sample_info: SampleInfo,
+    probabilities: bool,
+    record: Path | None,
+    progress: CountProgress | None,
+) -> RecordReader:
+    order = _in_training_order(checkpoints)
+    if record is None:
+        votes = AllVotes(checkpoints, sample_info, probabilities=probabilities)
+        evaluate_checkpoints(checkpoints, samples, order, votes.block, progress=progress)
+        return Context(votes.reader())
+    with RecordedVotes(record, checkpoints, samples, probabilities=probabilities) as rows:
+        evaluate_checkpoints(
+            checkpoints, samples, order, lambda _: rows, whole=True, progress=progress
+        )
+    return Context(open_reader(record, networks=checkpoints.numbers))
+
+
+def list_checkpoints(
+    run: RunCheckpoints,
+    rule: Rule,
+    exit: Exit,  # noqa: A002
+    *,
+    seed: int,
+) -> list[Checkpoint]:
+    """Return the checkpoints in the order of evaluation, with the weights of their votes.
+
+    Raises:
+        ChoiceError: the exit requires equal or independent votes, and the run has others.
+    """
+    batch_ensemble = any(network.members > 1 for network in run.networks)
+    if exit.random_order and batch_ensemble:
+        raise ChoiceError(
+            "the members of a BatchEnsemble vote together, and a risk requires single votes in "
+            "random order. Use --exit exact"
+        )
+    weights = _unit_weights(rule, len(run.epochs))
+    if not exit.takes_weights and set(weights) != {1}:
+        raise ChoiceError(
+            f"a risk requires votes of equal weight, and {rule.name} weighs them. Use --exit exact"
+        )
+    checkpoints = [replace(one, weight=weights[one.position[1]]) for one in _in_training_order(run)]
+    reader = None if batch_ensemble else run.reader()
+    order = order_checkpoints(reader, (len(run.networks), len(run.epochs)), exit, seed=seed)
+    return [checkpoints[position] for position in order]
+
+
+def _in_training_order(run: RunCheckpoints) -> list[Checkpoint]:
+    firsts = np.cumsum([0, *(network.members for network in run.networks)]).tolist()
+    return [
+        Checkpoint(network, epoch, (first, index))
+        for first, network in zip(firsts, run.networks, strict=False)
+        for index, epoch in enumerate(run.epochs)
+    ]
+
+
+def _unit_weights(rule: Rule, epochs: int) -> list[int]:
+    weights = np.broadcast_to(np.asarray(rule.vote_weights, np.float64), epochs)
+    if (weights == 1).all():
+        return [1] * epochs
+    units = np.ldexp(weights, WEIGHT_BITS)  # integers: their sums are exact in any order
+    if (units != np.rint(units)).any():
+        raise ChoiceError(
+            f"{rule.name}: weights must be whole multiples of 2**-{WEIGHT_BITS}, as `accord fit` "
+            "finds them, so that their sums are exact"
+        )
+    return [int(unit) for unit in units]
+
+
+def _check_exit(exit: Exit, rule: Rule | None, record: Path | None) -> None:  # noqa: A002
+    if isinstance(exit, NoExit):
+        return
+    if record is not None:
+        raise ChoiceError(
+            "a record holds every vote, and an early exit leaves votes out: use one of the two"
+        )
+    if rule is None or rule.vote_weights is None:
+        name = RECOMMENDED if rule is None else rule.name
+        raise ChoiceError(
+            "an early exit needs a rule that only counts votes: max-agreement, or a fitted "
+            f"weighted-agreement (accord fit RUN/test, then --fitted FILE); got {name}. "
+            "To evaluate every vote: --exit none"
+        )
+
+
+def _at_epochs(rule: Rule, run: RunCheckpoints) -> Rule:
+    """Return a fitted rule with what it learnt for the epochs that have checkpoints.
+
+    It may be fitted on a record of the run's whole training, or of some epochs. In old files, a
+    rule does not know its epochs: then it must be fitted on all, or on these alone.
+
+    Raises:
+        RecordMismatch: it was fitted on other epochs, or gives these no weight.
     """
     learnt = rule.learnt() if isinstance(rule, FittedRule) else None
     if learnt is None or not isinstance(rule, FittedRule):
         return rule
-    if rule.voters is None:
-        positions = _by_number(rule, run, len(learnt["weights"]))
-    else:
-        positions = [_position(rule, run, rule.voters, epoch) for epoch in run.epochs]
+    positions = _fitted_positions(rule, run, len(learnt["weights"]))
     if not learnt["weights"][positions].any():
         raise RecordMismatch(
-            f"{run.folder}: {rule.name} gives none of the {len(positions)} epochs that have "
-            "checkpoints a say: all come after overfit. Keep earlier ones, or use another rule."
+            f"{run.folder}: {rule.name} gives no weight to the {len(positions)} epochs that have "
+            "checkpoints: all come after overfitting. Keep earlier checkpoints, or use another "
+            "rule."
         )
     cut = rule.from_arrays(
         {name: some[positions] if name in BY_EPOCH else some for name, some in learnt.items()}
@@ -99,128 +275,23 @@ def at_epochs(rule: Rule, run: SavedRun) -> Rule:
     return cut
 
 
-def _position(rule: Rule, run: SavedRun, voters: Voters, epoch: int) -> int:
-    for position, progress in enumerate(voters.progress):
-        if abs(progress - (epoch + 1)) < ALIKE:
-            return position
-    raise RecordMismatch(
-        f"{run.folder}: has checkpoints of epoch {epoch}, and {rule.name} was fitted on "
-        f"{counted(len(voters.progress), 'epoch')} without it. {_cure(run)}"
-    )
-
-
-def _by_number(rule: Rule, run: SavedRun, epochs: int) -> list[int]:
+def _fitted_positions(rule: FittedRule, run: RunCheckpoints, epochs: int) -> list[int]:
+    cure = f"Fit it on the run's own record: accord fit {run.folder / run.spec.record.splits[0]}"
+    if rule.voters is not None:
+        progress = np.array(rule.voters.progress)
+        near = [np.flatnonzero(abs(progress - (epoch + 1)) < ALIKE) for epoch in run.epochs]
+        for epoch, found in zip(run.epochs, near, strict=True):
+            if not found.size:
+                raise RecordMismatch(
+                    f"{run.folder}: has checkpoints of epoch {epoch}, and {rule.name} was fitted "
+                    f"on {counted(len(progress), 'epoch')} without it. {cure}"
+                )
+        return [int(found[0]) for found in near]
     if epochs == len(run.epochs):
         return list(range(epochs))
     if epochs == run.recorded:
-        return run.positions
+        return run.record_epochs()
     raise RecordMismatch(
         f"{run.folder}: {rule.name} was fitted on {counted(epochs, 'epoch')}; the run recorded "
-        f"{run.recorded} and has checkpoints of {len(run.epochs)}. {_cure(run)}"
+        f"{run.recorded} and has checkpoints of {len(run.epochs)}. {cure}"
     )
-
-
-def _cure(run: SavedRun) -> str:
-    return f"Fit it on the run's own record: accord fit {run.folder / run.spec.record.splits[0]}"
-
-
-Location = str | os.PathLike[str]
-
-
-def infer(
-    run: Location,
-    samples: Source,
-    *,
-    rule: str | Rule = "max-agreement",
-    exit: str | float | Exit = "none",  # noqa: A002
-    record: Location | None = None,
-    format: str | None = None,  # noqa: A002
-    seed: int = 0,
-    progress: CountProgress | None = None,
-) -> Inferred:
-    """Predict new samples with every saved checkpoint of a run, combined by a rule.
-
-    Checkpoints are loaded one after the other. Samples are scaled as the run's training samples
-    were. Rules that need more than counts read a record, which is removed afterwards unless
-    `record` names a place for it.
-
-    Args:
-        run: the folder that `accord train` wrote, with checkpoints.
-        samples: a file or folder, or the samples themselves; see `accord.data.read_samples`.
-        rule: a rule's name, "recommended", a fitted rule, or a rule of your own.
-        exit: "none" to ask for every vote; "exact" to stop where no vote that is left can
-            change the label; or a risk such as 0.01 that a label is not the one of all votes.
-            For max-agreement; "exact" also for a fitted weighted-agreement.
-        record: keep every vote here, as a record; stopped and started again, it goes on.
-        format: how `samples` is to be read, where its name does not tell.
-        seed: of the order in which votes are asked for, where the exit is a risk.
-        progress: told of how much is done, of how much.
-
-    Raises:
-        SourceError: no run, no checkpoints, a damaged one, or samples that do not fit.
-        ChoiceError: no such rule or exit, or two that do not go together.
-        RecordMismatch: the record is of other samples, or the rule was fitted on others.
-    """
-    leaving = find_exit(exit)
-    wanted = None if rule == RECOMMENDED else find_rule(rule)
-    _check_choice(wanted, leaving, record)
-    saved = open_run(run)
-    if wanted is not None:
-        wanted = at_epochs(wanted, saved)
-        if wanted.reads == "last" and record is None:
-            saved = saved.last_epoch()
-    data = saved.spec.data
-    path = None if data.path is None else saved.spec.resolve_path(data.path)
-    layout = Layout(data.kind, data.options, path)
-    found = read_samples(samples, saved.traits, layout=layout, format=format)
-    sample_info = make_sample_info(**facts_of(saved, found), split=NEW)
-    if wanted is not None and wanted.oracle and sample_info.truth is None:
-        raise ChoiceError(f"{wanted.name} looks at true labels, and {found.name} has none")
-    if wanted is not None and can_count(wanted) and record is None:
-        options: dict[str, Any] = {"rule": wanted, "seed": seed, "progress": progress}
-        prediction, asked = ask_and_count(saved, found, leaving, **options)
-        prediction = prediction.noting(wanted.caution)
-        name = wanted.name
-    else:
-        prediction, asked, name = _by_record(saved, found, wanted, record, progress)
-    notes = (*found.notes, *saved.notes)
-    return Inferred(prediction, asked, sample_info, name, saved.networks, saved.epochs, notes)
-
-
-def _check_choice(rule: Rule | None, exit: Exit, record: Location | None) -> None:  # noqa: A002
-    if isinstance(exit, AskAll):
-        return
-    if record is not None:
-        raise ChoiceError(
-            "a record holds every vote, and an early exit leaves some out. Leave out one of the two"
-        )
-    if rule is not None and can_count(rule):
-        return
-    if isinstance(rule, WeightedAgreement):
-        raise ChoiceError(
-            f"{rule.name} finds its weights in all votes, unless it was fitted before. To exit "
-            f"early, fit it: accord fit RUN/test --rule {rule.name} --out rule.npz, and then "
-            "--fitted rule.npz"
-        )
-    name = RECOMMENDED if rule is None else rule.name
-    raise ChoiceError(
-        "an early exit needs a rule that only counts votes: max-agreement, or a fitted "
-        f"weighted-agreement; got {name}. Ask for every vote: --exit none"
-    )
-
-
-def _by_record(
-    run: SavedRun,
-    samples: Samples,
-    rule: Rule | None,
-    record: Location | None,
-    progress: CountProgress | None,
-) -> tuple[Prediction, NDArray[np.int64], str]:
-    with tempfile.TemporaryDirectory(prefix="accord-") as folder:
-        path = Path(folder) / "votes" if record is None else record
-        probabilities = rule is not None and "probabilities" in rule.needs
-        record_votes(run, samples, path, probabilities=probabilities, progress=progress)
-        rows = open_reader(path, networks=run.networks)
-        rule, why = resolve_rule(RECOMMENDED if rule is None else rule, rows)
-        prediction = rule(rows).noting(why)
-    return prediction, np.full(len(samples), run.voters), rule.name

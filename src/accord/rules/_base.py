@@ -53,6 +53,8 @@ class Rule(ABC):
     symmetric: ClassVar[bool] = True  # whether the order of the networks is without effect
     ordered: ClassVar[bool] = False  # whether it matters which epochs are close to each other
     by_sample: ClassVar[bool] = False  # whether a sample's label depends on its own votes alone
+    # The weight of a vote at each epoch, if the rule does no more than count votes and it is known.
+    vote_weights: NDArray[np.float64] | float | None = None
     caution: str = ""  # what to say of every prediction
 
     @abstractmethod

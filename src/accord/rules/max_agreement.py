@@ -16,6 +16,7 @@ class MaxAgreement(Rule):
     name = "max-agreement"
     reads = "all"
     by_sample = True
+    vote_weights = 1.0
 
     def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the agreement, the share of votes the class has."""

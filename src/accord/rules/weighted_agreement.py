@@ -56,6 +56,11 @@ class WeightedAgreement(FittedRule):
     def __init__(self, weights: Weights | None = None) -> None:
         self.weights = weights
 
+    @property
+    def vote_weights(self) -> Weights | None:  # type: ignore[override]
+        """The epochs' weights; None before `fit`."""
+        return self.weights
+
     def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the share of the weights that the class has."""
         if self.weights is None:
