@@ -1,50 +1,50 @@
-# The list of commands. Each does its own set-up; the environment lives in .venv.
+# Each target sets up what it needs; the environment is in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 CORES := $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/python -m pytest -n $(CORES) --dist worksteal
 
-# Most tests start Python: it keeps what it compiled, whatever the machine is set to.
+# Most tests start Python: let it cache bytecode even if the machine disables that.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run side by side: more threads than cores would only wait for each other.
+# Tests run in parallel: more threads than cores would wait for each other.
 test docs clients: export OMP_NUM_THREADS := 1
 
 .PHONY: help demo test static format docs clients check bench clean
 
-help:  ## this list
+help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
 demo: .venv/demo-ready  ## train five small networks on noisy digits, then predict, score and report
 	$(BIN)/accord demo --out accord-demo
 
-test: .venv/dev-ready  ## every test, with doctests
+test: .venv/dev-ready  ## run all tests and doctests
 	$(PYTEST) tests src/accord --doctest-modules
 
-static: .venv/dev-ready  ## format, lint, types, layers
+static: .venv/dev-ready  ## check format, lint, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: .venv/dev-ready  ## put the code into its standard form
+format: .venv/dev-ready  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/dev-ready  ## run what README, docs and examples show; check every link
+docs: .venv/dev-ready  ## run the code of README, docs and examples; check links
 	$(PYTEST) docs/test_documents.py
 
-clients: .venv/clients-ready  ## the installed package and real frameworks, as a stranger would use them
-	@# Ray's mostly wait: they begin, and the others run beside them.
+clients: .venv/clients-ready  ## test the installed package with the real frameworks
+	@# The tests of ray mostly wait: start them first, in parallel with the others.
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder clients/test_ray.py clients
 
-check: static test docs  ## all of the above that needs no other package
+check: static test docs  ## static, test and docs
 
-bench: .venv/dev-ready  ## time the kernels and the record against their peers
+bench: .venv/dev-ready  ## compare the speed of kernels and records with other libraries
 	$(BIN)/accord bench
 
-clean:  ## remove the environment and everything that was built
+clean:  ## remove the environment and all build outputs
 	rm -rf .venv build dist accord-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:

@@ -1,3 +1,3 @@
 def pytest_collection_modifyitems(items):
-    """Begin with what takes long, lest one process is left with it in the end."""
+    """Start slow tests first, so that no worker is left with one at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
