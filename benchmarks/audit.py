@@ -35,7 +35,7 @@ SMALLEST = 2.0**-24  # a probability that is not zero in half precision
 
 @dataclass
 class Found:
-    """What one method says of all samples."""
+    """The scores of one method for all samples."""
 
     method: str
     scores: Scores  # (sample,), the most suspicious highest

@@ -4,7 +4,7 @@ python benchmarks/recorders.py [torch lightning transformers keras]
 
 An MLP trains on 50,000 samples and is recorded on 10,000 after every epoch. Beside each row, the
 same samples are evaluated the bare way: a loop over the batches that keeps the logits. What the
-recorder takes longer than that is its overhead, told as a share of the epoch.
+recorder takes longer than that is its overhead, given as a share of the epoch.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Tell right labels from wrong ones by votes and by probabilities, on the same networks.
+"""Rank errors by votes and by probabilities, on the same networks.
 
 python benchmarks/trust.py RECORD …
 
@@ -30,7 +30,7 @@ BINS = 15
 
 @dataclass(frozen=True)
 class Answers:
-    """One way to label samples and to say how sure each label is."""
+    """One method that predicts labels and their confidence."""
 
     name: str
     labels: NDArray[Any]  # (sample,)

@@ -1,4 +1,4 @@
-"""Record real XGBoost and LightGBM, and compare with what they say themselves."""
+"""Record real XGBoost and LightGBM, and compare with their own predictions."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def framework(request):
 
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("during", [True, False])
-def test_rounds_are_what_the_booster_says_of_them(tmp_path, opened, framework, every, during):
+def test_recorded_rounds_match_the_booster(tmp_path, opened, framework, every, during):
     rounds, train, stages = framework
     with opened(probabilities=True) as recorder:
         if during:
@@ -88,7 +88,7 @@ def test_rounds_are_what_the_booster_says_of_them(tmp_path, opened, framework, e
     assert progress == tuple(range(every, ROUNDS + 1, every))
 
 
-def test_a_training_that_starts_again_records_only_what_is_missing(tmp_path, opened, framework):
+def test_repeated_training_records_only_missing_rounds(tmp_path, opened, framework):
     rounds, train, stages = framework
     for count in (3, ROUNDS, ROUNDS):
         with opened() as recorder:
@@ -98,7 +98,7 @@ def test_a_training_that_starts_again_records_only_what_is_missing(tmp_path, ope
     np.testing.assert_array_equal(recorded(tmp_path)[0], expected)
 
 
-def test_a_callback_follows_one_training(opened, framework):
+def test_a_callback_records_one_training(opened, framework):
     rounds, train, _ = framework
     with opened() as recorder:
         callback = rounds(recorder, X_TEST)
@@ -118,7 +118,7 @@ def test_a_closed_recorder_stops_the_training(opened, framework):
         train([callback])
 
 
-def test_cross_validation_is_refused(opened):
+def test_cross_validation_is_rejected(opened):
     with opened() as recorder, pytest.raises(ChoiceError, match=r"xgboost\.cv trains several"):
         xgboost.cv(XGB, xgboost.DMatrix(X, Y), 2, callbacks=[XGBoostRounds(recorder, X_TEST)])
     with opened() as recorder, pytest.raises(ChoiceError, match=r"lightgbm\.cv trains several"):
@@ -176,32 +176,32 @@ def test_xgboosts_other_boosters_are_recorded_while_they_train(tmp_path, opened,
     settings |= {"rate_drop": 0.5, "seed": 1} if kind == "dart" else {}
     if kind == "gblinear":
         settings.pop("max_depth")
-    said = []
+    seen = []
 
     class Watch(xgboost.callback.TrainingCallback):
         def after_iteration(self, model, epoch, evals_log):
-            said.append(model.predict(xgboost.DMatrix(X_TEST)).argmax(axis=1))
+            seen.append(model.predict(xgboost.DMatrix(X_TEST)).argmax(axis=1))
             return False
 
     with opened() as recorder:
         booster = xgb_train([XGBoostRounds(recorder, X_TEST), Watch()], settings=settings)
-    np.testing.assert_array_equal(recorded(tmp_path)[0], said)
+    np.testing.assert_array_equal(recorded(tmp_path)[0], seen)
     with opened(1) as recorder, pytest.raises(ChoiceError, match=f"a {kind} booster changes"):
         record_rounds(recorder, booster, X_TEST)
 
 
 def test_lightgbms_dart_is_recorded_while_it_trains(tmp_path, opened):
     settings = {**LGB, "boosting": "dart", "drop_rate": 0.5}
-    said = []
-    watch = lambda env: said.append(env.model.predict(X_TEST).argmax(axis=1))  # noqa: E731
+    seen = []
+    watch = lambda env: seen.append(env.model.predict(X_TEST).argmax(axis=1))  # noqa: E731
     with opened() as recorder:
         booster = lgb_train([LightGBMRounds(recorder, X_TEST), watch], settings=settings)
-    np.testing.assert_array_equal(recorded(tmp_path)[0], said)
+    np.testing.assert_array_equal(recorded(tmp_path)[0], seen)
     with opened(1) as recorder, pytest.raises(ChoiceError, match="a dart booster changes"):
         record_rounds(recorder, booster, X_TEST)
 
 
-def test_what_is_no_classifier_is_refused(opened):
+def test_a_regressor_is_rejected(opened):
     words = "' one score per sample"
     with opened(classes=[0, 1]) as recorder, pytest.raises(ChoiceError, match=f"'reg:.*{words}"):
         xgb_train([XGBoostRounds(recorder, X_TEST)], settings={"nthread": 1}, y=Y == 2)
@@ -221,7 +221,7 @@ def test_one_against_all_has_labels_and_no_probabilities(tmp_path, opened):
         lgb_train([LightGBMRounds(recorder, X_TEST)], settings=settings)
 
 
-def test_a_training_that_goes_on_from_a_booster_counts_on(tmp_path, opened, framework):
+def test_training_from_an_existing_booster_continues_the_count(tmp_path, opened, framework):
     rounds, train, stages = framework
     first = {xgb_train: "xgb_model", lgb_train: "init_model"}[train]
     with opened() as recorder:
@@ -233,7 +233,7 @@ def test_a_training_that_goes_on_from_a_booster_counts_on(tmp_path, opened, fram
     np.testing.assert_array_equal(recorded(tmp_path)[0], expected)
 
 
-def test_lightgbm_that_cannot_split_any_more_goes_on(tmp_path, opened):
+def test_lightgbm_continues_when_no_split_is_left(tmp_path, opened):
     settings = {**LGB, "min_data_in_leaf": 1000}
     with opened() as recorder:
         lgb_train([LightGBMRounds(recorder, X_TEST)], settings=settings)

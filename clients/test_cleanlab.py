@@ -1,4 +1,4 @@
-"""cleanlab takes the table that an audit writes, as `pred_probs`."""
+"""cleanlab accepts the table of an audit as `pred_probs`."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ SAMPLES, CLASSES = 600, 5
 
 @pytest.fixture(scope="module")
 def record():
-    """Networks that are right seven times in ten, then say the given label."""
+    """Networks that are right in 70 % of the cases, and then repeat the given label."""
     generator = np.random.default_rng(0)
     truth = generator.integers(0, CLASSES, SAMPLES)
     strange = (truth + generator.integers(1, CLASSES, SAMPLES)) % CLASSES

@@ -1,4 +1,4 @@
-"""Majority votes and Dawid and Skene's plain method are crowd-kit's, on the same votes."""
+"""Majority votes and plain Dawid–Skene equal crowd-kit's, on the same votes."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ VOTERS, SAMPLES, CLASSES, ROUNDS = 15, 400, 5, 10
 
 
 def drawn_votes(seed=0):
-    """Voters that are right a third to two thirds of the time, and often say the next class."""
+    """Voters with an accuracy of 1/3 to 2/3 that often vote for the next class."""
     generator = np.random.default_rng(seed)
     truth = generator.integers(0, CLASSES, SAMPLES)
     chance = generator.random((VOTERS, SAMPLES))
@@ -97,7 +97,7 @@ def test_dawid_and_skenes_method_is_crowd_kits(votes, rounds):
 
 
 def test_the_methods_differ_where_it_matters():
-    """On the drawn votes the method moves many labels, so that agreeing on them says something."""
+    """On synthetic votes the method changes many labels, so equal labels are informative."""
     labels, truth = drawn_votes()
     ours = plain_dawid_skene(labels, classes=CLASSES, rounds=ROUNDS).argmax(axis=1)
     moved = majority_of(labels, CLASSES) != ours

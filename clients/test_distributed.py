@@ -154,7 +154,7 @@ def test_all_processes_raise_the_same_error(found, case, kind, words):
     assert found[0][case][0] == kind
 
 
-def test_a_process_that_fails_tells_the_others(found):
+def test_an_error_in_one_process_is_raised_in_all(found):
     assert found[1]["one fails"] == ["ZeroDivisionError", "here"]
     assert found[0]["one fails"] == [
         "PredictionError",

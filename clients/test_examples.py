@@ -1,4 +1,4 @@
-"""The examples that need a framework run, and the pages show them as they are."""
+"""Examples that need a framework run, and documents show their current text."""
 
 import os
 import re

@@ -107,7 +107,7 @@ def test_one_column_means_class_1_of_two(tmp_path, activation, probabilities):
         np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
-def test_what_cannot_be_told_must_be_said(tmp_path):
+def test_an_unknown_activation_requires_the_argument_logits(tmp_path):
     with pytest.raises(ChoiceError, match=r"logits or probabilities.*is a Dense.*Set logits="):
         fit([record_to(tmp_path, classes=2)], network=build(1, "tanh"), classes=2)
     fit([record_to(tmp_path, classes=2, logits=True)], network=build(1, "tanh"), classes=2)
@@ -177,7 +177,7 @@ def test_several_inputs_and_outputs(tmp_path):
     np.testing.assert_array_equal(rows(tmp_path)[0], expected)
 
 
-def test_a_training_that_goes_on_has_every_row_once(tmp_path, caplog):
+def test_resumed_training_has_every_row_once(tmp_path, caplog):
     path = tmp_path / "record"
     network = fit([record_to(path)], epochs=2)
     before = rows(path)
@@ -225,7 +225,7 @@ def test_attaching_it_twice_is_refused(tmp_path):
         fit([callback, record_to(tmp_path)])
 
 
-def test_the_end_of_training_and_close_let_the_record_go(tmp_path):
+def test_the_end_of_training_and_close_release_the_record(tmp_path):
     callback = record_to(tmp_path)
     fit([callback], epochs=1)
     with accord.Recorder(tmp_path, network=0, samples=SAMPLES, classes=CLASSES) as other:

@@ -192,7 +192,7 @@ def test_a_part_of_an_epoch_at_the_end_of_training_is_no_epoch(tmp_path):
     assert accord.open(tmp_path).progress == (1.0, 2.0)
 
 
-def test_trying_the_code_records_nothing(tmp_path):
+def test_a_fast_dev_run_records_nothing(tmp_path):
     fit([record_to(tmp_path / "record")], fast_dev_run=True)
     assert not (tmp_path / "record").exists()
 
@@ -231,7 +231,7 @@ def saving(folder, **options):
 
 
 @pytest.mark.parametrize("validate", [None, HELD])
-def test_a_training_that_goes_on_has_every_row_once(tmp_path, validate):
+def test_resumed_training_has_every_row_once(tmp_path, validate):
     path, saved = tmp_path / "record", tmp_path / "saved"
     fit([record_to(path), saving(saved)], epochs=2, validate=validate)
     before = rows(path)
@@ -256,7 +256,7 @@ def test_what_is_trained_twice_is_recorded_once(tmp_path, caplog):
     assert accord.open(path).epochs == 5
 
 
-def test_a_training_that_goes_on_within_an_epoch_has_every_row_once(tmp_path):
+def test_training_resumed_within_an_epoch_has_every_row_once(tmp_path):
     path, saved = tmp_path / "record", tmp_path / "saved"
     fit([record_to(path, every=0.2), saving(saved, every_n_train_steps=7)], epochs=2)
     middle = saved / "epoch=1-step=7.ckpt"
@@ -292,7 +292,7 @@ def test_attaching_it_twice_is_refused(tmp_path):
     assert accord.open(tmp_path / "record").networks == 2
 
 
-def test_the_end_of_training_and_close_let_the_record_go(tmp_path):
+def test_the_end_of_training_and_close_release_the_record(tmp_path):
     callback = record_to(tmp_path)
     fit([callback], epochs=1)
     with accord.Recorder(tmp_path, network=0, samples=SAMPLES, classes=CLASSES) as other:
@@ -332,7 +332,7 @@ def test_a_loader_that_shuffles_without_ids_is_refused(tmp_path):
         fit([record_to(tmp_path, DataLoader(TEST, batch_size=8, shuffle=True))])
 
 
-def test_wrong_facts_are_refused_before_training(tmp_path):
+def test_wrong_sample_info_is_refused_before_training(tmp_path):
     with pytest.raises(PredictionError, match=r"truth must have shape \(30,\)"):
         record_to(tmp_path, truth=[0, 1])
     with pytest.raises(TypeError, match="unexpected argument 'turth'; it passes on"):

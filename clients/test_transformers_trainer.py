@@ -218,7 +218,7 @@ def test_mixed_precision_is_the_trainers(train, held, tmp_path):
     assert seen == {torch.bfloat16}
 
 
-def test_a_training_that_goes_on_has_every_row_once(train, held, tmp_path):
+def test_resumed_training_has_every_row_once(train, held, tmp_path):
     path, saved = tmp_path / "record", tmp_path / "saved"
     every = {"every": 0.2}
     train([record_to(path, held, **every)], save_strategy="steps", save_steps=7, num_train_epochs=2)
@@ -244,7 +244,7 @@ def test_a_checkpoint_ahead_of_the_record_is_refused(train, held, tmp_path):
     assert accord.open(path).epochs == 1
 
 
-def test_a_training_that_begins_anew_says_what_it_does_not_record(train, held, tmp_path, caplog):
+def test_training_from_the_start_warns_about_rows_it_does_not_record(train, held, tmp_path, caplog):
     path = tmp_path / "record"
     train([record_to(path, held)], num_train_epochs=1)
     before = rows(path)
@@ -265,7 +265,7 @@ def test_attaching_it_twice_is_refused(train, held, tmp_path):
     assert accord.open(tmp_path / "record").epochs == 1
 
 
-def test_the_end_of_training_and_close_let_the_record_go(train, held, tmp_path):
+def test_the_end_of_training_and_close_release_the_record(train, held, tmp_path):
     callback = record_to(tmp_path / "record", held)
     train([callback], num_train_epochs=1)
     with accord.Recorder(tmp_path / "record", network=0, samples=SAMPLES, classes=2) as other:

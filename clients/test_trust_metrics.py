@@ -85,7 +85,7 @@ def test_brier_score_is_the_mean_squared_error(record):
     assert brier_score(prediction.scores, right) == pytest.approx(float(expected), abs=1e-6)
 
 
-def test_margins_tell_right_from_wrong_better_than_the_last_votes(record):
+def test_margins_rank_errors_better_than_the_last_votes(record):
     """AUROC for "the label is right", by torchmetrics, and the area under risk and coverage."""
     agreed, voted = record.predict(), record.predict("majority")
     curves, separated = [], []

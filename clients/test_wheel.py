@@ -1,4 +1,4 @@
-"""Build the wheel, install it into an empty environment, and use it as a stranger would."""
+"""Build the wheel, install it into an empty environment, and use it."""
 
 import json
 import subprocess
