@@ -1,4 +1,4 @@
-"""Files as they were written long ago, and small pictures."""
+"""Files of early formats, and small images."""
 
 import pickle
 import struct
@@ -31,7 +31,7 @@ def _value(value):
 
 @pytest.fixture(scope="session")
 def python2_pickle():
-    """Pickle a dict as Python 2 and numpy 1 did: byte strings, protocol 2."""
+    """Pickle a dict like Python 2 and numpy 1: byte strings, protocol 2."""
 
     def write(values):
         pairs = b"".join(_string(name.encode()) + _value(value) for name, value in values.items())
@@ -42,7 +42,7 @@ def python2_pickle():
 
 @pytest.fixture(scope="session")
 def legacy_torch():
-    """Save as `torch.save` did before zip files: a row of pickles; numpy 1's module names."""
+    """Save like `torch.save` before zip files: a sequence of pickles, of numpy 1."""
 
     def write(values):
         system = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"int": 4}}
@@ -55,7 +55,7 @@ def legacy_torch():
 
 @pytest.fixture(scope="session")
 def picture():
-    """Write a picture of one colour, or of given pixels (row, column, channel)."""
+    """Write an image of one colour, or of given pixels (row, column, channel)."""
 
     def write(path, colour=(10, 20, 30), *, size=(8, 8), pixels=None):
         path.parent.mkdir(parents=True, exist_ok=True)

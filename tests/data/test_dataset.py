@@ -1,11 +1,13 @@
-"""A data set refuses parts that do not fit together."""
+"""Data sets refuse parts that do not fit together; held-out parts are stratified."""
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from accord.data._dataset import Dataset, Split
+from accord.data import Dataset, Split, fewer_per_class, hold_out
 from accord.data._images import ImageFiles
-from accord.errors import SourceError
+from accord.errors import ChoiceError, SourceError
 
 IMAGES = np.arange(4 * 3 * 2 * 2, dtype=np.uint8).reshape(4, 3, 2, 2)
 TABLE = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -60,9 +62,12 @@ def test_image_files_are_images(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["labels", "truth", "ids"])
-def test_parts_of_another_length_are_refused(what):
+def test_labels_of_another_length_are_refused(what):
     parts = {"labels": LABELS, what: LABELS[:3]}
-    with pytest.raises(SourceError, match=rf"`{what}` for each of its 4 samples; got shape \(3,\)"):
+    with pytest.raises(
+        SourceError,
+        match=rf"`{what}` must hold one entry for each of the 4 samples; got shape \(3,\)",
+    ):
         Split(TABLE, **parts)
 
 
@@ -88,7 +93,7 @@ def test_labels_out_of_range_are_refused_with_the_likely_cause(labels, cause):
         dataset(test=table(truth=np.array(labels)))
 
 
-def test_labels_that_are_no_integers_are_refused():
+def test_labels_that_are_not_integers_are_refused():
     with pytest.raises(SourceError, match=r"labels must be integers; got float64"):
         dataset(table([0.0, 1.0, 0.0, 1.0]))
 
@@ -103,11 +108,96 @@ def test_numbers_that_are_not_finite_are_refused():
 @pytest.mark.parametrize(
     ("kind", "train", "test", "words"),
     [
-        ("table", TABLE, TABLE[:, :1], r"a training sample is of shape \(2,\), a test sample"),
-        ("image", IMAGES, IMAGES[:, :, :1], r"a training sample is of shape \(3, 2, 2\)"),
+        ("table", TABLE, TABLE[:, :1], r"must have the same shape; got \(2,\) and \(1,\)"),
+        ("image", IMAGES, IMAGES[:, :, :1], r"must have the same shape; got \(3, 2, 2\)"),
         ("text", TEXTS, PAIRS, "one split holds single texts, the other pairs"),
     ],
 )
-def test_splits_that_are_not_alike_are_refused(kind, train, test, words):
+def test_splits_of_different_shapes_are_refused(kind, train, test, words):
     with pytest.raises(SourceError, match=words):
         dataset(Split(train, LABELS), Split(test, LABELS), kind=kind)
+
+
+SIZES = st.lists(st.integers(1, 30), min_size=1, max_size=12)
+SEEDS = st.integers(0, 2**40)
+SHARES = st.floats(0.01, 0.99)
+
+
+def split_of(sizes):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    labels = np.random.default_rng(0).permutation(labels)
+    return Split(np.arange(len(labels), dtype=np.float32)[:, None], labels)
+
+
+@given(SIZES, SHARES, SEEDS)
+def test_every_sample_lands_in_exactly_one_part_in_order(sizes, share, seed):
+    split = split_of(sizes)
+    assume(round(share * len(split)) > 0 and max(sizes) > 1)
+    rest, held = hold_out(split, share, seed)
+    kept, taken = (part.inputs[:, 0].astype(int) for part in (rest, held))
+    assert sorted([*kept, *taken]) == list(range(len(split)))
+    assert sorted(kept) == kept.tolist()
+    assert sorted(taken) == taken.tolist()
+    np.testing.assert_array_equal(rest.labels, split.labels[kept])
+    np.testing.assert_array_equal(held.labels, split.labels[taken])
+
+
+@given(SIZES, SHARES, SEEDS)
+def test_the_share_holds_overall_and_within_each_class(sizes, share, seed):
+    split = split_of(sizes)
+    assume(round(share * len(split)) > 0 and max(sizes) > 1)
+    rest, held = hold_out(split, share, seed)
+    wanted = min(round(share * len(split)), len(split) - len(sizes))
+    assert len(held) <= wanted
+    by_class = np.bincount(held.labels, minlength=len(sizes))
+    assert (abs(by_class - share * np.array(sizes)) < 1.0000001).all()
+    assert (np.bincount(rest.labels, minlength=len(sizes)) >= 1).all()
+
+
+def test_many_small_classes_still_give_the_whole_share():
+    rest, held = hold_out(split_of([4] * 100), 0.1, seed=0)
+    assert (len(rest), len(held)) == (360, 40)
+
+
+def test_the_rest_goes_to_the_classes_with_the_largest_remainders():
+    _, held = hold_out(split_of([19, 10, 15]), 0.1, seed=0)  # 1.9, 1.0, 1.5: 4 in all
+    assert np.bincount(held.labels).tolist() == [2, 1, 1]
+
+
+@given(SIZES, st.integers(1, 40), SEEDS)
+def test_fewer_per_class_keeps_as_many_as_there_are(sizes, count, seed):
+    split = split_of(sizes)
+    fewer = fewer_per_class(split, count, seed)
+    assert np.bincount(fewer.labels).tolist() == [min(size, count) for size in sizes]
+    kept = fewer.inputs[:, 0].astype(int)
+    assert sorted(kept) == kept.tolist()
+    np.testing.assert_array_equal(fewer.labels, split.labels[kept])
+
+
+DRAWS = [
+    lambda split, seed: hold_out(split, 0.5, seed)[1],
+    lambda split, seed: fewer_per_class(split, 9, seed),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_the_seed_sets_the_draw(draw):
+    first, again, other = (draw(split_of([30, 30]), seed).inputs for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("share", [0, 1, 20, float("nan")])
+def test_a_share_that_leaves_a_part_empty_is_refused(share):
+    with pytest.raises(ChoiceError, match=r"between 0 and 1; got .*percentage"):
+        hold_out(split_of([9]), share, seed=0)
+
+
+def test_a_share_that_rounds_to_nothing_is_refused():
+    with pytest.raises(ChoiceError, match=r"0\.01 of 9 samples holds out none"):
+        hold_out(split_of([9]), 0.01, seed=0)
+
+
+def test_no_samples_per_class_is_refused():
+    with pytest.raises(ChoiceError, match="per_class must be at least 1; got 0"):
+        fewer_per_class(split_of([9]), 0, seed=0)

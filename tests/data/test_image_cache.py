@@ -1,4 +1,4 @@
-"""A cache is written once, whole, and used while it fits."""
+"""Image files are resized, cached once, and left out if they are damaged."""
 
 import os
 from dataclasses import replace
@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from accord.data import _image_cache as image_cache
-from accord.data._image_cache import cache_images
+from accord.data import read_dataset
+from accord.data._image_cache import cache_images, prepare_images
 from accord.data._images import ImageFiles
-from accord.errors import SourceError, StorageError
+from accord.errors import ChoiceError, SourceError, StorageError
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_cached_images_are_the_decoded_ones(files, tmp_path):
     assert isinstance(cached.pixels, np.memmap)
 
 
-def test_a_cache_may_lie_at_home(files, tmp_path, monkeypatch):
+def test_the_path_of_a_cache_is_expanded(files, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     cache_images(files, "~/cache")
@@ -46,7 +47,7 @@ def test_a_choice_of_cached_images_shares_the_cache(files, tmp_path):
     assert chosen.read(np.array([0, 1]))[:, 0, 0, 0].tolist() == [2, 6]
 
 
-def test_a_cache_that_fits_is_used_again(files, tmp_path, monkeypatch):
+def test_a_cache_of_the_same_files_is_used_again(files, tmp_path, monkeypatch):
     cache_images(files, tmp_path / "cache")
     monkeypatch.setattr(ImageFiles, "decode", None)
     again = cache_images(files, tmp_path / "cache")
@@ -70,14 +71,14 @@ def test_another_size_or_other_files_get_another_cache(files, tmp_path, picture,
     assert len(list((tmp_path / "cache").glob("*.npy"))) == 2
 
 
-def test_a_damaged_cache_is_written_anew(files, tmp_path):
+def test_a_damaged_cache_is_written_again(files, tmp_path):
     cache_images(files, tmp_path / "cache")
     [path] = (tmp_path / "cache").glob("*.npy")
     path.write_bytes(path.read_bytes()[:-1])
     assert cache_images(files, tmp_path / "cache").read(np.array([6]))[0, 0, 0, 0] == 6
 
 
-def test_a_cache_of_another_shape_is_written_anew(files, tmp_path):
+def test_a_cache_of_another_shape_is_written_again(files, tmp_path):
     cache_images(files, tmp_path / "cache")
     [path] = (tmp_path / "cache").glob("*.npy")
     np.save(path, np.zeros((7, 3, 4, 4), np.uint8))
@@ -113,3 +114,42 @@ def test_a_folder_that_cannot_be_written_is_named(files, tmp_path):
     (tmp_path / "cache").write_text("a file is in the way")
     with pytest.raises(StorageError, match=r"cannot write the cache of 7 images \(0\.0 GB\)"):
         cache_images(files, tmp_path / "cache")
+
+
+@pytest.fixture
+def folder(tmp_path, picture):
+    for name in ("train/a/1", "train/a/2", "train/b/3", "test/a/4", "test/b/5"):
+        picture(tmp_path / "data" / f"{name}.png", (int(name[-1]), 0, 0), size=(60, 40))
+    return tmp_path / "data"
+
+
+def sizes(dataset):
+    return [(split.inputs.size, split.inputs.resize) for split in (dataset.train, dataset.test)]
+
+
+def test_a_new_size_keeps_the_ratio_and_a_new_resize_is_taken(folder):
+    assert sizes(read_dataset("image-folder", folder)) == [(224, 256)] * 2
+    assert sizes(read_dataset("image-folder", folder, size=28)) == [(28, 32)] * 2
+    assert sizes(read_dataset("image-folder", folder, size=28, resize=28)) == [(28, 28)] * 2
+
+
+def test_unreadable_images_are_left_out_with_their_labels_and_noted(folder, tmp_path):
+    (folder / "train/a/1.png").write_bytes(b"?")
+    for options in ({}, {"cache": tmp_path / "cache"}, {"cache": tmp_path / "cache"}):
+        dataset = read_dataset("image-folder", folder, size=16, skip_unreadable=True, **options)
+        assert dataset.train.labels.tolist() == [0, 1]
+        assert dataset.train.ids.tolist() == ["train/a/2.png", "train/b/3.png"]
+        assert dataset.train.inputs.read(np.arange(2))[:, 0, 0, 0].tolist() == [2, 3]
+        assert dataset.notes == ("train: left out 1 image that cannot be read: train/a/1.png",)
+        assert len(dataset.test) == 2
+
+
+def test_an_unreadable_image_stops_the_cache_by_default(folder, tmp_path):
+    (folder / "test/b/5.png").write_bytes(b"?")
+    with pytest.raises(SourceError, match=r"test/b/5\.png: cannot be read as an image"):
+        read_dataset("image-folder", folder, size=16, cache=tmp_path / "cache")
+
+
+def test_data_without_image_files_are_refused():
+    with pytest.raises(ChoiceError, match="digits is not read from image files; size, resize"):
+        prepare_images(read_dataset("digits"), size=8)

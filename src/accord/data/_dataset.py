@@ -1,4 +1,4 @@
-"""Parts of a split, drawn class by class."""
+"""Data sets: `Dataset`, `Split`, and parts of a split drawn class by class."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,16 +18,16 @@ TextPairs: TypeAlias = tuple[tuple[str, str], ...]
 Inputs: TypeAlias = Images | ImageFiles | Features | Texts | TextPairs
 Labels: TypeAlias = NDArray[np.integer]  # (sample,) -> class
 Kind: TypeAlias = Literal["image", "table", "text"]
-# A table's columns: names, each with the values that have a 0 or 1 of their own; None of a number.
+# The columns of a table by name, with the values of a one-hot column, or None for numbers.
 NamedColumns: TypeAlias = tuple[tuple[str, tuple[str, ...] | None], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One part of the data: inputs and the class that each was given.
+    """Samples with their labels: the training or the test part of a data set.
 
     Raises:
-        SourceError: the parts do not hold one entry for each sample.
+        SourceError: labels, truth or ids do not hold one entry for each sample.
 
     >>> split = Split(("good", "bad"), np.array([1, 0]))
     >>> len(split), split.choose(np.array([1])).inputs
@@ -35,16 +35,16 @@ class Split:
     """
 
     inputs: Inputs
-    labels: Labels  # as the data give them
-    truth: Labels | None = None  # clean labels, where the data know them apart from `labels`
-    ids: NDArray[Any] | None = None  # file names or numbers, where there are any
+    labels: Labels  # as given in the data
+    truth: Labels | None = None  # clean labels, where the data have them beside `labels`
+    ids: NDArray[Any] | None = None  # file names or numbers
 
     def __post_init__(self) -> None:
-        for what in ("labels", "truth", "ids"):
-            values = getattr(self, what)
+        for name in ("labels", "truth", "ids"):
+            values = getattr(self, name)
             if values is not None and values.shape != (len(self.inputs),):
                 raise SourceError(
-                    f"a split needs one of `{what}` for each of its {len(self.inputs)} samples; "
+                    f"`{name}` must hold one entry for each of the {len(self.inputs)} samples; "
                     f"got shape {values.shape}."
                 )
 
@@ -52,7 +52,7 @@ class Split:
         return len(self.labels)
 
     def choose(self, samples: NDArray[np.integer] | NDArray[np.bool_]) -> "Split":
-        """Return the samples at these positions, in this order, or where a mask is true."""
+        """Return the samples at some positions, in that order, or those that a mask selects."""
         positions = (
             np.flatnonzero(samples) if samples.dtype == bool else np.asarray(samples, np.intp)
         )
@@ -67,11 +67,11 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples to train on, samples to test on, and the names of their classes.
+    """Training samples, test samples, and the names of their classes.
 
     Raises:
         SourceError: a split is empty, a label is out of range, all training samples are
-            of one class, or the inputs are not what `kind` says.
+            of one class, or the inputs are not of `kind`.
 
     >>> split = Split(np.zeros((2, 3), np.float32), np.array([0, 1]))
     >>> Dataset("flat", "table", ("no", "yes"), train=split, test=split).classes
@@ -83,8 +83,8 @@ class Dataset:
     class_names: tuple[str, ...]
     train: Split
     test: Split
-    notes: tuple[str, ...] = ()  # what was left out in reading, for people to read
-    columns: NamedColumns | None = None  # of a table, where they have names
+    notes: tuple[str, ...] = ()  # what the reader left out
+    columns: NamedColumns | None = None  # of a table whose columns have names
 
     def __post_init__(self) -> None:
         for part, split in (("train", self.train), ("test", self.test)):
@@ -97,7 +97,7 @@ class Dataset:
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return len(self.class_names)
 
 
@@ -112,7 +112,7 @@ def _choose_inputs(inputs: Inputs, positions: NDArray[np.integer]) -> Inputs:
 
 def _check_inputs(where: str, kind: Kind, inputs: Inputs) -> None:
     if not len(inputs):
-        raise SourceError(f"{where} is empty. Are the files where they should be?")
+        raise SourceError(f"{where} is empty. Is the path right?")
     if not _fits(kind, inputs):
         raise SourceError(
             f"{where} holds {_describe(inputs)}, but kind is {kind!r}: images are uint8 "
@@ -126,13 +126,11 @@ def _check_alike(name: str, train: Inputs, test: Inputs) -> None:
     if isinstance(train, np.ndarray) and isinstance(test, np.ndarray):
         if train.shape[1:] != test.shape[1:]:
             raise SourceError(
-                f"{name}: a training sample is of shape {train.shape[1:]}, a test sample of shape "
-                f"{test.shape[1:]}. Both must be alike."
+                f"{name}: training and test samples must have the same shape; "
+                f"got {train.shape[1:]} and {test.shape[1:]}."
             )
-    elif isinstance(train, tuple) and isinstance(test, tuple):
-        if isinstance(train[0], tuple) == isinstance(test[0], tuple):
-            return
-        raise SourceError(f"{name}: one split holds single texts, the other pairs.")
+    elif isinstance(train, tuple) and isinstance(train[0], tuple) != isinstance(test[0], tuple):  # type: ignore[index]
+        raise SourceError(f"{name}: one split holds single texts, the other pairs of texts.")
 
 
 def _fits(kind: Kind, inputs: Inputs) -> bool:
@@ -165,20 +163,20 @@ def _check_classes(name: str, labels: Labels) -> None:
 
 
 def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
-    """Set a share of the samples aside, for validation; the classes stay in proportion.
+    """Hold out a share of the samples, stratified by class.
 
-    `round(share * samples)` are held out: of each class its share rounded down, the rest
-    from the classes that rounding robbed most, the smaller class first. A class always
-    keeps a sample to train on. Classes are those of `split.labels`, wrong or not. Both
-    parts keep the order of `split`.
+    `round(share * samples)` are held out: of each class its share rounded down, and one more
+    of the classes with the largest remainders, lower classes first. Every class keeps at least
+    one sample. Classes are those of `split.labels`, wrong or not. Both parts keep the order of
+    `split`.
 
     Args:
-        split: what to divide; left as it is.
-        share: how much to hold out, between 0 and 1.
-        seed: the same seed always holds out the same samples.
+        split: the samples.
+        share: the share to hold out, between 0 and 1.
+        seed: the same seed holds out the same samples.
 
     Returns:
-        What is left, then what is held out.
+        The remaining samples, then the held-out ones.
 
     Raises:
         ChoiceError: `share` does not lie between 0 and 1, or would hold out nothing.
@@ -195,23 +193,23 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
         )
     held = np.zeros(len(split), dtype=bool)
     quotas = _quotas(np.unique(split.labels, return_counts=True)[1], share)
-    for members, quota in zip(_shuffled(split.labels, seed), quotas.tolist(), strict=True):
-        held[members[:quota]] = True
+    for samples, quota in zip(_shuffled(split.labels, seed), quotas.tolist(), strict=True):
+        held[samples[:quota]] = True
     if not held.any():
         raise ChoiceError(
-            f"a share of {share} of {len(split)} samples holds out none: give a larger "
-            "share, as validation or held_out under [data]."
+            f"a share of {share} of {len(split)} samples holds out none. Increase the share: "
+            "validation or held_out under [data]."
         )
     return split.choose(~held), split.choose(held)
 
 
 def fewer_per_class(split: Split, count: int, seed: int) -> Split:
-    """Keep at most `count` samples of each class; a class that has fewer keeps them all.
+    """Return a random part of a split with at most `count` samples of each class.
 
     Args:
-        split: what to draw from; left as it is, and its order is kept.
+        split: the samples; their order is kept.
         count: at least 1.
-        seed: the same seed always keeps the same samples.
+        seed: the same seed keeps the same samples.
 
     Raises:
         ChoiceError: `count` is below 1.
@@ -221,8 +219,8 @@ def fewer_per_class(split: Split, count: int, seed: int) -> Split:
     array([0, 0, 0, 1, 1])
     """
     if count < 1:
-        raise ChoiceError(f"at least 1 sample of each class must stay; got {count}.")
-    kept = np.concatenate([members[:count] for members in _shuffled(split.labels, seed)])
+        raise ChoiceError(f"per_class must be at least 1; got {count}.")
+    kept = np.concatenate([samples[:count] for samples in _shuffled(split.labels, seed)])
     return split.choose(np.sort(kept))
 
 
@@ -236,7 +234,7 @@ def _quotas(sizes: NDArray[np.intp], share: float) -> NDArray[np.intp]:
     exact = share * sizes
     quotas: NDArray[np.intp] = np.floor(exact).astype(np.intp)
     missing = round(share * int(sizes.sum())) - int(quotas.sum())
-    robbed_most_first = np.argsort(quotas - exact, kind="stable")
-    can_spare = robbed_most_first[quotas[robbed_most_first] + 1 < sizes[robbed_most_first]]
+    by_remainder = np.argsort(quotas - exact, kind="stable")  # largest first
+    can_spare = by_remainder[quotas[by_remainder] + 1 < sizes[by_remainder]]
     quotas[can_spare[: max(missing, 0)]] += 1
     return quotas

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import load_npz
+from accord._files import load_npy, load_npz
 from accord.data._dataset import Labels
 from accord.data._pickle import load_torch
 from accord.errors import ChoiceError, PredictionError, SourceError
@@ -71,7 +71,7 @@ def _choose(arrays: Arrays, name: str, file: str) -> NDArray[Any]:
 
 
 def _read_npy(path: Path) -> Arrays:
-    return {"labels": np.load(path, allow_pickle=False)}
+    return {"labels": load_npy(path)}
 
 
 def _read_torch(path: Path) -> Arrays:

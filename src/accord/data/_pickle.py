@@ -1,4 +1,9 @@
-"""What torch saved, read without torch."""
+"""Pickles and torch files of plain data, loaded without running code and without torch.
+
+A restricted unpickler admits a list of names, each with a stand-in that only holds values. Once
+the file is read, `settle` turns the stand-ins into numpy arrays. Our own because no library loads
+the files of Python 2 and of torch without executing what they name.
+"""
 
 import contextlib
 import io
@@ -35,8 +40,8 @@ _DAMAGED = (
 def load_pickle(path: Path) -> Any:
     """Load a pickle of numbers, text, bytes, lists, tuples, dicts and numpy arrays.
 
-    Nothing else is admitted, so nothing in the file can run. Text that Python 2 wrote
-    comes as str, byte by byte (latin-1).
+    Nothing else is admitted, so no code in the file can run. Byte strings of Python 2 become
+    str, decoded as latin-1.
 
     Raises:
         SourceError: the file holds something else, or is damaged.
@@ -47,7 +52,7 @@ def load_pickle(path: Path) -> Any:
 
 @contextlib.contextmanager
 def open_pickle(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to unpickle from; whatever goes wrong meanwhile is told as a SourceError."""
+    """Open a file to unpickle from, and convert every failure to a SourceError."""
     try:
         with path.open("rb") as file:
             yield file
@@ -63,31 +68,31 @@ def open_pickle(path: Path) -> Iterator[BinaryIO]:
 
 
 class Refused(Exception):
-    """Something that is not plain data; its text names it."""
+    """The file holds something other than plain data; the message names it."""
 
 
 class _StandIn:
-    """What an array is until the whole file is read: facts, and no code of numpy or torch."""
+    """Holds the values of an array until the whole file is read; runs no code of theirs."""
 
     __slots__ = ()
 
     def settle(self, blobs: Mapping[str, bytes]) -> Any:  # noqa: ARG002
-        raise Refused("half an array")
+        raise Refused("an incomplete array")
 
     def __setstate__(self, state: Any) -> None:
-        raise Refused(f"a changed {type(self).__name__}")
+        raise Refused(f"a modified {type(self).__name__}")
 
 
 class _Admitted(_StandIn):
-    """A name that a pickle may use, with our own harmless deed behind it."""
+    """A function that a pickle may name, replaced by a harmless one of ours."""
 
-    __slots__ = ("_deed",)
+    __slots__ = ("_function",)
 
-    def __init__(self, deed: Callable[..., Any]) -> None:
-        self._deed = deed
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._deed(*arguments)
+        return self._function(*arguments)
 
 
 class _DType(_StandIn):
@@ -117,7 +122,7 @@ class _Array(_StandIn):
         self.fill(data, dtype, shape, "F" if by_column else "C")
 
     def fill(self, data: Any, dtype: _DType, shape: tuple[int, ...], order: str) -> "_Array":
-        if isinstance(data, str):  # what Python 2 wrote
+        if isinstance(data, str):  # from Python 2
             data = data.encode("latin-1")
         if not isinstance(data, bytes | bytearray):
             raise Refused(f"an array of {type(data).__name__}")
@@ -126,7 +131,7 @@ class _Array(_StandIn):
 
     def settle(self, blobs: Mapping[str, bytes]) -> NDArray[Any]:  # noqa: ARG002
         if self.data is None:
-            raise Refused("half an array")
+            raise Refused("an incomplete array")
         array = np.frombuffer(self.data, self.dtype).reshape(self.shape, order=self.order)  # type: ignore[call-overload]
         return np.array(array, self.dtype.newbyteorder("="))
 
@@ -152,11 +157,11 @@ class _Tensor(_StandIn):
         elements = np.frombuffer(blobs[self.key], self.dtype)
         if math.prod(self.shape) > len(elements):
             raise pickle.UnpicklingError("a tensor is larger than its storage")
-        # Positions, not strides into memory: a position past the end raises.
+        # Positions, not strides into memory: a position past the end raises an error.
         positions = np.full(self.shape, self.offset)
         for axis, stride in enumerate(self.strides):
-            along = [-1 if each == axis else 1 for each in range(len(self.shape))]
-            positions += (np.arange(self.shape[axis]) * stride).reshape(along)
+            shape = [-1 if each == axis else 1 for each in range(len(self.shape))]
+            positions += (np.arange(self.shape[axis]) * stride).reshape(shape)
         return np.take(elements, positions)
 
 
@@ -194,7 +199,7 @@ def _frombuffer(
     return _Array().fill(data, dtype, shape, order)
 
 
-_DEEDS: Final[dict[str, Callable[..., Any]]] = {
+_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "_codecs.encode": _encode,
     "builtins.bytes": _no_bytes,
     "__builtin__.bytes": _no_bytes,
@@ -204,9 +209,9 @@ _DEEDS: Final[dict[str, Callable[..., Any]]] = {
     "torch._utils._rebuild_tensor_v2": _Tensor,
 }
 for _module in ("numpy.core", "numpy._core"):
-    _DEEDS[f"{_module}.multiarray._reconstruct"] = _Array
-    _DEEDS[f"{_module}.multiarray.scalar"] = _Scalar
-    _DEEDS[f"{_module}.numeric._frombuffer"] = _frombuffer
+    _FUNCTIONS[f"{_module}.multiarray._reconstruct"] = _Array
+    _FUNCTIONS[f"{_module}.multiarray.scalar"] = _Scalar
+    _FUNCTIONS[f"{_module}.numeric._frombuffer"] = _frombuffer
 _STORAGES: Final = {
     "torch.BoolStorage": "b1",
     "torch.ByteStorage": "u1",
@@ -221,34 +226,36 @@ _STORAGES: Final = {
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Loads plain data with stand-ins for arrays; `settle` turns those into arrays."""
+    """Loads plain data, with stand-ins for arrays; see `settle`."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file, encoding="latin-1")
-        self.storages: dict[str, np.dtype[Any]] = {}  # the type of each of torch's storages
+        self.storages: dict[str, np.dtype[Any]] = {}  # the type of each torch storage
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return our own stand-in for a name that is admitted; refuse all others."""
+        """Return the stand-in for an admitted name; refuse all others."""
         full = f"{module}.{name}"
         if full in _STORAGES:
             return _StorageKind(_STORAGES[full])
-        if full not in _DEEDS:
+        if full not in _FUNCTIONS:
             raise Refused(f"`{full}`")
-        return _Admitted(_DEEDS[full])
+        return _Admitted(_FUNCTIONS[full])
 
     def persistent_load(self, pid: Any) -> Any:
-        """Return a stand-in for one of torch's storages."""
-        what, kind, key = pid[:3]
-        if what != "storage" or not isinstance(kind, _StorageKind) or not isinstance(key, str):
+        """Return a stand-in for a torch storage."""
+        tag, kind, key = pid[:3]
+        if tag != "storage" or not isinstance(kind, _StorageKind) or not isinstance(key, str):
             raise Refused(f"a reference to {pid!r:.80}")
         self.storages[key] = kind.dtype
         return _Storage(kind.dtype, key)
 
 
 def settle(value: Any, blobs: Mapping[str, bytes] | None = None) -> Any:
-    """Turn stand-ins into arrays, all the way down; anything that is not plain is refused.
+    """Replace stand-ins by arrays, recursively; refuse anything else that is not plain data.
 
-    `blobs` are the bytes of torch's storages, by their keys.
+    Args:
+        value: the result of `PlainUnpickler`.
+        blobs: the bytes of torch storages, by key.
     """
     return _settle(value, blobs or {}, {})
 
@@ -256,7 +263,7 @@ def settle(value: Any, blobs: Mapping[str, bytes] | None = None) -> Any:
 def _settle(value: Any, blobs: Mapping[str, bytes], done: dict[int, Any]) -> Any:
     if value is None or type(value) in (bool, int, float, str, bytes):
         return value
-    if id(value) in done:  # shared, or it would contain itself without end
+    if id(value) in done:  # shared objects are settled once, or nested ones could grow without end
         return done[id(value)]
     if type(value) is list:
         settled: Any = [_settle(each, blobs, done) for each in value]
@@ -282,24 +289,24 @@ _MAGIC: Final = 0x1950A86A20F9469CFC6C
 
 
 def load_torch(path: Path) -> Any:
-    """Load what `torch.save` wrote, old stream or zip: plain data and tensors.
+    """Load a file of `torch.save`, legacy stream or zip; tensors become numpy arrays.
 
-    Admits what `accord.data._pickle.load_pickle` admits; tensors come as numpy arrays.
+    Admits what `load_pickle` admits, and tensors.
 
     Raises:
         SourceError: the file holds something else, or is damaged.
     """
     with open_pickle(path) as file:
-        begins = file.read(4)
+        is_zip = file.read(4) == b"PK\x03\x04"
         file.seek(0)
-        return _read_zip(file) if begins == b"PK\x03\x04" else _read_stream(file)
+        return _read_zip(file) if is_zip else _read_stream(file)
 
 
 def _read_zip(file: BinaryIO) -> Any:
     with zipfile.ZipFile(file) as archive:
         documents = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         if len(documents) != 1:
-            raise pickle.UnpicklingError("a torch file holds one data.pkl")
+            raise pickle.UnpicklingError("a torch file must hold one data.pkl")
         value = PlainUnpickler(io.BytesIO(archive.read(documents[0]))).load()
         folder = documents[0].removesuffix("data.pkl")
         blobs = {
@@ -312,10 +319,10 @@ def _read_zip(file: BinaryIO) -> Any:
 
 def _read_stream(file: BinaryIO) -> Any:
     if PlainUnpickler(file).load() != _MAGIC:
-        raise pickle.UnpicklingError("it does not begin as torch files do")
+        raise pickle.UnpicklingError("it does not begin like a torch file")
     _version, system = PlainUnpickler(file).load(), PlainUnpickler(file).load()
     if not system["little_endian"]:
-        raise pickle.UnpicklingError("it comes from a big-endian machine")
+        raise pickle.UnpicklingError("it was written on a big-endian machine")
     unpickler = PlainUnpickler(file)
     value = unpickler.load()
     blobs = {}
@@ -324,5 +331,5 @@ def _read_stream(file: BinaryIO) -> Any:
         size = count * unpickler.storages[key].itemsize
         blobs[key] = file.read(size)
         if len(blobs[key]) < size:
-            raise EOFError("it ends too early")
+            raise EOFError("it is truncated")
     return settle(value, blobs)

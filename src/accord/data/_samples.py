@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import load_npz
+from accord._files import load_npy, load_npz
 from accord.data._dataset import Images, Inputs, Labels, NamedColumns
 from accord.data._images import ImageFiles
 from accord.data._schema import InputSchema, Samples, check_samples, match_labels
@@ -189,12 +189,7 @@ def _read_npz(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # no
 
 
 def _read_npy(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # noqa: ARG001
-    try:
-        with path.open("rb") as file:
-            inputs = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise SourceError(f"{path}: cannot be read as npy: {error}") from error
-    return Samples(_from_values(inputs, schema, str(path)), name=str(path))
+    return Samples(_from_values(load_npy(path), schema, str(path)), name=str(path))
 
 
 def _from_values(values: Any, schema: InputSchema, where: str) -> Inputs:

@@ -1,4 +1,4 @@
-"""One small tree per layout, with the names that the publishers use."""
+"""One small tree of files per layout, with the published names."""
 
 import gzip
 import struct
@@ -220,7 +220,7 @@ TREES = {
 
 @pytest.fixture
 def tree(tmp_path, python2_pickle, legacy_torch, picture):
-    """Build the tree of a layout: its path, and the options to read it with."""
+    """Build the files of a layout; return the path and the options of the reader."""
     tools = {"python2_pickle": python2_pickle, "legacy_torch": legacy_torch, "picture": picture}
 
     def build(kind, **changes):

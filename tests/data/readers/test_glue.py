@@ -1,4 +1,4 @@
-"""GLUE's tasks, TSV or Parquet, with every character of their texts."""
+"""GLUE tasks are read from TSV or Parquet, with every character of their texts."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,7 +33,7 @@ def test_one_text_and_pairs(tree):
     assert read("qnli", tree).class_names == ("entailment", "not_entailment")
 
 
-def test_broken_rows_of_qqp_are_left_out_and_told(tree):
+def test_incomplete_rows_of_qqp_are_left_out_and_noted(tree):
     dataset = read("qqp", tree)
     assert dataset.train.inputs == (("Why?", "How so?"), ("Who?", "When?"))
     assert dataset.train.labels.tolist() == [1, 0]
@@ -43,7 +43,7 @@ def test_broken_rows_of_qqp_are_left_out_and_told(tree):
     )
 
 
-def test_broken_rows_elsewhere_are_refused(tree):
+def test_incomplete_rows_of_other_tasks_are_refused(tree):
     path, options = tree("sst2")
     (path / "train.tsv").write_text("sentence\tlabel\ngood\t1\nbroken\nbad\t0\n")
     with pytest.raises(SourceError, match=r"train\.tsv: line 3 has fewer cells than .* 2"):
@@ -81,14 +81,14 @@ def test_other_files_may_be_named_and_shares_held_out(tree):
 
 def test_hidden_labels_are_refused(tree):
     path, options = tree("sst2")
-    with pytest.raises(SourceError, match=r"test\.tsv: there is no column label; .*test on dev"):
+    with pytest.raises(SourceError, match=r"test\.tsv: no column label; .*test on dev"):
         read_dataset("sst2", path, test="test.tsv", **options)
     (path / "dev.tsv").write_text("sentence\tlabel\ngood\t1\nbad\t-1\n")
     with pytest.raises(SourceError, match=r"dev\.tsv: row 2 has label '-1'; labels are negative"):
         read_dataset("sst2", path, **options)
 
 
-def test_every_name_that_was_tried_is_told(tree):
+def test_the_error_for_a_missing_file_lists_every_spelling(tree):
     path, options = tree("mnli")
     (path / "dev_mismatched.tsv").unlink()
     words = r"Looked for: dev_mismatched\.tsv, .*validation_mismatched-\*\.parquet.*MNLI/"
@@ -96,7 +96,7 @@ def test_every_name_that_was_tried_is_told(tree):
         read_dataset("mnli", path, **options)
 
 
-def test_an_empty_file_is_told(tree):
+def test_an_empty_file_is_refused(tree):
     path, options = tree("sst2")
     (path / "dev.tsv").write_text("sentence\tlabel\n")
     with pytest.raises(SourceError, match=r"dev\.tsv: holds no rows"):

@@ -1,4 +1,4 @@
-"""Users' arrays: what they are follows from their types and axes."""
+"""Arrays become images, tables or texts by their types and shapes."""
 
 import contextlib
 
@@ -60,7 +60,7 @@ def test_truth_ids_and_names_are_kept(read):
     assert read(both(IMAGES)).class_names == ("0", "1")
 
 
-def test_inputs_alone_are_divided(read):
+def test_inputs_alone_are_split(read):
     arrays = {"inputs": IMAGES, "labels": LABELS, "truth": 1 - LABELS}
     dataset = read(arrays, held_out=1 / 3, seed=1)
     assert (len(dataset.train), len(dataset.test)) == (4, 2)
@@ -74,7 +74,7 @@ def test_keras_columns_of_labels_are_flattened(read):
     assert read(arrays).train.labels.tolist() == LABELS.tolist()
 
 
-def test_channels_that_could_be_either_must_be_said(read):
+def test_ambiguous_channels_must_be_named(read):
     either = np.zeros((6, 3, 8, 3), np.uint8)
     with pytest.raises(ChoiceError, match=r"mine\.npz: train_inputs: images .*channels='first'"):
         read(both(either))
@@ -84,12 +84,12 @@ def test_channels_that_could_be_either_must_be_said(read):
         read(both(either), channels="middle")
 
 
-def test_what_is_not_there_is_told(read):
+def test_arrays_that_do_not_fit_are_refused(read):
     with pytest.raises(SourceError, match="holds images; expected train_inputs, train_labels"):
         read({"images": IMAGES})
     with pytest.raises(SourceError, match=r"float64 of shape .*Are the images scaled"):
         read(both(IMAGES / 255))
-    with pytest.raises(SourceError, match=r"train_inputs: a split needs one of `labels` for each"):
+    with pytest.raises(SourceError, match=r"train_inputs: `labels` must hold one entry for each"):
         read(both(IMAGES, LABELS[:4]))
     for labels, kind in ((LABELS.astype(str), "<U21"), (LABELS / 2, "float64")):
         with pytest.raises(SourceError, match=rf"train_labels must be integers; got {kind}\. Numb"):
@@ -98,7 +98,7 @@ def test_what_is_not_there_is_told(read):
         read(both(IMAGES), held_out=0.5)
 
 
-def test_labels_that_number_no_classes_are_refused(read):
+def test_labels_far_beyond_any_number_of_classes_are_refused(read):
     words = r"mine\.npz: .*at most 1048576 classes; .*up to 1000000000\. Are the labels ids or hash"
     with pytest.raises(SourceError, match=words):
         read(both(IMAGES, np.array([0, 0, 0, 1, 1, 10**9])))

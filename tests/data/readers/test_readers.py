@@ -1,4 +1,4 @@
-"""Every layout is read from its own tree, by name, and refuses what it does not know."""
+"""Every layout is read by name, and refuses unknown options and missing files."""
 
 import re
 import subprocess
@@ -31,17 +31,17 @@ def test_every_image_on_disk_can_be_read_at_its_size(kind, tree):
     train = read_dataset(kind, path, **options).train
     images = train.inputs.read(np.arange(len(train)))
     assert images.shape == train.inputs.shape
-    assert abs(images.mean((0, 2, 3)) - (10, 20, 30)).max() < 3  # the pictures' colour
+    assert abs(images.mean((0, 2, 3)) - (10, 20, 30)).max() < 3  # the colour of the images
 
 
 @pytest.mark.parametrize("kind", ON_DISK)
-def test_every_layout_says_when_nothing_is_there(kind, tmp_path):
+def test_a_missing_path_is_refused(kind, tmp_path):
     with pytest.raises((SourceError, ChoiceError), match=r"no such|cannot be read|No such"):
         read_dataset(kind, tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ON_DISK if kind != "npz"])
-def test_every_layout_says_what_it_looked_for_in_an_empty_folder(kind, tmp_path):
+def test_the_error_for_an_empty_folder_names_the_expected_files(kind, tmp_path):
     words = r"(Looked for|Missing)[: ].*\w+|folder of images for each"
     with pytest.raises((SourceError, ChoiceError), match=words):
         read_dataset(kind, tmp_path)
@@ -81,13 +81,13 @@ def test_image_options_are_for_image_files_alone(tree):
         read_dataset("mnist", path, size=32, cache="x", **options)
 
 
-def test_what_the_kind_settles_is_no_option(tree):
+def test_arguments_that_the_kind_sets_are_not_options(tree):
     path, options = tree("tsv")
     with pytest.raises(ChoiceError, match=r"tsv has no option 'ending'\. There are: label, text"):
         read_dataset("tsv", path, ending=".csv", **options)
 
 
-def test_a_home_folder_is_understood(tree, monkeypatch):
+def test_a_home_folder_is_expanded(tree, monkeypatch):
     path, options = tree("animal10n")
     monkeypatch.setenv("HOME", str(path))
     assert len(read_dataset("animal10n", "~", **options).train) == 3

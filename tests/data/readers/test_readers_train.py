@@ -1,4 +1,4 @@
-"""Every reader that is listed feeds a network, through a spec, for one step."""
+"""Every listed reader feeds a network for one step."""
 
 import json
 
@@ -16,7 +16,7 @@ from accord.training.spec import parse_spec
 
 
 def tokens_of_words(texts, *, network, length):
-    """A tokenizer of one's own: the length of each word."""
+    """Tokenize texts by the lengths of their words."""
     words = [" ".join(text if isinstance(text, tuple) else (text,)).split() for text in texts]
     tokens = np.zeros((len(texts), 2, length), np.int32)
     for sample, lengths in enumerate(words):
@@ -27,7 +27,7 @@ def tokens_of_words(texts, *, network, length):
 
 
 class WordLengths(nn.Module):
-    """A network for such tokens."""
+    """A network for tokens of `tokens_of_words`."""
 
     def __init__(self, *, classes, **_):
         super().__init__()

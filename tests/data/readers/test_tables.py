@@ -1,4 +1,4 @@
-"""Users' tables and texts, with the row and column of whatever is wrong."""
+"""Tables and texts are read; errors name the row and the column."""
 
 import csv
 import sys
@@ -71,7 +71,7 @@ def test_features_may_be_named(write):
     assert both.train.inputs.shape == (4, 3)
 
 
-def test_one_column_need_not_stand_in_a_list(write):
+def test_one_column_may_be_named_without_a_list(write):
     listed, plain = (
         read_dataset("csv", write(), test="mine.csv", features=age, one_hot=colour)
         for age, colour in ((["age"], ["colour"]), ("age", "colour"))
@@ -83,7 +83,7 @@ def test_one_column_need_not_stand_in_a_list(write):
 @pytest.mark.parametrize("name", ["label", "clean"])
 @pytest.mark.parametrize("others", [{}, {"features": ["age"]}])
 @pytest.mark.parametrize("option", ["features", "one_hot", "text"])
-def test_labels_are_nothing_to_learn_from(write, option, others, name):
+def test_the_labels_are_not_a_feature(write, option, others, name):
     options = {**others, option: ["age", name], "truth": "clean", "test": "mine.csv"}
     with pytest.raises(ChoiceError, match=f"{option} names '{name}', which holds the labels"):
         read_dataset("csv", write(), **options)
@@ -103,19 +103,19 @@ def test_a_cell_may_be_a_long_document(write):
     assert csv.field_size_limit() == limit
 
 
-def test_two_signs_are_no_number(write):
+def test_two_signs_are_not_a_number(write):
     classes = read_dataset("csv", write("age,label\n1,--1\n2,2\n"), test="mine.csv").class_names
     assert classes == ("--1", "2")
 
 
 @pytest.mark.parametrize("gap", ["\n", "\t"])
-def test_a_quotation_mark_left_open_swallows_no_row_of_a_tsv(write, gap):
+def test_a_quotation_mark_left_open_in_a_tsv_is_refused(write, gap):
     rows = f'text\tlabel\n"good{gap}film"\t1\nfine\t0\n'
     with pytest.raises(SourceError, match=r"a cell that ends in line \d holds a tab or a newline"):
         read_dataset("tsv", write(rows, "a.tsv"), text="text", test="a.tsv")
 
 
-def test_names_seen_only_in_the_test_file_have_a_column_too(write):
+def test_values_of_the_test_file_have_a_one_hot_column(write):
     path = write("colour,label\nred,1\nblue,0\n")
     write("colour,label\ngreen,1\n", "test.csv")
     dataset = read_dataset("csv", path, test="test.csv", one_hot=["colour"])
@@ -130,7 +130,7 @@ def test_a_test_file_need_not_repeat_the_truth(write):
     assert (dataset.train.truth is None, dataset.test.truth is None) == (False, True)
 
 
-def test_the_file_need_not_end_as_its_kind(write):
+def test_the_file_may_have_another_ending(write):
     path = write(TABLE, "mine.data")
     assert len(read_dataset("csv", path, held_out=0.5, **ROLES).train) == 2
 
@@ -169,18 +169,18 @@ def test_parquet_holds_the_same_as_csv(write, tmp_path):
         ('age,label\n1,"a\n', {}, r"mine\.csv: line 2 cannot be read: unexpected end of data"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(write, text, options, words):
+def test_errors_name_the_place(write, text, options, words):
     with pytest.raises(SourceError, match=words):
         read_dataset("csv", write(text), test="mine.csv", **options)
 
 
-def test_bytes_that_are_no_text_are_told(tmp_path):
+def test_a_file_that_is_not_text_is_refused(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"age,label\n\xff,a\n")
     with pytest.raises(SourceError, match=r"a\.csv: cannot be read: 'utf-8' codec"):
         read_dataset("csv", tmp_path / "a.csv", held_out=0.5)
 
 
-def test_empty_cells_of_parquet_are_told(tmp_path):
+def test_empty_cells_of_parquet_are_refused(tmp_path):
     table = pa.table({"age": [1.0, None], "label": ["a", "b"]})
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(SourceError, match=r"column 'age', row 2 is empty"):
@@ -191,14 +191,14 @@ def test_empty_cells_of_parquet_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("nothing", [None, float("nan")])
-def test_a_label_that_is_not_there_is_no_class(tmp_path, nothing):
+def test_a_missing_label_is_refused(tmp_path, nothing):
     table = pa.table({"age": [1.0, 2.0, 3.0], "label": [0.0, 1.0, nothing]})
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(SourceError, match=r"a\.parquet: row 3 has no 'label'"):
         read_dataset("parquet", tmp_path / "a.parquet", held_out=0.5)
 
 
-def test_a_text_that_is_not_there_is_empty(tmp_path):
+def test_a_missing_text_is_empty(tmp_path):
     table = pa.table({"one": ["a", None], "two": [None, "b"], "label": ["x", "y"]})
     pq.write_table(table, tmp_path / "a.parquet")
     options = {"test": "a.parquet", "text": ["one", "two"]}
@@ -206,13 +206,13 @@ def test_a_text_that_is_not_there_is_empty(tmp_path):
     assert dataset.train.inputs == (("a", ""), ("", "b"))
 
 
-def test_a_class_that_training_never_saw_is_told(write):
+def test_a_class_without_training_samples_is_refused(write):
     write("age,label\n1,unheard\n", "test.csv")
     with pytest.raises(SourceError, match=r"test\.csv: column 'label' holds classes .*: unheard"):
         read_dataset("csv", write(), features=["age"], test="test.csv")
 
 
-def test_nothing_to_test_on_is_told(write):
+def test_a_file_without_a_test_set_is_refused(write):
     path = write()
     with pytest.raises(ChoiceError, match=r"no test set.*test='test\.csv'.*held_out=0\.2"):
         read_dataset("csv", path)

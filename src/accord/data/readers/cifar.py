@@ -1,4 +1,4 @@
-"""CIFAR-10N and CIFAR-100N: CIFAR with labels that people gave."""
+"""CIFAR-10 and CIFAR-100, and CIFAR-10N and CIFAR-100N with human labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from accord.data.readers._locate import (
     missing,
     need_folder,
 )
-from accord.errors import ChoiceError, SourceError
+from accord.errors import ChoiceError, SourceError, suggest
 
 CIFAR10_NAMES: Final = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -81,7 +81,7 @@ def read_cifar10(path: Path, *, complete: bool = True, verify: bool = False) -> 
 
     Args:
         path: the folder.
-        complete: refuse other than 50,000 training and 10,000 test images.
+        complete: require all 50,000 training and 10,000 test images.
         verify: compare each file with its published checksum.
     """
     layout, folder = _find_layout(path, _CIFAR10, "CIFAR-10")
@@ -97,7 +97,7 @@ def read_cifar100(
     Args:
         path: the folder.
         labels: "fine" for the 100 classes, "coarse" for the 20 superclasses.
-        complete: refuse other than 50,000 training and 10,000 test images.
+        complete: require all 50,000 training and 10,000 test images.
         verify: compare each file with its published checksum (Python layout alone).
     """
     names = {"fine": CIFAR100_NAMES, "coarse": CIFAR100_SUPERCLASSES}
@@ -157,11 +157,11 @@ def _read_binary(path: Path, columns: tuple[str, ...]) -> Batch:
         raise SourceError(f"{path}: cannot be read: {error.strerror or error}") from error
     width = len(columns) + _PIXELS
     if not data.size:
-        raise SourceError(f"{path}: is empty. Was it copied or unpacked to its end?")
+        raise SourceError(f"{path}: is empty. Was it copied or unpacked completely?")
     if data.size % width:
         raise SourceError(
-            f"{path}: holds {data.size:,} bytes, which is no multiple of {width:,}: "
-            f"{len(columns)} for the label and {_PIXELS:,} pixels. Is it cut off?"
+            f"{path}: holds {data.size:,} bytes, not a multiple of {width:,} "
+            f"({len(columns)} for the labels and {_PIXELS:,} pixels). Is it truncated?"
         )
     rows = data.reshape(-1, width)
     labels = {name: rows[:, at].astype(np.int64) for at, name in enumerate(columns)}
@@ -172,7 +172,7 @@ def _read_python(path: Path, columns: tuple[str, ...]) -> Batch:
     batch: Any = load_pickle(path)
     names = {"data", *columns}
     if not isinstance(batch, dict) or not names <= batch.keys():
-        raise SourceError(f"{path}: not a batch of CIFAR: it must hold {', '.join(sorted(names))}.")
+        raise SourceError(f"{path}: not a batch of CIFAR, which holds {', '.join(sorted(names))}.")
     pixels = np.asarray(batch["data"])
     if pixels.dtype != np.uint8 or pixels.ndim != 2 or pixels.shape[1] != _PIXELS:
         raise SourceError(
@@ -251,14 +251,14 @@ _HUMAN100: Final = ("CIFAR-100_human.pt", "CIFAR-100_human.npz", "cifar100n_labe
 def read_cifar10n(
     path: Path, *, labels: str = "worse", labels_file: str | None = None, complete: bool = True
 ) -> Dataset:
-    """Read CIFAR-10 with human labels to train on; the clean ones are the truth.
+    """Read CIFAR-10 with human labels for training; the clean labels are the truth.
 
     Args:
         path: the CIFAR-10 folder, as for `cifar10`.
         labels: "aggre", "worse", "random1", "random2" or "random3".
         labels_file: the published `CIFAR-10_human.pt`, or an .npz of the same arrays. By
-            default looked for in `path` and the folder above.
-        complete: refuse other than 50,000 training and 10,000 test images.
+            default searched in `path` and the folder above.
+        complete: require all 50,000 training and 10,000 test images.
     """
     base = read_cifar10(path, complete=complete)
     column = _choose(labels, _CIFAR10N)
@@ -269,14 +269,14 @@ def read_cifar10n(
 def read_cifar100n(
     path: Path, *, labels: str = "noisy", labels_file: str | None = None, complete: bool = True
 ) -> Dataset:
-    """Read CIFAR-100 with human labels to train on; the clean ones are the truth.
+    """Read CIFAR-100 with human labels for training; the clean labels are the truth.
 
     Args:
         path: the CIFAR-100 folder, as for `cifar100`.
         labels: "noisy" for the 100 classes, "noisy_coarse" for the 20 superclasses.
         labels_file: the published `CIFAR-100_human.pt`, or an .npz of the same arrays. By
-            default looked for in `path` and the folder above.
-        complete: refuse other than 50,000 training and 10,000 test images.
+            default searched in `path` and the folder above.
+        complete: require all 50,000 training and 10,000 test images.
     """
     column = _choose(labels, _CIFAR100N)
     coarse = column == "noisy_coarse_label"
@@ -290,7 +290,7 @@ def _choose(name: str, columns: dict[str, str]) -> str:
     if name in columns.values():
         return name
     if name not in columns:
-        raise ChoiceError(f"there are no labels {name!r}; there are {', '.join(columns)}.")
+        raise ChoiceError(f"no labels are called {name!r}. {suggest(name, columns)}")
     return columns[name]
 
 
@@ -313,14 +313,14 @@ def _with_labels(base: Dataset, name: str, file: Path, column: str, clean: str) 
     absent = [each for each in (column, clean) if each not in arrays]
     if absent:
         raise SourceError(
-            f"{file}: it holds no {' and no '.join(absent)}, but {', '.join(arrays) or 'nothing'}."
+            f"{file}: holds no {' and no '.join(absent)}, but {', '.join(arrays) or 'nothing'}."
         )
     given, truth = (_as_labels(file, arrays[each], len(base.train)) for each in (column, clean))
     if not np.array_equal(truth, base.train.labels):
         wrong = int((truth != base.train.labels).sum())
         raise SourceError(
-            f"{file}: {wrong:,} of {len(truth):,} clean labels are not CIFAR's. "
-            "Its samples must come in the order of CIFAR's own files."
+            f"{file}: {wrong:,} of {len(truth):,} clean labels differ from CIFAR's. "
+            "The labels must be in the order of CIFAR's files."
         )
     return replace(base, name=name, train=replace(base.train, labels=given, truth=truth))
 
@@ -328,7 +328,7 @@ def _with_labels(base: Dataset, name: str, file: Path, column: str, clean: str) 
 def _as_labels(file: Path, values: NDArray[Any], samples: int) -> Labels:
     if values.shape != (samples,) or not np.issubdtype(values.dtype, np.integer):
         raise SourceError(
-            f"{file}: there must be one integer for each of {samples:,} training images; "
+            f"{file}: expected one integer for each of {samples:,} training images; "
             f"got {values.dtype} of shape {values.shape}."
         )
     return values.astype(np.int64)

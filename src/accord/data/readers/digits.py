@@ -1,4 +1,4 @@
-"""The embedded digits, as a data set."""
+"""The handwritten digits that come with Accord."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,7 +13,7 @@ from accord.errors import ChoiceError
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images of digits, and the digit each one shows."""
+    """Images of digits, and their labels."""
 
     images: NDArray[np.uint8]  # (sample, row, column), 0 (paper) to 16 (ink)
     labels: NDArray[np.uint8]  # (sample,)
@@ -22,7 +22,7 @@ class Digits:
 def load_digits() -> Digits:
     """Load the 1,797 images of 8 by 8 pixels, in scikit-learn's order.
 
-    They are the test part of "Optical Recognition of Handwritten Digits" by
+    The images are the test part of "Optical Recognition of Handwritten Digits" by
     E. Alpaydin and C. Kaynak, UCI Machine Learning Repository (1998), CC BY 4.0.
 
     >>> digits = load_digits()
@@ -35,15 +35,14 @@ def load_digits() -> Digits:
 
 
 def split_digits(digits: Digits, *, seed: int, train_share: float = 0.6) -> tuple[Digits, Digits]:
-    """Split the digits into a part for training and a part for testing.
+    """Split the digits into a training and a test part, stratified by class.
 
-    Each class is split by the same share, rounded to whole samples. Both parts
-    keep the order of `digits`; nothing is copied twice and nothing left out.
+    The share is rounded to whole samples in each class. Both parts keep the order of `digits`.
 
     Args:
-        digits: what to split; left as it is.
-        seed: the same seed always gives the same split.
-        train_share: how much of each class to train on, between 0 and 1.
+        digits: the samples to split.
+        seed: the same seed gives the same split.
+        train_share: the share of each class to train on, between 0 and 1.
 
     Returns:
         The training part, then the test part.
@@ -55,12 +54,16 @@ def split_digits(digits: Digits, *, seed: int, train_share: float = 0.6) -> tupl
     >>> len(train.labels), len(test.labels)
     (1078, 719)
     """
-    _check_share(train_share)
+    if not 0 < train_share < 1:
+        raise ChoiceError(
+            f"train_share must lie between 0 and 1; got {train_share}. "
+            "Is it a percentage, or a number of samples?"
+        )
     random = np.random.default_rng(seed)
     in_train = np.zeros(len(digits.labels), dtype=bool)
     for label in np.unique(digits.labels):
-        members = np.flatnonzero(digits.labels == label)
-        in_train[random.permutation(members)[: round(train_share * len(members))]] = True
+        samples = np.flatnonzero(digits.labels == label)
+        in_train[random.permutation(samples)[: round(train_share * len(samples))]] = True
     return _choose_digits(digits, in_train), _choose_digits(digits, ~in_train)
 
 
@@ -68,23 +71,15 @@ def _choose_digits(digits: Digits, chosen: NDArray[np.bool_]) -> Digits:
     return Digits(images=digits.images[chosen], labels=digits.labels[chosen])
 
 
-def _check_share(train_share: float) -> None:
-    if not 0 < train_share < 1:
-        raise ChoiceError(
-            f"train_share must lie between 0 and 1; got {train_share}. "
-            "Is it a percentage, or a number of samples?"
-        )
-
-
 def read_digits(path: Path | None = None, *, seed: int = 0, train_share: float = 0.6) -> Dataset:
     """Read the 1,797 digits of 8 by 8 pixels that come with Accord.
 
-    The ink, 0 to 16 in the original, is spread over 0 to 255.
+    Pixels, 0 to 16 in the original, are scaled to 0..255.
 
     Args:
-        path: there is none; leave it out.
-        seed: which samples are for training.
-        train_share: how much of each class to train on.
+        path: must be left out.
+        seed: selects the training samples.
+        train_share: the share of each class to train on.
 
     >>> read_digits().train.inputs.shape
     (1078, 1, 8, 8)

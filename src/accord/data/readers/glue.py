@@ -1,4 +1,4 @@
-"""GLUE's sentence tasks: MNLI, QNLI, QQP and SST-2."""
+"""The GLUE tasks MNLI, QNLI, QQP and SST-2."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ _ENDINGS: Final = (".tsv", ".parquet", "-*.parquet")
 @dataclass(frozen=True)
 class _Task:
     name: str
-    folders: tuple[str, ...]  # as the archives unpack
-    texts: tuple[tuple[str, ...], ...]  # spellings of the columns
+    folders: tuple[str, ...]  # of the unpacked archives
+    texts: tuple[tuple[str, ...], ...]  # the columns of texts, in every spelling
     label: tuple[str, ...]
     class_names: tuple[str, ...]
     counts: tuple[int, int]
-    tests: tuple[tuple[str, ...], ...] = (("dev", "validation"),)  # files, and their spellings
+    tests: tuple[tuple[str, ...], ...] = (("dev", "validation"),)  # files, in every spelling
     some_rows_short: bool = False
 
 
@@ -40,17 +40,17 @@ def read_glue(
 ) -> Dataset:
     """Read a task of GLUE, TSV or Parquet; the labelled dev set is the test split.
 
-    MNLI has two, matched and mismatched: its test split's ids tell which one a pair is from.
-    QQP's published TSV files have a few broken rows; `notes` tell how many were left out.
+    MNLI has two dev sets, matched and mismatched: the ids of the test split name the one that a
+    pair is from. The published TSV files of QQP have a few incomplete rows; `notes` count them.
 
     Args:
-        path: the folder that holds the files, or the one above.
+        path: the folder of the files, or the one above.
         name: mnli, qnli, qqp or sst2.
-        train: the file to train on, if not `train`.
-        test: the file to test on, if not the labelled dev sets.
+        train: the file to train on, by default `train`.
+        test: the file to test on, by default the labelled dev sets.
         held_out: test on this share of the training file instead.
-        seed: which samples are held out.
-        complete: refuse other than the published numbers of samples.
+        seed: selects the samples that are held out.
+        complete: require the published numbers of samples.
     """
     task = TASKS[name]
     need_folder(path, what=f"{task.name}'s files")
@@ -67,7 +67,7 @@ def read_glue(
 
 
 def needs_of(name: str) -> tuple[Spellings, ...]:
-    """Return where the files of a task may be; a `*` stands for the parts of one.
+    """Return the paths that the files of a task may have; a `*` matches the parts of one.
 
     >>> needs_of("qnli")[1][:4]
     ('dev.tsv', 'dev.parquet', 'dev-*.parquet', 'validation.tsv')
@@ -126,8 +126,8 @@ def _spelling(
             return names
     wanted = " or ".join(", ".join(names) for names in spellings)
     raise SourceError(
-        f"{file}: there is no column {wanted}; it has {', '.join(columns)}. "
-        "GLUE's own test sets carry no labels; test on dev."
+        f"{file}: no column {wanted}; it has {', '.join(columns)}. "
+        "The test sets of GLUE have no labels; test on dev."
     )
 
 

@@ -1,4 +1,4 @@
-"""Users' own images, one folder per class."""
+"""Images in one folder per class."""
 
 from pathlib import Path
 from typing import Final
@@ -18,16 +18,15 @@ TEST: Final = ("test", "testing", "val", "valid", "validation")
 
 
 def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 0) -> Dataset:
-    """Read class folders of images: in `train` and `test`, or all in one.
+    """Read images from class folders, below `train` and `test` or in one place.
 
-    Classes are numbered in the order of their folders' sorted names. Images may lie deeper
-    inside a class folder.
+    Classes are numbered by the sorted names of their folders. Images may lie in subfolders.
 
     Args:
-        path: holds `train` and `test` (or `val`), each with one folder per class; or
-            holds the class folders itself, and then `held_out` makes the test split.
+        path: a folder with `train` and `test` (or `val`), each with one folder per class; or
+            with the class folders, where `held_out` makes the test split.
         held_out: the share of each class to test on, between 0 and 1.
-        seed: which images are held out.
+        seed: selects the images that are held out.
     """
     need_folder(path, what="one folder of images per class")
     parts = [first_of(path, names) for names in (TRAIN, TEST)]
@@ -43,7 +42,7 @@ def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 
 
 
 def list_images(folder: Path) -> list[str]:
-    """Return the images anywhere in a folder, sorted, by their names below it."""
+    """Return the sorted paths of all images below a folder, relative to it."""
     return sorted(
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*")
@@ -52,23 +51,23 @@ def list_images(folder: Path) -> list[str]:
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:
-    """Tell whether its own name or that of a folder above it, such as .thumbnails, is hidden."""
+    # Also inside a hidden folder, such as .thumbnails.
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def first_of(path: Path, names: tuple[str, ...]) -> Path | None:
-    """Return the first of these folders that is there below `path`."""
+    """Return the first of these folders that exists below `path`."""
     return next((path / name for name in names if (path / name).is_dir()), None)
 
 
 def _check_held_out(path: Path, held_out: float | None, test: Path | None) -> None:
     if held_out is None:
         raise ChoiceError(
-            f"{path}: there is nothing to test on. Looked for {', '.join(TRAIN)} and "
-            f"{', '.join(TEST)}. To hold some images out: held_out=0.2"
+            f"{path}: there is no test set. Looked for {', '.join(TRAIN)} and "
+            f"{', '.join(TEST)}. To hold out a share of the images: held_out=0.2"
         )
     if test is not None:
-        raise ChoiceError(f"{test}: is there to test on; leave out held_out.")
+        raise ChoiceError(f"{test}: is the test set; leave out held_out.")
 
 
 def _class_folders(folder: Path) -> list[str]:
@@ -79,7 +78,7 @@ def _class_folders(folder: Path) -> list[str]:
     )
     if len(names) < 2:
         raise SourceError(
-            f"{folder}: there must be a folder of images for each of two or more classes; "
+            f"{folder}: expected a folder of images for each of two or more classes; "
             f"it has {', '.join(names) or 'none'}."
         )
     return names
@@ -109,5 +108,4 @@ def _notes(path: Path) -> tuple[str, ...]:
     if not others:
         return ()
     shown = ", ".join(sorted(others)[:3]) + (", …" if len(others) > 3 else "")
-    are = "is" if len(others) == 1 else "are"
-    return (f"left out {counted(len(others), 'file')} that {are} not named as images: {shown}",)
+    return (f"left out {counted(len(others), 'file')} without an image's ending: {shown}",)

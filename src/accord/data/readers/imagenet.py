@@ -1,4 +1,4 @@
-"""TinyImageNet, as it unpacks."""
+"""ImageNet and TinyImageNet."""
 
 from pathlib import Path
 from typing import Final
@@ -18,13 +18,13 @@ _VAL_PER_CLASS = 50
 def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool = True) -> Dataset:
     """Read `train/<wnid>` and `val/<wnid>`; `val` is the test split.
 
-    Classes are numbered by their position in the sorted list of wnids.
+    Classes are numbered by their wnids in sorted order.
 
     Args:
-        path: the folder that holds `train` and `val`.
+        path: the folder of `train` and `val`.
         class_list: a file with one `wnid name` per line, such as SCAN's lists for
             ImageNet-50 and ImageNet-100; by default every folder of `train`.
-        complete: refuse other than 50 test images for each class.
+        complete: require 50 test images for each class.
     """
     train_folder = find(path, IMAGENET_NEEDS[0], what="training images")
     val_folder = find(path, IMAGENET_NEEDS[1], what="test images")
@@ -43,7 +43,7 @@ def _read_list(path: Path, class_list: str) -> dict[str, str]:
     words = dict(_wnid_and_name(line) for line in read_lines(file))
     if len(words) < 2:
         raise SourceError(
-            f"{file}: lists {counted(len(words), 'class')}; there must be at least two."
+            f"{file}: lists {counted(len(words), 'class')}; at least two are required."
         )
     return words
 
@@ -82,11 +82,11 @@ TINY_IMAGENET_NEEDS: Final = in_any(
 def read_tiny_imagenet(path: Path, *, complete: bool = True) -> Dataset:
     """Read TinyImageNet from `tiny-imagenet-200` or the folder above; `val` is the test split.
 
-    Classes are numbered in the order of their sorted wnids.
+    Classes are numbered by their wnids in sorted order.
 
     Args:
         path: the folder.
-        complete: refuse other than 200 classes, 100,000 training and 10,000 test images.
+        complete: require 200 classes, 100,000 training and 10,000 test images.
     """
     wnids_file = find(path, TINY_IMAGENET_NEEDS[0], what="TinyImageNet")
     folder = wnids_file.parent
@@ -117,7 +117,7 @@ def _read_val(folder: Path, numbers: dict[str, int]) -> Split:
         name, _, rest = line.partition("\t")
         wnid = rest.partition("\t")[0]
         if wnid not in numbers:
-            raise SourceError(f"{file}: {name} is of class {wnid!r}, which {_WNIDS} does not list.")
+            raise SourceError(f"{file}: {name} is of class {wnid!r}, which is not in {_WNIDS}.")
         names.append(f"val/images/{name}")
         labels.append(numbers[wnid])
     return _as_split(folder, names, labels)

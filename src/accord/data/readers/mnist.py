@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST, in idx files."""
+"""MNIST and Fashion-MNIST, from idx files."""
 
 import gzip
 import math
@@ -47,7 +47,7 @@ def read_mnist(path: Path, *, complete: bool = True, verify: bool = False) -> Da
 
     Args:
         path: the folder, or one above its `raw`.
-        complete: refuse other than 60,000 training and 10,000 test images.
+        complete: require all 60,000 training and 10,000 test images.
         verify: compare each .gz file with its published checksum.
     """
     names = tuple(str(digit) for digit in range(10))
@@ -59,9 +59,9 @@ def read_fashion_mnist(path: Path, *, complete: bool = True, verify: bool = Fals
 
     Args:
         path: the folder, or one above its `raw`.
-        complete: refuse other than 60,000 training and 10,000 test images.
-        verify: compare each .gz file with its published checksum; a distribution that
-            compressed them anew, such as Debian, fails this.
+        complete: require all 60,000 training and 10,000 test images.
+        verify: compare each .gz file with its published checksum; the files of Debian,
+            which are compressed again, do not match.
     """
     return _read("fashion-mnist", path, _FASHION, _FASHION_MD5 if verify else None, complete)
 
@@ -80,7 +80,7 @@ def _read(
 
 
 def _spellings(name: str) -> Spellings:
-    # The dotted spelling is how some tools unpack the archives.
+    # Some tools unpack the archives to dotted names.
     return tuple(
         f"{folder}{spelling}{ending}"
         for folder in ("", "raw/")
@@ -98,24 +98,24 @@ def _find(path: Path, name: str) -> Path:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read one idx file of bytes: any number of axes.
+    """Read an idx file of bytes, with any number of axes.
 
     Raises:
-        SourceError: the file is damaged, or holds no bytes.
+        SourceError: the file is damaged, or does not hold bytes.
     """
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
     if len(data) < 4 or data[:3] != b"\0\0\x08":
-        raise SourceError(f"{path}: not an idx file of bytes: it begins with {data[:4].hex()!r}.")
+        raise SourceError(f"{path}: not an idx file of bytes: it starts with {data[:4].hex()!r}.")
     axes = data[3]
     if len(data) < 4 + 4 * axes:
-        raise SourceError(f"{path}: ends before the lengths of its {axes} axes.")
+        raise SourceError(f"{path}: is truncated within the lengths of its {axes} axes.")
     shape = struct.unpack(f">{axes}I", data[4 : 4 + 4 * axes])
     values = np.frombuffer(data[4 + 4 * axes :], np.uint8)
     if values.size != math.prod(shape):
-        raise SourceError(f"{path}: promises shape {shape}, but {values.size:,} bytes follow.")
+        raise SourceError(f"{path}: has shape {shape}, but {values.size:,} bytes of data.")
     return values.reshape(shape)
 
 

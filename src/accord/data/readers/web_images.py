@@ -1,4 +1,4 @@
-"""ANIMAL-10N, as it is published."""
+"""Images with web labels: WebVision, Clothing1M and ANIMAL-10N."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,13 +33,13 @@ def read_webvision50(
 ) -> Dataset:
     """Read the classes below `classes` from the file lists; `val` is the test split.
 
-    The paper takes Google and Flickr, about 100,000 images; "mini-WebVision" elsewhere
-    is Google alone, 65,944 images.
+    The paper uses Google and Flickr, about 100,000 images; "mini-WebVision" elsewhere is
+    Google alone, 65,944 images.
 
     Args:
-        path: the folder that holds `info`, the sources and `val_images_256`.
+        path: the folder of `info`, the sources and `val_images_256`.
         sources: "google", "flickr", or both.
-        classes: how many of the 1,000 classes to read.
+        classes: the number of classes to read, of 1,000.
     """
     info = find(path, ("info",), what="WebVision's file lists")
     train = [line for source in sources for line in _read_list(info, source, classes)]
@@ -56,7 +56,7 @@ def read_webvision50(
 
 def _read_list(info: Path, source: str, classes: int) -> list[tuple[str, int]]:
     if source not in _SOURCES:
-        raise ChoiceError(f"the sources are 'google' and 'flickr'; got {source!r}.")
+        raise ChoiceError(f"sources must be 'google' or 'flickr'; got {source!r}.")
     file = find(info, (_train_list(source),), what=f"the list of images from {source}")
     return _read_entries(file, classes)
 
@@ -99,15 +99,15 @@ _TRAIN = 1_000_000
 
 
 def read_clothing1m(path: Path, *, test: str = "clean_test", complete: bool = True) -> Dataset:
-    """Read a million images with noisy labels to train on, and clean ones to test on.
+    """Read a million training images with noisy labels, and test images with clean ones.
 
     Args:
-        path: the folder that holds the key lists, or has them in `annotations`.
+        path: the folder of the key lists, or of `annotations` with them.
         test: "clean_test" or "clean_val".
-        complete: refuse other than the published numbers of images.
+        complete: require the published numbers of images.
     """
     if test not in _TESTS:
-        raise ChoiceError(f"test on 'clean_test' or 'clean_val'; got {test!r}.")
+        raise ChoiceError(f"test must be 'clean_test' or 'clean_val'; got {test!r}.")
     lists = find(path, CLOTHING1M_NEEDS[0], what="Clothing1M's key lists").parent
     train_split = _read_clothing1m_split(path, lists, _KEYS, _LABELS)
     test_split = _read_clothing1m_split(path, lists, f"{test}_key_list.txt", _CLEAN)
@@ -124,7 +124,7 @@ def _read_clothing1m_split(root: Path, lists: Path, keys_name: str, labels_name:
     absent = [key for key in keys if key not in labels]
     if absent:
         raise SourceError(
-            f"{labels_file}: no label for {len(absent):,} of the images in {keys_name}: "
+            f"{labels_file}: has no label for {len(absent):,} of the images in {keys_name}: "
             f"{', '.join(absent[:3])}."
         )
     files = ImageFiles(root, tuple(_below(root, keys)))
@@ -142,14 +142,14 @@ def _read_labels(file: Path) -> dict[str, int]:
 
 
 def _below(root: Path, keys: list[str]) -> list[str]:
-    # The keys begin with images/, but the archives unpack to 0, 1, …: both are in use.
+    # The keys start with images/, but the archives unpack to 0, 1, …: both are in use.
     if not keys or (root / keys[0]).exists():
         return keys
     bare = [key.removeprefix("images/") for key in keys]
     if (root / bare[0]).exists():
         return bare
     raise SourceError(
-        f"{root}: the first image is not there. Looked for {keys[0]} and {bare[0]}. "
+        f"{root}: the first image is missing. Looked for {keys[0]} and {bare[0]}. "
         "Are the image archives unpacked?"
     )
 
@@ -163,13 +163,13 @@ ANIMAL10N_NEEDS: Final = (("training/",), ("testing/",))
 
 
 def read_animal10n(path: Path, *, complete: bool = True) -> Dataset:
-    """Read `training` (labels by people, some wrong) and `testing` (clean).
+    """Read `training` (human labels, some of them wrong) and `testing` (clean).
 
-    A file's label is the first character of its name; files come in sorted order.
+    The label of a file is the first character of its name; files are in sorted order.
 
     Args:
-        path: the folder that holds `training` and `testing`.
-        complete: refuse other than 50,000 training and 5,000 test images.
+        path: the folder of `training` and `testing`.
+        complete: require all 50,000 training and 5,000 test images.
     """
     folders = [find(path, names, what="ANIMAL-10N") for names in ANIMAL10N_NEEDS]
     train, test = (_read_animal10n_split(path, folder) for folder in folders)
@@ -183,9 +183,7 @@ def _read_animal10n_split(root: Path, folder: Path) -> Split:
     labels = [Path(name).name[0] for name in found]
     wrong = [name for name, label in zip(found, labels, strict=True) if not label.isdecimal()]
     if wrong:
-        raise SourceError(
-            f"{folder / wrong[0]}: a file's label is the first character of its name, 0 to 9."
-        )
+        raise SourceError(f"{folder / wrong[0]}: the name must start with the label, 0 to 9.")
     names = tuple(f"{folder.name}/{name}" for name in found)
     files = ImageFiles(root, names, size=_SIZE, resize=_SIZE)
     return Split(files, np.array([int(label) for label in labels], np.int64), ids=np.array(names))

@@ -1,4 +1,4 @@
-"""A pickle gives plain data or nothing; what it names does not run."""
+"""Pickles and torch files give plain data or an error; the code that they name never runs."""
 
 import collections
 import contextlib
@@ -6,14 +6,16 @@ import io
 import os
 import pickle
 import pickletools
+import zipfile
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from accord.data._pickle import load_pickle
+from accord.data._pickle import load_pickle, load_torch
 from accord.errors import SourceError
 
 TEXT = st.text()
@@ -51,7 +53,7 @@ def through_file(data, folder):
 
 @settings(deadline=None)  # each case is a file
 @given(PLAIN, st.integers(0, pickle.HIGHEST_PROTOCOL))
-def test_plain_data_come_back(tmp_path_factory, value, protocol):
+def test_plain_data_are_loaded(tmp_path_factory, value, protocol):
     folder = tmp_path_factory.getbasetemp()
     assert through_file(pickle.dumps(value, protocol), folder) == value
 
@@ -62,7 +64,7 @@ def test_plain_data_come_back(tmp_path_factory, value, protocol):
     st.integers(2, pickle.HIGHEST_PROTOCOL),
     st.booleans(),
 )
-def test_arrays_come_back(tmp_path_factory, array, protocol, by_column):
+def test_arrays_are_loaded(tmp_path_factory, array, protocol, by_column):
     array = np.asfortranarray(array) if by_column else array
     loaded = through_file(pickle.dumps([array], protocol), tmp_path_factory.getbasetemp())[0]
     np.testing.assert_array_equal(loaded, array)
@@ -70,7 +72,7 @@ def test_arrays_come_back(tmp_path_factory, array, protocol, by_column):
     assert loaded.flags.writeable
 
 
-def test_numpy_numbers_come_back_as_pythons(load):
+def test_numpy_numbers_become_python_numbers(load):
     loaded = load(pickle.dumps({"a": np.int64(-3), "b": np.float32(0.5), "c": np.bool_(True)}))
     assert loaded == {"a": -3, "b": 0.5, "c": True}
 
@@ -88,7 +90,7 @@ def test_shared_tuples_do_not_grow_without_end(load):
     assert len(load(pickle.dumps(bomb))) == 2
 
 
-def test_what_python_2_wrote_comes_as_text_and_arrays(load, python2_pickle):
+def test_pickles_of_python_2_become_text_and_arrays(load, python2_pickle):
     pixels = np.arange(256, dtype=np.uint8).reshape(2, 128)
     loaded = load(python2_pickle({"data": pixels, "labels": [3, -4], "names": [b"\xe9.png"]}))
     np.testing.assert_array_equal(loaded["data"], pixels)
@@ -125,7 +127,7 @@ def test_a_command_does_not_run(load, tmp_path, protocol):
         (np.array(["2020"], dtype="M8[D]"), "arrays of type 'M8'"),
         ({1, 2}, "a set|`builtins.set`"),
         (1j, "`builtins.complex`"),
-        (np.ndarray, "half an array"),
+        (np.ndarray, "an incomplete array"),
         (bytearray(b"a"), "a bytearray|`builtins.bytearray`"),
         ({(1, 2): 3}, "a dict with a tuple for a key"),
     ],
@@ -158,7 +160,7 @@ DTYPE = b"cnumpy\ndtype\n(U\x02i8K\x00K\x01tR"
         (b"K\x01Q",),  # a reference to outside
     ],
 )
-def test_hand_made_tricks_are_refused(load, parts):
+def test_crafted_pickles_are_refused(load, parts):
     pickletools.dis(hand_made(*parts), out=io.StringIO())  # well-formed: only the sense is wrong
     with pytest.raises(SourceError, match=r"file\.pkl: (refused to load|damaged)"):
         load(hand_made(*parts))
@@ -184,3 +186,86 @@ def test_a_changed_byte_raises_one_error_or_none(tmp_path_factory, data):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(SourceError, match=r"none\.pkl: cannot be read: No such file"):
         load_pickle(tmp_path / "none.pkl")
+
+
+VALUES = {
+    "clean_label": np.arange(20) % 10,
+    "noisy": torch.arange(6).reshape(2, 3),
+    "turned": torch.arange(6).reshape(2, 3).T,
+    "part": torch.arange(10)[4:8:2],
+    "half": torch.tensor([0.5, -1.0], dtype=torch.float16),
+    "flags": torch.tensor([True, False]),
+    "names": ["a", b"b", 1.5, None],
+    "none": torch.zeros(0, dtype=torch.int32),
+    "one": torch.tensor(7),
+}
+either_format = pytest.mark.parametrize("as_zip", [True, False])
+
+
+def save(path, values, as_zip):
+    torch.save(values, path, _use_new_zipfile_serialization=as_zip)
+    return path
+
+
+@either_format
+def test_tensors_become_arrays(tmp_path, as_zip):
+    loaded = load_torch(save(tmp_path / "a.pt", VALUES, as_zip))
+    assert loaded.keys() == VALUES.keys()
+    for name, value in VALUES.items():
+        if name == "names":
+            assert loaded[name] == value
+        else:
+            np.testing.assert_array_equal(loaded[name], np.asarray(value))
+            assert loaded[name].dtype == np.asarray(value).dtype
+
+
+def test_a_legacy_stream_is_read(tmp_path, legacy_torch):
+    data = legacy_torch({"worse_label": np.array([3, 1], np.int64)})
+    assert b"numpy.core.multiarray" in data
+    (tmp_path / "old.pt").write_bytes(data)
+    assert load_torch(tmp_path / "old.pt")["worse_label"].tolist() == [3, 1]
+
+
+@either_format
+def test_a_command_in_a_torch_file_does_not_run(tmp_path, as_zip):
+    path = save(
+        tmp_path / "a.pt", {"labels": Malicious(os.system, f"touch {tmp_path / 'victim'}")}, as_zip
+    )
+    with pytest.raises(SourceError, match=r"a\.pt: refused to load `posix\.system`"):
+        load_torch(path)
+    assert not (tmp_path / "victim").exists()
+
+
+@either_format
+def test_a_network_is_refused_by_name(tmp_path, as_zip):
+    path = save(tmp_path / "a.pt", torch.nn.Linear(2, 2), as_zip)
+    with pytest.raises(SourceError, match=r"refused to load `torch\.nn\.modules\.linear\.Linear`"):
+        load_torch(path)
+
+
+@either_format
+def test_a_truncated_file_is_refused(tmp_path, as_zip):
+    path = save(tmp_path / "a.pt", VALUES, as_zip)
+    path.write_bytes(path.read_bytes()[:-60])
+    with pytest.raises(SourceError, match=r"a\.pt: damaged, or not a pickle"):
+        load_torch(path)
+
+
+def test_another_zip_file_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(SourceError, match=r"a\.pt: damaged.*one data\.pkl"):
+        load_torch(tmp_path / "a.pt")
+
+
+def test_a_plain_pickle_is_not_a_torch_file(tmp_path, python2_pickle):
+    (tmp_path / "a.pt").write_bytes(python2_pickle({"labels": [1]}))
+    with pytest.raises(SourceError, match=r"a\.pt: damaged.*begin like a torch file"):
+        load_torch(tmp_path / "a.pt")
+
+
+def test_a_tensor_larger_than_its_storage_is_refused(tmp_path):
+    tensor = torch.zeros(1, dtype=torch.int64).expand(1000)
+    path = save(tmp_path / "a.pt", tensor, as_zip=True)
+    with pytest.raises(SourceError, match=r"damaged.*a tensor is larger than its storage"):
+        load_torch(path)

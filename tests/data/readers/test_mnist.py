@@ -1,4 +1,4 @@
-"""Idx files, gzipped or not, with every byte accounted for."""
+"""Idx files are read with every byte accounted for, gzipped or not."""
 
 import gzip
 import hashlib
@@ -46,20 +46,20 @@ def test_a_missing_file_is_named_with_all_its_spellings(tree):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\0\0\x08\x03" + bytes(12)[:5], "ends before the lengths of its 3 axes"),
-        (b"\0\0\x08\x01\0\0\0\x05abc", r"promises shape \(5,\), but 3 bytes follow"),
-        (b"\0\0\x0d\x01\0\0\0\x01abcd", "not an idx file of bytes: it begins with '00000d01'"),
+        (b"\0\0\x08\x03" + bytes(12)[:5], "is truncated within the lengths of its 3 axes"),
+        (b"\0\0\x08\x01\0\0\0\x05abc", r"has shape \(5,\), but 3 bytes of data"),
+        (b"\0\0\x0d\x01\0\0\0\x01abcd", "not an idx file of bytes: it starts with '00000d01'"),
         (b"", "not an idx file"),
     ],
 )
-def test_a_damaged_file_is_told(tree, content, words):
+def test_a_damaged_file_is_named(tree, content, words):
     path, options = tree("mnist")
     (path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(content))
     with pytest.raises(SourceError, match=rf"train-images-idx3-ubyte\.gz: {words}"):
         read_dataset("mnist", path, **options)
 
 
-def test_a_broken_archive_is_told(tree):
+def test_a_damaged_archive_is_named(tree):
     path, options = tree("mnist")
     file = path / "train-images-idx3-ubyte.gz"
     file.write_bytes(file.read_bytes()[:-20])
@@ -67,7 +67,7 @@ def test_a_broken_archive_is_told(tree):
         read_dataset("mnist", path, **options)
 
 
-def test_images_without_labels_are_told(tree):
+def test_images_without_labels_are_refused(tree):
     path, options = tree("mnist")
     labels = (path / "t10k-labels-idx1-ubyte.gz").read_bytes()
     (path / "train-labels-idx1-ubyte.gz").write_bytes(labels)
@@ -75,9 +75,9 @@ def test_images_without_labels_are_told(tree):
         read_dataset("mnist", path, **options)
 
 
-def test_checksums_are_compared_when_asked(tree, monkeypatch):
+def test_checksums_are_compared_on_request(tree, monkeypatch):
     path, options = tree("mnist")
-    with pytest.raises(SourceError, match=r"its checksum is .*f68b3c2dcbe.*compressed anew"):
+    with pytest.raises(SourceError, match=r"its checksum is .*f68b3c2dcbe.*compressed again"):
         read_dataset("mnist", path, verify=True, **options)
     for file in path.glob("*.gz"):
         true = hashlib.md5(file.read_bytes()).hexdigest()

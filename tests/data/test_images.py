@@ -1,4 +1,4 @@
-"""Image files are decoded, resized and cropped as torchvision would."""
+"""Image files are decoded, resized and cropped like torchvision does."""
 
 import sys
 import threading
@@ -25,14 +25,14 @@ def files(tmp_path, picture):
     return ImageFiles(tmp_path, names, size=8, resize=8)
 
 
-def test_pixels_of_the_right_size_come_unchanged(files, tmp_path):
+def test_images_of_the_right_size_are_unchanged(files, tmp_path):
     images = files.read(np.array([4, 0]))
     assert (images.shape, images.dtype) == ((2, 3, 8, 8), np.uint8)
     np.testing.assert_array_equal(images[0].transpose(1, 2, 0), noise_pixels(8, 8, 4))
     np.testing.assert_array_equal(images[1].transpose(1, 2, 0), noise_pixels(8, 8, 0))
 
 
-def test_a_photograph_is_turned_as_its_camera_says(tmp_path):
+def test_the_exif_orientation_is_applied(tmp_path):
     image = Image.fromarray(noise_pixels(8, 8))
     exif = image.getexif()
     exif[0x0112] = 6  # turned by a quarter
@@ -96,18 +96,18 @@ def test_a_stream_reads_what_read_reads(files):
         np.testing.assert_array_equal(images, files.read(batch))
 
 
-def test_a_stream_that_is_left_early_stops_decoding():
-    asked, held = [], threading.Event()
+def test_a_stream_that_is_closed_stops_decoding():
+    decoded, slow = [], threading.Event()
 
     def decode(position):
-        asked.append(position)
+        decoded.append(position)
         if position:  # all but the first batch are slow
-            held.wait(0.01)
+            slow.wait(0.01)
 
     stream = decode_ahead(decode, (np.full(200, number) for number in range(9)), ahead=2)
     next(stream)
     stream.close()
-    assert len(asked) < 400  # of 600 that were waiting
+    assert len(decoded) < 400  # of 600 that were waiting
 
 
 @pytest.mark.parametrize("content", [b"", b"not an image", b"\x89PNG\r\n\x1a\n broken"])
