@@ -516,7 +516,7 @@ def test_what_cannot_go_in_lockstep_is_trained_one_by_one_and_said(tmp_path, mon
 
 
 def test_what_cannot_begin_leaves_nothing_that_bars_its_cure(tmp_path):
-    with pytest.raises(ChoiceError, match="holds out none: give a larger share"):
+    with pytest.raises(ChoiceError, match=r"holds out none\. Increase the share"):
         go(tmp_path / "run", changed(("per_class = 20", "per_class = 1\nvalidation = 0.01")))
     assert not (tmp_path / "run").exists()
     text = changed(
