@@ -1,4 +1,4 @@
-"""Time counting votes and recording rows against what people would use instead."""
+"""Benchmarks of counting votes and recording rows, against common alternatives."""
 
 import contextlib
 import functools
@@ -33,7 +33,7 @@ RUNNING_SHAPE: Final = (5, 200, 1_000_000, 100)  # networks, epochs, samples, cl
 
 @dataclass(frozen=True)
 class Timing:
-    """One thing done our way and a peer's way, in the same process on the same data."""
+    """The time of one task and of an alternative, in the same process on the same data."""
 
     what: str
     ours: str
@@ -43,20 +43,20 @@ class Timing:
 
     @property
     def ratio(self) -> float:
-        """How many times faster ours is."""
+        """The speed-up over the alternative."""
         return self.peer_seconds / self.seconds
 
 
 def run_bench(*, full: bool = False, progress: CountProgress | None = None) -> dict[str, Any]:
-    """Time everything and return it as JSON: the machine, and a list of timings with ratios."""
+    """Run all benchmarks and return JSON: the machine, and timings with their ratios."""
     shapes = FULL_SHAPES if full else QUICK_SHAPES
     parts: list[Callable[[], list[Timing]]] = [
-        *(_bind(time_winners, shape) for shape in shapes),
-        *(_bind(time_row, samples) for samples in (10_000, 50_000)),
+        *(functools.partial(time_winners, shape) for shape in shapes),
+        *(functools.partial(time_row, samples) for samples in (10_000, 50_000)),
         time_help,
     ]
     if full:
-        parts.append(_bind(time_running, RUNNING_SHAPE))
+        parts.append(functools.partial(time_running, RUNNING_SHAPE))
     timings: list[Timing] = []
     for done, part in enumerate(parts):
         if progress is not None:
@@ -68,19 +68,15 @@ def run_bench(*, full: bool = False, progress: CountProgress | None = None) -> d
     }
 
 
-def _bind(function: Callable[[Any], list[Timing]], value: Any) -> Callable[[], list[Timing]]:
-    return lambda: function(value)
-
-
 def machine() -> dict[str, Any]:
-    """Say what the timings were taken on."""
+    """Return the system, cores and library versions."""
     return {"system": platform.platform(), "cores": os.cpu_count(), **made_with()}
 
 
 def draw_votes(
     voters: int, samples: int, classes: int, *, leading: float = LEADING_SHARE, seed: int = 0
 ) -> NDArray[Any]:
-    """Draw labels (voter, sample) of which each sample's own class has the leading share."""
+    """Draw labels (voter, sample) in which one class of each sample has the leading share."""
     generator = np.random.default_rng(seed)
     dtype = np.min_scalar_type(classes - 1)
     leader = generator.integers(0, classes, samples).astype(dtype)
@@ -93,7 +89,7 @@ def draw_votes(
 
 
 def time_winners(shape: tuple[int, int, int]) -> list[Timing]:
-    """Find the most voted class of each sample: numpy and numba against scipy and torch."""
+    """Time the most voted class of each sample: numpy and numba against scipy and torch."""
     voters, samples, classes = shape
     labels = draw_votes(*shape)
     what = f"winners of {voters} × {samples:,} × {classes}"
@@ -111,7 +107,7 @@ def _mode_peers(labels: NDArray[Any]) -> Iterator[tuple[str, float]]:
         with contextlib.suppress(ImportError):
             peer = importlib.import_module(module)
             if module == "torch":
-                # torch has no unsigned 16-bit mode; the same values in a signed type.
+                # torch.mode does not support unsigned 16-bit labels.
                 wide = labels if labels.dtype == np.uint8 else labels.astype(np.int16)
                 tensor = peer.from_numpy(wide)
                 yield name, _best(lambda: peer.mode(tensor, dim=0), times=2)  # noqa: B023
@@ -120,7 +116,7 @@ def _mode_peers(labels: NDArray[Any]) -> Iterator[tuple[str, float]]:
 
 
 def time_running(shape: tuple[int, int, int, int]) -> list[Timing]:
-    """Find the winner after each epoch: going on counting, against counting and argmax anew."""
+    """Time the winner after each epoch: incremental, against numpy's argmax of all votes."""
     networks, epochs, samples, classes = shape
     labels = draw_votes(networks * epochs, samples, classes).reshape(networks, epochs, samples)
     what = f"running winners of {networks} × {epochs} × {samples:,} × {classes}"
@@ -134,7 +130,7 @@ def time_running(shape: tuple[int, int, int, int]) -> list[Timing]:
 
 
 def _winners_anew(labels: NDArray[Any], classes: int) -> NDArray[Any]:
-    """Keep one table of votes, add each epoch's, and look for its largest entries every time."""
+    """Add each epoch's votes to one table, and take its argmax every time."""
     _, epochs, samples = labels.shape
     table = np.zeros((samples, classes), np.uint16)
     every = np.arange(samples)
@@ -147,13 +143,13 @@ def _winners_anew(labels: NDArray[Any], classes: int) -> NDArray[Any]:
 
 
 def time_row(samples: int) -> list[Timing]:
-    """Record one durable row, against saving the same labels with np.save, fsync and rename."""
+    """Time one durable row, against np.save, fsync and rename of the same labels."""
     saved, recorded = [], []
     with (
         tempfile.TemporaryDirectory(dir=".") as scratch,
         Recorder(f"{scratch}/record", network=0, samples=samples, classes=10) as recorder,
     ):
-        # In turns: what a flush costs changes from second to second on many disks.
+        # Alternating: the cost of a flush changes from second to second on many disks.
         for number, row in enumerate(draw_votes(100, samples, 10)):
             path = Path(scratch, f"{number}.npy")
             saved.append(_timed(functools.partial(_save, path, row)))
@@ -174,7 +170,7 @@ def _save(path: Path, row: NDArray[Any]) -> None:
 
 
 def time_help() -> list[Timing]:
-    """Start `accord --help`, against starting Python and importing numpy."""
+    """Time `accord --help`, against starting Python and importing numpy."""
     ours = _best(lambda: _start("-m", "accord", "--help"), times=5)
     numpy = _best(lambda: _start("-c", "import numpy"), times=5)
     return [Timing("start", "accord --help", ours, "import numpy", numpy)]
@@ -204,7 +200,7 @@ def _forced(backend: str) -> Iterator[None]:
 
 
 def _best(work: Callable[[], object], *, times: int = 3) -> float:
-    """Return the shortest of several runs, after one that compiles and warms the caches."""
+    """Return the shortest of several runs, after one to compile and warm caches."""
     if times > 1:
         work()
     return min(_timed(work) for _ in range(times))
@@ -217,9 +213,9 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def bench_text(results: dict[str, Any]) -> str:
-    """Return timings as a table for people."""
-    told = results["machine"]
-    head = f"{told['system']}, {counted(told['cores'], 'core')}, Python {told['python']}"
+    """Return the results of `run_bench` as text."""
+    found = results["machine"]
+    head = f"{found['system']}, {counted(found['cores'], 'core')}, Python {found['python']}"
     return "\n".join([head, "", *(_timing_text(one) for one in results["timings"])])
 
 
