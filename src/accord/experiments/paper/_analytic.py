@@ -1,4 +1,4 @@
-"""Reproduce what trains no network: seconds on a CPU, always the same."""
+"""Targets that train no network: the theory and its toy, computed in seconds on a CPU."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from accord._version import __version__
 from accord.experiments.paper._results import (
+    NO_SCALE,
     PICTURES,
-    THOUGHT,
     Result,
     is_drawn,
     load_result,
@@ -19,34 +19,34 @@ from accord.experiments.theory import run_theory
 from accord.experiments.theory.toy import run_toy
 
 
-def think(target: Target, out: Path) -> Result:
-    """Reproduce a target that trains no network; what was kept before stays, and is drawn."""
-    known = load_result(out, target.name, THOUGHT)
-    if known is not None and is_drawn(out, target.name, THOUGHT):
-        save_result(known, out)  # its text may say more than it did
+def run_analytic(target: Target, out: Path) -> Result:
+    """Compute and draw a target that trains no network; a stored result is kept."""
+    known = load_result(out, target.name, NO_SCALE)
+    if known is not None and is_drawn(out, target.name, NO_SCALE):
+        save_result(known, out)  # the Markdown may be that of an earlier version
         return known
-    numbers, save = THOUGHTS[target.kind]()
+    numbers, draw = ANALYTIC[target.kind]()
     result = known or Result(
-        target.name, target.says, THOUGHT, 1, numbers=numbers, version=__version__
+        target.name, target.description, NO_SCALE, 1, numbers=numbers, version=__version__
     )
     save_result(result, out)
-    for ending in PICTURES:
-        save(result_path(out, target.name, THOUGHT).with_suffix(ending))
+    for suffix in PICTURES:
+        draw(result_path(out, target.name, NO_SCALE).with_suffix(suffix))
     return result
 
 
 def _theory() -> tuple[dict[str, Any], Callable[[Path], None]]:
     from accord.report._theory_figures import save_theory
 
-    found = run_theory()
-    return found.as_json(), lambda path: save_theory(found, path)
+    result = run_theory()
+    return result.as_json(), lambda path: save_theory(result, path)
 
 
 def _toy() -> tuple[dict[str, Any], Callable[[Path], None]]:
     from accord.report._theory_figures import save_toy
 
-    found = run_toy()
-    return found.as_json(), lambda path: save_toy(found, path)
+    toy = run_toy()
+    return toy.as_json(), lambda path: save_toy(toy, path)
 
 
-THOUGHTS: Final = {"theory": _theory, "toy": _toy}
+ANALYTIC: Final = {"theory": _theory, "toy": _toy}  # by kind of target

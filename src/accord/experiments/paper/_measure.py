@@ -1,4 +1,4 @@
-"""What a figure shows: measured on a target's records, kept as numbers, and drawn."""
+"""Measurements of tables and figures on the records of a target."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,15 +9,15 @@ import numpy as np
 from accord._record import Record
 from accord.analysis import by_networks
 from accord.data.readers import read_dataset
-from accord.errors import ChoiceError, SourceError
+from accord.errors import SourceError
 from accord.experiments.paper._figure_numbers import Numbers, Setting, figure_numbers
 from accord.experiments.paper._protocols import missing_data
-from accord.experiments.paper._required_runs import ReproduceContext, cells_at, records_of
+from accord.experiments.paper._required_runs import RequiredRun
 from accord.experiments.paper._results import (
     PICTURES,
     STAND_IN,
     Result,
-    Row,
+    TableRow,
     is_drawn,
     result_path,
     row_of,
@@ -25,35 +25,30 @@ from accord.experiments.paper._results import (
 from accord.experiments.paper._targets import Target
 from accord.training.spec import Spec
 
-TableRows = dict[str, float]
-PAPER_SIZE: Final = 5  # networks of the paper's ensembles
+PAPER_NETWORKS: Final = 5  # in the paper's ensembles
 
 
-def measure(kind: str, record: Record, *, batch_ensemble: bool = False) -> TableRows:
+def measure_table(kind: str, record: Record, *, batch_ensemble: bool = False) -> dict[str, float]:
     """Return the rows of a table for one record, in percent."""
     if kind == "ensemble":
-        return _of_ensemble(record, "probability-average" if batch_ensemble else "majority")
-    if kind not in MEASURES:
-        raise ChoiceError(f"nothing is measured of {kind!r}; there are: {', '.join(MEASURES)}")
+        return _ensemble(record, "probability-average" if batch_ensemble else "majority")
     return MEASURES[kind](record)
 
 
-def _rules(record: Record) -> TableRows:
-    """Score every rule that the record allows, those of the paper among them."""
+def _rules(record: Record) -> dict[str, float]:
     return {score.rule: 100 * score.accuracy for score in record.score()}
 
 
-def _of_ensemble(record: Record, own: str) -> TableRows:
-    original, agreed = record.score([own, "max-agreement"])
+def _ensemble(record: Record, own_rule: str) -> dict[str, float]:
+    original, agreed = record.score([own_rule, "max-agreement"])
     return {"original": 100 * original.accuracy, "max-agreement": 100 * agreed.accuracy}
 
 
-def _sizes(record: Record) -> TableRows:
-    """Score max agreement of 5 networks, and both votes at their best size."""
+def _sizes(record: Record) -> dict[str, float]:
+    """Score max agreement of 5 networks, and both rules at their best number of networks."""
     sweeps = {rule: by_networks(record.reader, rule) for rule in ("majority", "max-agreement")}
-    agreed = sweeps["max-agreement"]
-    five = min(PAPER_SIZE, record.networks) - 1
-    rows = {"max-agreement-5": 100 * float(agreed.mean[five])}
+    five = min(PAPER_NETWORKS, record.networks) - 1
+    rows = {"max-agreement-5": 100 * float(sweeps["max-agreement"].mean[five])}
     for rule, sweep in sweeps.items():
         best = int(sweep.mean.argmax())
         rows[f"{rule}-opt"] = 100 * float(sweep.mean[best])
@@ -61,24 +56,23 @@ def _sizes(record: Record) -> TableRows:
     return rows
 
 
-def _elr(record: Record) -> TableRows:
-    names = {"elr": "single", "elr-ensemble": "majority", "elr-max-agreement": "max-agreement"}
-    scores = record.score(list(names.values()))
-    return {row: 100 * score.accuracy for row, score in zip(names, scores, strict=True)}
+def _elr(record: Record) -> dict[str, float]:
+    rules = {"elr": "single", "elr-ensemble": "majority", "elr-max-agreement": "max-agreement"}
+    scores = record.score(list(rules.values()))
+    return {row: 100 * score.accuracy for row, score in zip(rules, scores, strict=True)}
 
 
-def _ablation(record: Record) -> TableRows:
-    """Score the best single network, the majority and max agreement."""
+def _ablation(record: Record) -> dict[str, float]:
     single, majority, agreed = record.score(["single", "majority", "max-agreement"])
     best = max(single.per_network or (single.accuracy,))
     return {
-        "single": 100 * best,
+        "single": 100 * best,  # of the best network
         "ensemble": 100 * majority.accuracy,
         "max-agreement": 100 * agreed.accuracy,
     }
 
 
-MEASURES: Final[Mapping[str, Callable[[Record], TableRows]]] = {
+MEASURES: Final[Mapping[str, Callable[[Record], dict[str, float]]]] = {
     "rules": _rules,
     "sizes": _sizes,
     "elr": _elr,
@@ -87,55 +81,36 @@ MEASURES: Final[Mapping[str, Callable[[Record], TableRows]]] = {
 
 
 def measure_figure(
-    target: Target, number: int, scale: str, workshop: ReproduceContext, known: Result | None = None
-) -> tuple[dict[str, Row], Numbers]:
-    """Return the scores beside a figure and what it shows, trained if need be.
+    target: Target, number: int, runs: Mapping[str, RequiredRun], data: Path, known: Result | None
+) -> tuple[dict[str, TableRow], Numbers]:
+    """Return the scores beside a figure, and the numbers that it shows.
 
     Args:
         target: a panel.
-        number: the figure's.
-        scale: a key of `SCALES`.
-        workshop: where, and by what means.
-        known: what was kept before; figure 1's picture is taken from it where the data, which
-            hold it, are not at hand.
+        number: of the figure.
+        runs: the finished runs of the target, by role.
+        data: the data folder, with the pictures of figure 1.
+        known: the stored result; its picture is kept if the data are missing.
     """
-    cells = cells_at(target, scale)
-    records, specs = records_of(cells, scale, 0, workshop)
-    name = f"digits stand in for {target.says}" if scale == STAND_IN else target.says
+    records = {role: run.open() for role, run in runs.items()}
+    stand_in = next(iter(runs.values())).scale == STAND_IN
+    name = f"digits instead of {target.description}" if stand_in else target.description
     if number == 8:
         settings = [
-            Setting(name, record, samples_per_class=cells[role].per_class)
+            Setting(name, record, samples_per_class=runs[role].cell.per_class)
             for role, record in records.items()
         ]
     else:
         clean = records.get("clean")
-        pictures = _pictures(specs["noisy"], workshop.data) if number == 1 else None
+        pictures = _test_images(runs["noisy"].cell_spec, data) if number == 1 else None
         settings = [Setting(name, records["noisy"], clean=clean, pictures=pictures)]
     numbers = figure_numbers(number, settings)
     if number == 1:
-        _keep_picture(numbers, known)
-    return _rows_beside(records), numbers
+        _keep_pictures(numbers, known)
+    return _figure_rows(records), numbers
 
 
-def draw_figure(result: Result, out: Path, *, again: bool) -> None:
-    """Draw what a result's numbers show, beside it, if it is not drawn or to be drawn again."""
-    if not again and is_drawn(out, result.target, result.scale):
-        return
-    from accord.report._paper_figures import save_numbers
-
-    path = result_path(out, result.target, result.scale)
-    try:
-        for ending in PICTURES:
-            save_numbers(dict(result.numbers or {}), path.with_suffix(ending))
-    except (KeyError, TypeError, IndexError) as error:
-        raise SourceError(
-            f"{path.with_suffix('.json')}: its numbers cannot be drawn "
-            f"({type(error).__name__}: {error}). Remove it, or give another --out."
-        ) from error
-
-
-def _rows_beside(records: Mapping[str, Record]) -> dict[str, Row]:
-    """Score what a figure shows; the clean subset's rows bear that name."""
+def _figure_rows(records: Mapping[str, Record]) -> dict[str, TableRow]:
     rows = {}
     for role, record in records.items():
         for score in record.score(["single", "majority", "max-agreement"]):
@@ -144,8 +119,8 @@ def _rows_beside(records: Mapping[str, Record]) -> dict[str, Row]:
     return rows
 
 
-def _pictures(spec: Spec, data: Path) -> Any:
-    """Return the test images as (sample, row, column, channel), where they are at hand."""
+def _test_images(spec: Spec, data: Path) -> Any:
+    """Return the test images (sample, row, column, channel), or None if the data are missing."""
     if missing_data(spec, data) is not None:
         return None
     path = None if spec.data.path is None else data / spec.data.path
@@ -157,9 +132,25 @@ def _pictures(spec: Spec, data: Path) -> Any:
     return pictures[..., 0] if pictures.shape[-1] == 1 else pictures
 
 
-def _keep_picture(numbers: dict[str, Any], known: Result | None) -> None:
-    """Where the data are not at hand, take the sample's picture from what was kept."""
+def _keep_pictures(numbers: dict[str, Any], known: Result | None) -> None:
     before = {} if known is None or known.numbers is None else known.numbers
     for panel, kept in zip(numbers["panels"], before.get("panels", ()), strict=False):
         if panel["picture"] is None and panel["sample"] == kept["sample"]:
             panel["picture"] = kept["picture"]
+
+
+def draw_figure(result: Result, out: Path, *, redraw: bool) -> None:
+    """Draw a figure from a result's numbers, unless it is drawn already and not to be redrawn."""
+    if not redraw and is_drawn(out, result.target, result.scale):
+        return
+    from accord.report._paper_figures import save_numbers
+
+    path = result_path(out, result.target, result.scale)
+    try:
+        for suffix in PICTURES:
+            save_numbers(dict(result.numbers or {}), path.with_suffix(suffix))
+    except (KeyError, TypeError, IndexError) as error:
+        raise SourceError(
+            f"{path.with_suffix('.json')}: its numbers cannot be drawn "
+            f"({type(error).__name__}: {error}). Remove it, or give another --out."
+        ) from error

@@ -1,4 +1,4 @@
-"""What came out of a target: the paper's numbers beside ours, as JSON and as tables."""
+"""Results of targets: the paper's numbers beside ours, as JSON and as Markdown tables."""
 
 import json
 import math
@@ -13,99 +13,23 @@ from accord.experiments.paper._protocols import SCALES
 from accord.experiments.paper._targets import Target
 from accord.store._storage import Folder
 
-Numbers = Mapping[str, Any]
-MORE: Final = "what that means: docs/explanation/theory.md"
-
-
-def finding_of(target: str, numbers: Numbers) -> list[str]:
-    """Say what a target's numbers show; nothing for a target that trains networks.
-
-    >>> wrong = {"networks": [0.02, 0.05], "majority": 0.018, "max-agreement": 0.015}
-    >>> finding_of("figure9", {"wrong": wrong, "epochs": 18, "false": {"agreement": 0.2}})[0]
-    'wrong in % of the plane: the networks 2.0, 5.0; their majority 1.8; max agreement 1.5'
-    """
-    return FINDINGS[target](numbers) if target in FINDINGS else []
-
-
-def _theory(numbers: Numbers) -> list[str]:
-    lemmas = [_signs(numbers["signs"]), _contraction(numbers["contraction"])]
-    lemmas.append(_limits(numbers["limits"]))
-    shared, own = (numbers["outcomes"][name] for name in ("shared", "own-noise"))
-    held = sum(holds for holds, _ in lemmas)
-    first = "the lemmas hold" if held == len(lemmas) else f"{held} of {len(lemmas)} lemmas hold"
-    does = "does too" if shared["rose"] == shared["overfit"] else "does not"
-    return [
-        f"{first}; the theorem's conclusion {does}, in its own setting",
-        *(line for _, line in lemmas),
-        f"theorem, one training set for all: disagreement rises in {_of(shared)} steps where all "
-        f"networks overfit; each with label noise of its own: in {_of(own)}",
-        MORE,
-    ]
-
-
-def _of(outcome: Numbers) -> str:
-    return f"{outcome['rose']} of {outcome['overfit']}"
-
-
-def _signs(found: list[Numbers]) -> tuple[bool, str]:
-    smallest = min(found, key=lambda one: float(one["rate"]))
-    exactly = sum(one["missed_exactly"] for one in found)
-    return exactly == 0, (
-        f"lemma 1, when a network overfits: misses {smallest['missed']} of {smallest['steps']} "
-        f"steps at rate {smallest['rate']:g}, and with its term of second order {exactly} at any"
-    )
-
-
-def _contraction(found: list[Numbers]) -> tuple[bool, str]:
-    below = [one for one in found if one["rate"] < 2]
-    draws, contracting = (sum(one[key] for one in below) for key in ("draws", "contracting"))
-    return draws == contracting, (
-        f"lemma 2, training contracts: in {contracting} of {draws} draws at rates below 2"
-    )
-
-
-def _limits(found: list[Numbers]) -> tuple[bool, str]:
-    draws, within = (sum(one[key] for one in found) for key in ("draws", "within_bound"))
-    return draws == within, (
-        f"lemma 3, the mean network tends to the closed form: within its bound in {within} of "
-        f"{draws} draws"
-    )
-
-
-def _toy(numbers: Numbers) -> list[str]:
-    wrong = {name: 100 * wrong for name, wrong in numbers["wrong"].items() if name != "networks"}
-    networks = ", ".join(f"{100 * one:.1f}" for one in numbers["wrong"]["networks"])
-    agreement = numbers["false"]["agreement"]
-    answer = "right" if agreement < 0.5 else "wrong"
-    return [
-        f"wrong in % of the plane: the networks {networks}; their majority "
-        f"{wrong['majority']:.1f}; max agreement {wrong['max-agreement']:.1f}",
-        f"at the false label all networks are wrong in the end; {agreement:.0%} of their votes "
-        f"over {numbers['epochs']} epochs are for it, so max agreement is {answer} there",
-        MORE,
-    ]
-
-
-FINDINGS: Final[Mapping[str, Callable[[Numbers], list[str]]]] = {"theory": _theory, "figure9": _toy}
-
-
 FORMAT: Final = 1
 SUMMARY: Final = "results.md"
-THOUGHT: Final = "thought"  # the scale of what trains no network
+NO_SCALE: Final = "none"  # of targets that train no network
 STAND_IN: Final = "stand-in"
-ON_DIGITS: Final = "digits stand in for the paper's data: compare the order of the rows alone"
-SCALES_KEPT: Final = (*SCALES, THOUGHT)
+STAND_IN_NOTE: Final = "digits replace the paper's data: compare only the order of the rows"
 PICTURES: Final = (".svg", ".png")
-COUNT: Final = "-networks"  # the end of a row's name that holds a number of networks
+NETWORKS_ROW: Final = "-networks"  # suffix of rows that hold a number of networks
+Numbers = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row of a table: accuracies in percent, or numbers of networks."""
 
-    ours: float
-    standard_error: float | None  # of ours over repetitions; None for one
-    values: tuple[float | None, ...]  # ours, by repetition; None where it was not measured
+    ours: float  # mean over repetitions
+    standard_error: float | None  # of ours; None for one repetition
+    values: tuple[float | None, ...]  # by repetition; None where not measured
     paper: float | None = None
     paper_error: float | None = None
 
@@ -117,43 +41,45 @@ class Row:
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of one target at one scale."""
+    """The result of one target at one scale."""
 
     target: str
-    says: str
+    description: str
     scale: str
     repetitions: int
-    rows: Mapping[str, Row] = field(default_factory=dict)
-    numbers: Mapping[str, Any] | None = None  # what a figure shows
+    rows: Mapping[str, TableRow] = field(default_factory=dict)
+    numbers: Numbers | None = None  # of a figure, or of a target that trains no network
     runs: Mapping[str, Sequence[str]] = field(default_factory=dict)  # role -> runs, by repetition
     machine: str | None = None  # that trained
-    seconds: float | None = None  # of training, all runs together
-    failed: Mapping[str, str] = field(default_factory=dict)  # row -> why and where not measured
-    version: str | None = None  # of Accord, that measured
+    seconds: float | None = None  # of training, over all runs
+    failed: Mapping[str, str] = field(default_factory=dict)  # row -> reason
+    version: str | None = None  # of Accord
 
     @property
     def comparable(self) -> bool:
-        """Whether the paper's data were trained on, so that a difference means something."""
+        """Whether the networks were trained on the paper's data."""
         return self.scale != STAND_IN
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON holds it; accuracies in percent."""
+        """Return the result as stored; accuracies in percent."""
         rows = {}
         for name, row in self.rows.items():
             rows[name] = {key: value for key, value in asdict(row).items() if value is not None}
             if self.comparable and row.difference is not None:
                 rows[name]["difference"] = row.difference
-        facts = {key: value for key, value in vars(self).items() if value is not None}
-        if not self.failed:
-            del facts["failed"]
-        return {"format": FORMAT, **facts, "rows": rows, "runs": dict(self.runs)}
+        values = {
+            "says" if key == "description" else key: value
+            for key, value in vars(self).items()
+            if value is not None and (key != "failed" or value)
+        }
+        return {"format": FORMAT, **values, "rows": rows, "runs": dict(self.runs)}
 
 
-def row_of(values: Sequence[float | None], published: Sequence[float] = ()) -> Row:
-    """Sum up the repetitions of one row that were measured, beside what the paper says.
+def row_of(values: Sequence[float | None], published: Sequence[float] = ()) -> TableRow:
+    """Return the mean of the measured repetitions, beside the paper's number.
 
     >>> row_of([89.0, 91.0], [90.0, 0.1])
-    Row(ours=90.0, standard_error=1.0, values=(89.0, 91.0), paper=90.0, paper_error=0.1)
+    TableRow(ours=90.0, standard_error=1.0, values=(89.0, 91.0), paper=90.0, paper_error=0.1)
     """
     measured = [one for one in values if one is not None]
     count, mean = len(measured), math.fsum(measured) / len(measured)
@@ -161,102 +87,93 @@ def row_of(values: Sequence[float | None], published: Sequence[float] = ()) -> R
     if count > 1:
         error = math.sqrt(math.fsum((one - mean) ** 2 for one in measured) / (count - 1) / count)
     paper, paper_error = (*published, None, None)[:2]
-    return Row(mean, error, tuple(values), paper, paper_error)
+    return TableRow(mean, error, tuple(values), paper, paper_error)
 
 
 def result_path(out: Path, target: str, scale: str) -> Path:
-    """Return where a result is kept, without its ending."""
+    """Return the path of a result, without suffix."""
     return out / target / scale
 
 
 def is_drawn(out: Path, target: str, scale: str) -> bool:
-    """Tell whether a target's pictures are there."""
+    """Return whether a target's pictures exist."""
     path = result_path(out, target, scale)
-    return all(path.with_suffix(ending).exists() for ending in PICTURES)
+    return all(path.with_suffix(suffix).exists() for suffix in PICTURES)
 
 
 def save_result(result: Result, out: Path) -> None:
-    """Keep a result as JSON and as a table in Markdown; what is there already is not touched."""
+    """Write a result as JSON and Markdown; files with the same content are left as they are."""
     path = result_path(out, result.target, result.scale)
-    place = Folder(path.parent)
-    _put(place, f"{path.name}.json", json.dumps(result.as_json(), indent=1))
-    _put(place, f"{path.name}.md", result_text(result))
+    folder = Folder(path.parent)
+    _write_changed(folder, f"{path.name}.json", json.dumps(result.as_json(), indent=1))
+    _write_changed(folder, f"{path.name}.md", result_text(result))
 
 
-def _put(place: Folder, name: str, text: str) -> None:
+def _write_changed(folder: Folder, name: str, text: str) -> None:
     data = f"{text}\n".encode()
-    if place.get(name) != data:
-        place.put(name, data)
+    if folder.get(name) != data:
+        folder.put(name, data)
 
 
 def load_result(out: Path, target: str, scale: str) -> Result | None:
-    """Return a result that was kept, or None.
+    """Return a stored result, or None.
 
     Raises:
-        SourceError: a file is there that is no result, cannot be read, is of another target or
-            scale, or of a form this Accord does not know.
+        SourceError: the file is no result, cannot be read, belongs to another target or scale, or
+            has an unknown format.
     """
     path = result_path(out, target, scale).with_suffix(".json")
     try:
         if not path.exists():
             return None
-        facts = json.loads(path.read_text("utf-8"))
-        form = facts.pop("format")
-        if form == FORMAT:
-            for row in facts["rows"].values():
+        stored = json.loads(path.read_text("utf-8"))
+        version = stored.pop("format")
+        if version == FORMAT:
+            for row in stored["rows"].values():
                 row.pop("difference", None)
-            rows = {name: _row(row) for name, row in facts.pop("rows").items()}
-            runs = {role: list(names) for role, names in facts.pop("runs").items()}
-            result = Result(**facts, rows=rows, runs=runs)
+            rows = {
+                name: TableRow(**{"standard_error": None, **row, "values": tuple(row["values"])})
+                for name, row in stored.pop("rows").items()
+            }
+            runs = {role: list(names) for role, names in stored.pop("runs").items()}
+            description = stored.pop("says")
+            result = Result(**stored, description=description, rows=rows, runs=runs)
             _check_result(result, target, scale)
             return result
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(
-            f"{path}: not a result that can be read ({error}). Remove it, or give another --out."
+            f"{path}: not a readable result ({error}). Remove it, or give another --out."
         ) from error
     raise SourceError(
-        f"{path}: a result in form {form}; this Accord reads form {FORMAT}. "
+        f"{path}: a result in format {version}; this version of Accord reads format {FORMAT}. "
         "Remove it, or give another --out."
     )
 
 
 def _check_result(result: Result, target: str, scale: str) -> None:
-    """Refuse with a ValueError or TypeError what cannot be told, or is told of something else."""
+    """Raise ValueError, KeyError or TypeError if the result cannot be printed or is another's."""
     result_text(result)
     operator.index(result.repetitions)
     if (result.target, result.scale) != (target, scale):
-        raise ValueError(f"it is of {result.target} at the scale {result.scale}")
+        raise ValueError(f"it belongs to {result.target} at the scale {result.scale}")
     for name, row in result.rows.items():
         if len(row.values) != result.repetitions:
-            there = counted(len(row.values), "value")
-            raise ValueError(f"{name} has {there} for {counted(result.repetitions, 'repetition')}")
-
-
-def _row(facts: dict[str, Any]) -> Row:
-    error = facts.pop("standard_error", None)
-    return Row(standard_error=error, values=tuple(facts.pop("values")), **facts)
+            values = counted(len(row.values), "value")
+            raise ValueError(f"{name} has {values} for {counted(result.repetitions, 'repetition')}")
 
 
 def load_results(
-    out: Path,
-    targets: Iterable[Target],
-    scales: Iterable[str],
-    *,
-    say: Callable[[str], None] | None = None,
+    out: Path, targets: Iterable[Target], *, notify: Callable[[str], None] | None = None
 ) -> list[Result]:
-    """Return all results that were kept, target by target.
-
-    A file that is no result is left out, and `say` is told.
-    """
-    names = list(scales)
+    """Return all stored results; `notify` is called with a message for each unreadable file."""
     results = []
     for target in targets:
-        for scale in names:
+        for scale in (*SCALES, NO_SCALE):
             try:
                 found = load_result(out, target.name, scale)
             except AccordError as error:
-                if say is not None:
-                    say(str(error))
+                if notify is not None:
+                    notify(str(error))
                 continue
             if found is not None:
                 results.append(found)
@@ -264,83 +181,122 @@ def load_results(
 
 
 def result_text(result: Result) -> str:
-    """Return a table in Markdown, under a line that says what it is."""
-    head = [f"{result.target}: {result.says}", _about(result)]
+    """Return a result as Markdown: a heading and a table."""
+    effort = "" if result.machine is None else f", {result.machine}"
+    if result.seconds is not None:
+        effort += f", {result.seconds / 60:.1f} minutes of training"
+    single = result.numbers is not None and result.scale != NO_SCALE
+    note = " (a figure shows one run)" if single else ""
+    head = [
+        f"{result.target}: {result.description}",
+        f"scale {result.scale}, {counted(result.repetitions, 'repetition')}{note}{effort}",
+    ]
     if not result.comparable:
-        head.append(ON_DIGITS)
-    if result.scale == THOUGHT:
-        head += finding_of(result.target, result.numbers or {})
+        head.append(STAND_IN_NOTE)
+    if result.scale == NO_SCALE:
+        head += findings_of(result.target, result.numbers or {})
     parts = [head, _table(result)] if result.rows else [head]
     if result.failed:
         parts.append([f"not measured: {row}: {why}" for row, why in result.failed.items()])
     return "\n\n".join("\n".join(lines) for lines in parts)
 
 
-def _about(result: Result) -> str:
-    count = result.repetitions
-    about = f"scale {result.scale}, {counted(count, 'repetition')}"
-    if result.numbers is not None and result.scale != THOUGHT:
-        about += " (a figure shows one run)"
-    return about + _effort(result)
-
-
 def _table(result: Result) -> list[str]:
     cells = [("", "paper", "ours", "difference")]
     cells += [_cells(name, row, result.comparable) for name, row in result.rows.items()]
     widths = [max(len(row[column]) for row in cells) for column in range(4)]
-    lines = [_line(row, widths) for row in cells]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return [lines[0], rule, *lines[1:]]
+    lines = []
+    for first, *rest in cells:
+        padded = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("| " + " | ".join([first.ljust(widths[0]), *padded]) + " |")
+    separator = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return [lines[0], separator, *lines[1:]]
 
 
-def _effort(result: Result) -> str:
-    effort = "" if result.machine is None else f", {result.machine}"
-    if result.seconds is not None:
-        effort += f", {result.seconds / 60:.1f} minutes of training"
-    return effort
-
-
-def _cells(name: str, row: Row, comparable: bool) -> tuple[str, str, str, str]:
+def _cells(name: str, row: TableRow, comparable: bool) -> tuple[str, str, str, str]:
     paper = "" if row.paper is None else f"{row.paper:.1f}"
     if row.paper_error is not None:
         paper += f" ± {row.paper_error:g}"  # as published: some are below 0.05
     known = comparable and row.difference is not None
     difference = f"{row.difference:+.1f}" if known else ""
-    if name.endswith(COUNT):
+    if name.endswith(NETWORKS_ROW):
         return name, paper, f"{row.ours:.3g} networks", difference
     error = "" if row.standard_error is None else f" ± {row.standard_error:.2f}"
     return name, paper, f"{row.ours:.2f}{error}", difference
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = (
-        cell.ljust(width) if place == 0 else cell.rjust(width)
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-    )
-    return "| " + " | ".join([first, *rest]) + " |"
-
-
 def write_summary(results: Sequence[Result], out: Path) -> None:
-    """Keep all results as one page in Markdown, unless it is there already."""
+    """Write the summary of all results as one Markdown page, if it has changed."""
     lines = ["# Reproduced", "", "Accuracies in percent, the paper's beside ours.", ""]
     if not all(result.comparable for result in results):
-        lines += [f"At the scale {STAND_IN}, {ON_DIGITS}.", ""]
+        lines += [f"At the scale {STAND_IN}, {STAND_IN_NOTE}.", ""]
     lines += ["| target | scale | repetitions | row | paper | ours | difference |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for result in results:
-        about = f"{result.target} | {result.scale} | {result.repetitions}"
-        lines += [f"| {about} | {' | '.join(cells)} |" for cells in _summed_up(result)]
-    _put(Folder(out), SUMMARY, "\n".join(lines))
+        key = f"{result.target} | {result.scale} | {result.repetitions}"
+        lines += [f"| {key} | {' | '.join(cells)} |" for cells in _summary_cells(result)]
+    _write_changed(Folder(out), SUMMARY, "\n".join(lines))
 
 
-def _summed_up(result: Result) -> Iterator[tuple[str, ...]]:
-    """Yield the rows that a summary tells; where there is none, where to look."""
+def _summary_cells(result: Result) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a result for the summary, or a link if the result has no rows."""
     if not result.rows:
         path = result_path(Path(), result.target, result.scale).with_suffix(".md")
-        yield f"[what it shows]({path.as_posix()})", "", "", ""
+        yield f"[measurements]({path.as_posix()})", "", "", ""
     for name, row in result.rows.items():
         if row.paper is not None or name.startswith("max-agreement"):
             yield _cells(name, row, result.comparable)
     for name in result.failed:
         if name not in result.rows:
             yield name, "", "not measured", ""
+
+
+def findings_of(target: str, numbers: Numbers) -> list[str]:
+    """Return the findings of a target in sentences; none for a target that trains networks.
+
+    >>> wrong = {"networks": [0.02, 0.05], "majority": 0.018, "max-agreement": 0.015}
+    >>> findings_of("figure9", {"wrong": wrong, "epochs": 18, "false": {"agreement": 0.2}})[0]
+    'wrong in % of the plane: the networks 2.0, 5.0; their majority 1.8; max agreement 1.5'
+    """
+    if target not in ("theory", "figure9"):
+        return []
+    lines = _theory_findings(numbers) if target == "theory" else _toy_findings(numbers)
+    return [*lines, "explanation: docs/explanation/theory.md"]
+
+
+def _theory_findings(numbers: Numbers) -> list[str]:
+    smallest = min(numbers["signs"], key=lambda one: float(one["rate"]))
+    missed = sum(one["missed_exactly"] for one in numbers["signs"])
+    below = [one for one in numbers["contraction"] if one["rate"] < 2]
+    draws, contracting = (sum(one[key] for one in below) for key in ("draws", "contracting"))
+    limits, within = (
+        sum(one[key] for one in numbers["limits"]) for key in ("draws", "within_bound")
+    )
+    held = (missed == 0) + (draws == contracting) + (limits == within)
+    shared, own = (numbers["outcomes"][name] for name in ("shared", "own-noise"))
+    return [
+        f"{'the lemmas hold' if held == 3 else f'{held} of 3 lemmas hold'}; the theorem's "
+        f"conclusion {'does too' if shared['rose'] == shared['overfit'] else 'does not'}, "
+        "in its own setting",
+        f"lemma 1, when a network overfits: misses {smallest['missed']} of {smallest['steps']} "
+        f"steps at rate {smallest['rate']:g}, and with its term of second order {missed} at any",
+        f"lemma 2, training contracts: in {contracting} of {draws} draws at rates below 2",
+        "lemma 3, the mean network converges to the closed form: within its bound in "
+        f"{within} of {limits} draws",
+        f"theorem, one training set for all: disagreement rises in {shared['rose']} of "
+        f"{shared['overfit']} steps where all networks overfit; with independent label noise: in "
+        f"{own['rose']} of {own['overfit']}",
+    ]
+
+
+def _toy_findings(numbers: Numbers) -> list[str]:
+    wrong = numbers["wrong"]
+    networks = ", ".join(f"{100 * one:.1f}" for one in wrong["networks"])
+    agreement = numbers["false"]["agreement"]
+    return [
+        f"wrong in % of the plane: the networks {networks}; their majority "
+        f"{100 * wrong['majority']:.1f}; max agreement {100 * wrong['max-agreement']:.1f}",
+        f"at the wrong label all networks are wrong in the end; {agreement:.0%} of their votes "
+        f"over {numbers['epochs']} epochs are for it, so max agreement is "
+        f"{'right' if agreement < 0.5 else 'wrong'} there",
+    ]

@@ -1,4 +1,4 @@
-"""Every target that can be named: cells of tables, panels of figures, the theory."""
+"""Every target by name: cells of tables, panels of figures, the theory."""
 
 import difflib
 import tomllib
@@ -11,33 +11,37 @@ from typing import Any, Final
 from accord.errors import ChoiceError, suggest
 from accord.experiments.paper._protocols import Cell, protocols, sources
 
-Published = tuple[float, ...]  # a mean in percent and, mostly, its standard error
+Published = tuple[float, ...]  # a mean in percent and, for most rows, its standard error
 ABLATION: Final = ("cifar100", "sym", 40)  # the setting of table 6 and figure 10
 OUR_ABLATION: Final = ("cifar10", "sym", 40)
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something to reproduce."""
+    """A cell of a table, a panel of a figure, or the theory."""
 
     name: str  # such as "table1/cifar10/sym/40"
-    says: str
-    kind: str  # how it is measured
-    cells: Mapping[str, Cell] = field(default_factory=dict)  # role -> what is trained
+    description: str
+    kind: str  # selects the measurement
+    cells: Mapping[str, Cell] = field(default_factory=dict)  # role -> training setting
     published: Mapping[str, Published] = field(default_factory=dict)  # row -> the paper's number
     figure: int | None = None
 
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Return every target, by name, in the order of the paper."""
-    found = [*_table1(), *_table2(), *_table3(), *_table4(), *_table5(), *_table6()]
-    found += [*_figures(), *_thoughts(), *_ours()]
+    """Return every target by name, in the order of the paper."""
+    found = [*_tables(), *_figures()]
+    found.append(
+        Target("figure9", "three boundaries that fit one wrong label, and their vote", "toy")
+    )
+    found.append(Target("theory", "disagreement and overfitting in linear regression", "theory"))
+    found += _additional_targets()
     return {target.name: target for target in found}
 
 
 def find_targets(names: Sequence[str]) -> list[Target]:
-    """Return the targets of these names; the beginning of a name stands for all below it.
+    """Return the targets of these names; a prefix selects every target below it.
 
     >>> [target.name for target in find_targets(["figure6"])]
     ['figure6/cifar10/asym/20', 'figure6/cifar100/sym/40']
@@ -51,13 +55,13 @@ def find_targets(names: Sequence[str]) -> list[Target]:
     for name in names:
         below = [one for one in targets if one == name or one.startswith(f"{name.rstrip('/')}/")]
         if not below:
-            raise ChoiceError(f"no target is called {name!r}. {_nearest(name)}")
+            raise ChoiceError(f"no target is called {name!r}. {_suggest_target(name)}")
         chosen |= {one: targets[one] for one in below}
     return list(chosen.values())
 
 
-def _nearest(name: str) -> str:
-    """Offer the nearest target or group of targets, or else name the largest groups."""
+def _suggest_target(name: str) -> str:
+    """Suggest the nearest target or group of targets, or list the top-level groups."""
     groups = dict.fromkeys(
         "/".join(parts[:size])
         for parts in (one.split("/") for one in all_targets())
@@ -68,60 +72,47 @@ def _nearest(name: str) -> str:
     return suggest(name, near or [one for one in groups if "/" not in one])
 
 
-@cache
-def _published() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8"))
+# How the rows of each table are measured, and the variant of training that it uses.
+TABLES: Final = {
+    "table1": ("rules", None),
+    "table2": ("post-processing", None),
+    "table4": ("sizes", "many-networks"),
+    "table5": ("elr", "elr"),
+}
 
 
-def _cells_of(table: str) -> Iterator[tuple[str, tuple[str, str, int], dict[str, Any]]]:
-    for data, noises in _published()[table].items():
+def _tables() -> Iterator[Target]:
+    tables = tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8"))
+    for table in sorted(tables):
+        if table in TABLES:
+            kind, variant = TABLES[table]
+            for data, noise, rate, rows in _leaves(tables[table]):
+                name = f"{table}/{data}/{noise}/{rate}"
+                yield _table_target(name, Cell(data, noise, int(rate), variant), kind, rows)
+        elif table == "table3":
+            for variant, noise, rate, (original, agreed) in _leaves(tables[table]):
+                cell = Cell("cifar100", noise, int(rate), variant)
+                rows = {"original": original, "max-agreement": agreed}
+                yield _table_target(f"{table}/{variant}/{noise}/{rate}", cell, "ensemble", rows)
+        else:
+            for variant, rows in tables[table].items():
+                cell = Cell(*ABLATION, variant)
+                yield _table_target(f"{table}/{variant}", cell, "ablation", rows)
+
+
+def _leaves(table: dict[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
+    for first, noises in table.items():
         for noise, rates in noises.items():
             for rate, rows in rates.items():
-                yield f"{table}/{data}/{noise}/{rate}", (data, noise, int(rate)), rows
+                yield first, noise, rate, rows
 
 
-def _table1() -> Iterator[Target]:
-    for name, setting, rows in _cells_of("table1"):
-        yield _plain(name, Cell(*setting), "rules", rows)
-
-
-def _table2() -> Iterator[Target]:
-    for name, setting, rows in _cells_of("table2"):
-        yield _plain(name, Cell(*setting), "post-processing", rows)
-
-
-def _table3() -> Iterator[Target]:
-    for variant, noises in _published()["table3"].items():
-        for noise, rates in noises.items():
-            for rate, (original, agreed) in rates.items():
-                cell = Cell("cifar100", noise, int(rate), variant)
-                rows = {"original": [original], "max-agreement": [agreed]}
-                yield _plain(f"table3/{variant}/{noise}/{rate}", cell, "ensemble", rows)
-
-
-def _table4() -> Iterator[Target]:
-    for name, setting, rows in _cells_of("table4"):
-        yield _plain(name, Cell(*setting, "many-networks"), "sizes", _lists(rows))
-
-
-def _table5() -> Iterator[Target]:
-    for name, setting, rows in _cells_of("table5"):
-        yield _plain(name, Cell(*setting, "elr"), "elr", _lists(rows))
-
-
-def _table6() -> Iterator[Target]:
-    for variant, rows in _published()["table6"].items():
-        cell = Cell(*ABLATION, variant)
-        yield _plain(f"table6/{variant}", cell, "ablation", _lists(rows))
-
-
-def _plain(name: str, cell: Cell, kind: str, rows: Mapping[str, Sequence[float]]) -> Target:
-    published = {row: tuple(numbers) for row, numbers in rows.items()}
-    return Target(name, cell.says, kind, {"noisy": cell}, published)
-
-
-def _lists(rows: Mapping[str, float]) -> dict[str, list[float]]:
-    return {row: [number] for row, number in rows.items()}
+def _table_target(name: str, cell: Cell, kind: str, rows: Mapping[str, Any]) -> Target:
+    published = {
+        row: tuple(number) if isinstance(number, list) else (number,)
+        for row, number in rows.items()
+    }
+    return Target(name, cell.description, kind, {"noisy": cell}, published)
 
 
 def _figures() -> Iterator[Target]:
@@ -137,13 +128,13 @@ def _figure(number: int, panel: str) -> Target:
         return Target(name, f"{sources()[panel].name}, clean labels", "figure", cells, figure=8)
     if number == 10:
         cell = Cell(*ABLATION, panel)
-        return Target(name, cell.says, "figure", {"noisy": cell}, figure=10)
+        return Target(name, cell.description, "figure", {"noisy": cell}, figure=10)
     data, noise, rate = panel.split("/")
     cell = Cell(data, noise, int(rate), "many-networks" if number == 6 else None)
     cells = {"noisy": cell}
     if number in (3, 5):
         cells["clean"] = Cell(data, noise, int(rate), "clean-subset")
-    return Target(name, cell.says, "figure", cells, figure=number)
+    return Target(name, cell.description, "figure", cells, figure=number)
 
 
 def samples_per_class(data: str) -> dict[str, Cell]:
@@ -152,22 +143,17 @@ def samples_per_class(data: str) -> dict[str, Cell]:
     return {str(size): Cell(data, "clean", 0, per_class=size) for size in sizes}
 
 
-def _thoughts() -> Iterator[Target]:
-    yield Target("figure9", "three boundaries that fit one false label, and their vote", "toy")
-    yield Target("theory", "disagreement and overfit in linear regression", "theory")
-
-
-def _ours() -> Iterator[Target]:
-    """What the paper names without a number, or does not have."""
+def _additional_targets() -> Iterator[Target]:
+    """Yield targets that the paper mentions without a number, or does not contain."""
     cell = Cell("webvision50", "native", 20)
-    yield Target("setup/webvision50", cell.says, "rules", {"noisy": cell})
+    yield Target("setup/webvision50", cell.description, "rules", {"noisy": cell})
     for panel in protocols()["ours"]["cells"]:
         data, noise, rate = panel.split("/")
         cell = Cell(data, noise, int(rate))
-        yield Target(f"ours/{panel}", cell.says, "rules", {"noisy": cell})
+        yield Target(f"ours/{panel}", cell.description, "rules", {"noisy": cell})
     for variant in protocols()["ours"]["ablations"]:
         cell = Cell(*OUR_ABLATION, variant)
         name = f"ours/{'/'.join(map(str, OUR_ABLATION))}/{variant}"
-        yield Target(name, cell.says, "rules", {"noisy": cell})
-    says = "CIFAR-10, clean labels"
-    yield Target("ours/cifar10/few-samples", says, "figure", samples_per_class("cifar10"), figure=8)
+        yield Target(name, cell.description, "rules", {"noisy": cell})
+    cells = samples_per_class("cifar10")
+    yield Target("ours/cifar10/few-samples", "CIFAR-10, clean labels", "figure", cells, figure=8)
