@@ -18,7 +18,7 @@ import accord
 from accord._recorder import Recorder
 from accord.errors import ClusterError, NodeUnfit, SpecError
 from accord.experiments.cluster import predict_remotely, train_remotely
-from accord.experiments.cluster._cluster import Cluster, Share
+from accord.experiments.cluster._cluster import Cluster, Resources
 from accord.store import check_record, open_reader, pack_record
 from accord.training.run import train
 from accord.training.spec import parse_spec
@@ -190,13 +190,13 @@ def test_a_lost_nodes_networks_move_to_another(whole, cluster, tmp_path):
 
 
 def test_all_networks_share_the_only_gpu_and_one_that_is_not_there_is_refused(cluster, tmp_path):
-    said = []
-    options = {"source": SHORT, "address": cluster.address, "say": said.append}
-    with pytest.raises(ClusterError, match=r"2 GPUs of one node, and no node has that \(.*1 GPU\b"):
+    messages = []
+    options = {"source": SHORT, "address": cluster.address, "notify": messages.append}
+    with pytest.raises(ClusterError, match=r"2 GPUs on one node, and no node has that \(.*1 GPU\b"):
         train_remotely(parse_spec(SHORT), tmp_path / "run", **options, gpus=2)
     assert not (tmp_path / "run").exists()
     train_remotely(parse_spec(SHORT), tmp_path / "run", **options, cpus=0.5)
-    assert said == ["2 networks, each with 0.5 CPU and 0.5 GPU, on a cluster of 2 nodes: "
+    assert messages == ["2 networks, each with 0.5 CPU and 0.5 GPU, on a cluster of 2 nodes: "
                     "2 CPUs, 1 GPU"]  # fmt: skip
     assert accord.open(tmp_path / "run/test").epochs == 2
 
@@ -229,7 +229,7 @@ def test_a_node_with_another_accord_is_named(tmp_path, text, words):
 def test_accord_can_be_sent_along(cluster):
     with Cluster(cluster.address, ship=True) as joined:
         where = "{'file': __import__('accord').__file__}"
-        task = joined.start(eval, where, share=Share(cpus=1, gpus=0), retries=0)
+        task = joined.start(eval, where, resources=Resources(cpus=1, gpus=0), retries=0)
         assert "runtime_resources" in joined.result(task)["file"]
 
 

@@ -108,7 +108,7 @@ def test_an_interrupted_training_of_texts_goes_on_to_the_same_bits(bert, tmp_pat
     np.testing.assert_array_equal(parts, whole)
 
 
-def test_rivals_that_need_features_read_texts_too(bert, tmp_path, monkeypatch):
+def test_baselines_that_need_features_read_texts_too(bert, tmp_path, monkeypatch):
     monkeypatch.setattr("accord.baselines.npc.STEPS", 1)  # ten epochs will do
     write_texts(tmp_path)
     spec = parse_spec(spec_for(bert, tmp_path, "sst2"))

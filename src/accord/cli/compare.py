@@ -1,4 +1,4 @@
-"""The command that holds max agreement against its rivals."""
+"""`accord compare`: compare max agreement with other methods on the same networks."""
 
 import importlib.util
 import json
@@ -7,29 +7,31 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Json, check_local
+from accord.cli._arguments import Json, check_local, epilog
 from accord.cli._progress import Bar, resumable
 from accord.errors import missing_extra
 
-EXAMPLE = (
-    "\b\nExample:\n"
-    "  accord compare --method majority --method max-agreement --method elr\n"
-    "  accord compare examples/cifar10.toml --out runs/rivals --repetitions 3\n\n"
-    "Exit status: 0 compared; 1 the data are at fault, or a network could not be trained; "
-    "2 the spec or an argument is wrong."
+EPILOG = epilog(
+    "accord compare --method majority --method max-agreement --method elr",
+    "accord compare examples/cifar10.toml --out runs/compared --repetitions 3",
+    done="compared",
+    faults=(
+        "1 the data are at fault, or a network could not be trained; "
+        "2 the spec or an argument is wrong."
+    ),
 )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command(epilog=EXAMPLE)(compare)
+    app.command(epilog=EPILOG)(compare)
 
 
 def compare(
     spec: Annotated[
         Path | None,
         typer.Argument(
-            metavar="SPEC.toml", help="what to train", show_default="the digits of the demo"
+            metavar="SPEC.toml", help="networks to train", show_default="the spec of the demo"
         ),
     ] = None,
     method: Annotated[
@@ -40,17 +42,17 @@ def compare(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="a folder for the runs", show_default="runs/compare-NAME"),
+        typer.Option(metavar="DIR", help="folder of the runs", show_default="runs/compare-NAME"),
     ] = None,
     repetitions: Annotated[int, typer.Option(metavar="N", help="each with other seeds", min=1)] = 1,
-    listing: Annotated[bool, typer.Option("--list", help="name every method, and stop")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="list every method, and stop")] = False,
     as_json: Json = False,
 ) -> None:
-    """Hold max agreement against its rivals, on one set of trained networks where possible.
+    """Compare max agreement with other methods, on the same networks where possible.
 
-    Trains what SPEC.toml asks for, and anew for methods that train in a way of their own. If a
-    method needs samples that no network has seen, a tenth of the training samples is held out from
-    all. Stopped and started again, nothing is done twice.
+    Trains the networks of SPEC.toml, and further networks for methods with their own training. If
+    a method needs samples that no network was trained on, a tenth of the training samples is held
+    out from all. When stopped and started again, it resumes.
     """
     if importlib.util.find_spec("torch") is None:
         raise missing_extra("accord compare", "torch", extra="train")
@@ -66,12 +68,14 @@ def _list(*, as_json: bool) -> None:
 
     if as_json:
         items = [
-            {"name": one.name, "status": "built", "says": one.says} for one in METHODS.values()
+            {"name": one.name, "status": "built", "says": one.description}
+            for one in METHODS.values()
         ]
         typer.echo(json.dumps({"items": items}))
     else:
         width = max(map(len, METHODS))
-        typer.echo("\n".join(f"{one.name.ljust(width)}  {one.says}" for one in METHODS.values()))
+        lines = [f"{one.name.ljust(width)}  {one.description}" for one in METHODS.values()]
+        typer.echo("\n".join(lines))
 
 
 def _compare(
@@ -96,10 +100,10 @@ def _compare(
             methods=methods,
             repetitions=repetitions,
             progress=bar.moment,
-            starting=bar.begin,
+            on_start=bar.begin,
         )
-    for said in (*found.notes, *found.stopped):
-        typer.echo(f"accord: {said}", err=True)
+    for message in (*found.notes, *found.stopped):
+        typer.echo(f"accord: {message}", err=True)
     typer.echo(json.dumps(comparison_json(found)) if as_json else comparison_text(found))
     if found.stopped:
         raise typer.Exit(1)

@@ -232,11 +232,13 @@ def _train_here(spec: "Spec", out: Path, **options: Any) -> "RunResult":
 def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResult":
     from accord.experiments.cluster import train_remotely
 
-    def say(text: str) -> None:
-        typer.echo(f"accord: {text}", err=True)
+    def notify(message: str) -> None:
+        typer.echo(f"accord: {message}", err=True)
 
     with Bar("training") as bar:
-        return train_remotely(spec, out, **options, address=address, progress=bar.moment, say=say)
+        return train_remotely(
+            spec, out, **options, address=address, progress=bar.moment, notify=notify
+        )
 
 
 def _tell(spec: "Spec", result: "RunResult") -> None:

@@ -8,14 +8,14 @@ import pytest
 
 from accord.experiments.paper import all_targets, reproduce
 from accord.experiments.paper._required_runs import ReproduceContext
-from accord.experiments.paper._results import SCALES_KEPT, load_results
+from accord.experiments.paper._results import load_results
 from accord.rules import all_rules
 
 RESULTS = Path(__file__).parents[3] / "results"
 if not RESULTS.is_dir():
     pytest.skip("the folder results/ is missing; it is in the repository", allow_module_level=True)
 
-KEPT = load_results(RESULTS, all_targets().values(), SCALES_KEPT)
+KEPT = load_results(RESULTS, all_targets().values())
 CURVES = json.loads((RESULTS / "curves.json").read_text())
 
 # The packed records hold labels alone.
@@ -96,8 +96,8 @@ def test_committed_numbers_equal_those_of_the_records(kept, tmp_path):
     for names in kept.runs.values():
         for name in names[:count]:
             shutil.copytree(RESULTS / "runs" / name, tmp_path / "runs" / name)
-    workshop = ReproduceContext(tmp_path, tmp_path / "no-data")
-    found = reproduce(all_targets()[kept.target], workshop, scale=kept.scale, repetitions=count)
+    context = ReproduceContext(tmp_path, tmp_path / "no-data")
+    found = reproduce(all_targets()[kept.target], context, scale=kept.scale, repetitions=count)
     before, now = (json.loads(json.dumps(one.as_json())) for one in (kept, found))
     expected = {name: row for name, row in before["rows"].items() if name not in NEED_PROBABILITIES}
     if count == kept.repetitions:

@@ -71,7 +71,9 @@ def test_a_cell_is_what_its_name_says():
     assert figure.figure == 5
     assert figure.cells["noisy"] == Cell("cifar100", "sym", 20)
     assert figure.cells["clean"] == Cell("cifar100", "sym", 20, "clean-subset")
-    assert all_targets()["table6/transfer-learning"].says.startswith("CIFAR-100, 40 % symmetric")
+    assert all_targets()["table6/transfer-learning"].description.startswith(
+        "CIFAR-100, 40 % symmetric"
+    )
     few = all_targets()["figure8/cifar100"].cells
     assert {cell.per_class for cell in few.values()} == {int(role) for role in few}
 

@@ -1,4 +1,4 @@
-"""A Ray cluster, to run tasks on; the only file that imports ray."""
+"""Tasks on a Ray cluster; the only module that imports ray."""
 
 import contextlib
 import logging
@@ -13,12 +13,12 @@ from typing import Any, Final, Self
 import accord
 from accord.errors import AccordError, ChoiceError, ClusterError, NodeUnfit, missing_extra
 
-FINEST: Final = 10_000  # Ray counts in such parts of a GPU
+GPU_UNITS: Final = 10_000  # Ray divides a GPU into this many parts
 
 
 @dataclass(frozen=True)
 class Node:
-    """One machine of a cluster, and how much it lends."""
+    """One machine of a cluster and its resources."""
 
     name: str
     cpus: float
@@ -26,121 +26,116 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Share:
-    """What one task takes of the machine it runs on."""
+class Resources:
+    """The CPUs and GPUs of one task."""
 
     cpus: float
     gpus: float
 
 
-def share_out(
+def allocate(
     tasks: int, nodes: Sequence[Node], *, cpus: float = 1.0, gpus: float | None = None
-) -> Share:
-    """Say how much each of so many equal tasks takes.
+) -> Resources:
+    """Return the resources of each of several equal tasks.
 
-    Unless told, a task takes as much of a GPU as lets all of them run at once, and none where
-    the cluster has none.
+    By default, GPUs are shared equally so that all tasks run at once.
 
     Raises:
-        ChoiceError: `cpus` or `gpus` cannot be.
-        ClusterError: no node is large enough, so that a task would wait for ever.
+        ChoiceError: `cpus` or `gpus` is invalid.
+        ClusterError: no node is large enough, so that a task would wait forever.
 
-    >>> share_out(5, [Node("a", cpus=8, gpus=2)])
-    Share(cpus=1.0, gpus=0.3333)
+    >>> allocate(5, [Node("a", cpus=8, gpus=2)])
+    Resources(cpus=1.0, gpus=0.3333)
     """
     if gpus is None:
-        gpus = _equal_part(tasks, nodes)
-    share = Share(float(cpus), float(gpus))
-    _check_share(share)
-    _check_room(share, nodes)
-    return share
+        total = sum(int(node.gpus) for node in nodes)
+        # Rounded down: three thirds must fit on one GPU.
+        gpus = GPU_UNITS // math.ceil(tasks / total) / GPU_UNITS if total else 0.0
+    resources = Resources(float(cpus), float(gpus))
+    _check_resources(resources)
+    _check_fits(resources, nodes)
+    return resources
 
 
-def units(number: float, what: str) -> str:
-    """Return how many units there are, or what part of one.
+def units_text(number: float, unit: str) -> str:
+    """Return a number of CPUs or GPUs as text.
 
-    >>> units(2, "CPU"), units(1.0, "CPU"), units(0.5, "GPU"), units(0, "GPU")
+    >>> units_text(2, "CPU"), units_text(1.0, "CPU"), units_text(0.5, "GPU"), units_text(0, "GPU")
     ('2 CPUs', '1 CPU', '0.5 GPU', '0 GPUs')
     """
-    return f"{number:g} {what if 0 < number <= 1 else f'{what}s'}"
+    return f"{number:g} {unit if 0 < number <= 1 else f'{unit}s'}"
 
 
-def _equal_part(tasks: int, nodes: Sequence[Node]) -> float:
-    total = sum(int(node.gpus) for node in nodes)
-    if total == 0:
-        return 0.0
-    on_one = math.ceil(tasks / total)
-    return (FINEST // on_one) / FINEST  # rounded down: three thirds must fit
-
-
-def _check_share(share: Share) -> None:
-    if not 0 <= share.cpus < math.inf:
-        raise ChoiceError(f"cpus must be 0 or more for each network; got {share.cpus:g}")
-    whole = share.gpus == int(share.gpus) if math.isfinite(share.gpus) else False
-    if share.gpus < 0 or not (share.gpus <= 1 or whole):
+def _check_resources(resources: Resources) -> None:
+    if not 0 <= resources.cpus < math.inf:
+        raise ChoiceError(f"cpus must be 0 or more per task; got {resources.cpus:g}")
+    whole = resources.gpus == int(resources.gpus) if math.isfinite(resources.gpus) else False
+    if resources.gpus < 0 or not (resources.gpus <= 1 or whole):
         raise ChoiceError(
-            f"gpus must be a part of one, such as 0.25, or a whole number; got {share.gpus:g}"
+            f"gpus must be a fraction, such as 0.25, or a whole number; got {resources.gpus:g}"
         )
 
 
-def _check_room(share: Share, nodes: Sequence[Node]) -> None:
-    if any(node.cpus >= share.cpus and node.gpus >= share.gpus for node in nodes):
+def _check_fits(resources: Resources, nodes: Sequence[Node]) -> None:
+    if any(node.cpus >= resources.cpus and node.gpus >= resources.gpus for node in nodes):
         return
     there = "; ".join(
-        f"{node.name}: {units(node.cpus, 'CPU')}, {units(node.gpus, 'GPU')}" for node in nodes
+        f"{node.name}: {units_text(node.cpus, 'CPU')}, {units_text(node.gpus, 'GPU')}"
+        for node in nodes
     )
     raise ClusterError(
-        f"each task wants {units(share.cpus, 'CPU')} and {units(share.gpus, 'GPU')} of one node, "
-        f"and no node has that ({there or 'there are no nodes'}). Ask for less, or add a node with "
+        f"each task requires {units_text(resources.cpus, 'CPU')} and "
+        f"{units_text(resources.gpus, 'GPU')} on one node, and no node has that "
+        f"({there or 'the cluster has no nodes'}). Lower cpus or gpus, or add a node with "
         "`ray start --address=HOST:PORT`."
     )
 
 
-def cut_samples(samples: int, *, pieces: int, chunk: int = 1) -> list[slice]:
-    """Cut samples into at most so many ranges of nearly equal size, at the bounds of chunks.
+def split_samples(samples: int, *, pieces: int, chunk: int = 1) -> list[slice]:
+    """Split samples into at most `pieces` ranges of nearly equal size, at chunk boundaries.
 
-    A chunk that two ranges shared would be read twice.
+    A chunk that two ranges share would be read twice.
 
-    >>> cut_samples(10, pieces=2, chunk=4)
+    >>> split_samples(10, pieces=2, chunk=4)
     [slice(0, 8, None), slice(8, 10, None)]
     """
     if pieces < 1:
-        raise ChoiceError(f"at least 1 block of samples is wanted; got {pieces}")
+        raise ChoiceError(f"blocks must be at least 1; got {pieces}")
     chunks = math.ceil(samples / chunk)
     step = math.ceil(chunks / pieces) * chunk
     return [slice(start, min(start + step, samples)) for start in range(0, samples, step)]
 
 
 LOCAL: Final = "local"
-REACH_SECONDS: Final = 10.0  # for an answer from a cluster's door
+CONNECT_SECONDS: Final = 10.0
 
-Task = Any  # Ray's reference to what a task will return
-Plain = dict[str, Any]  # numbers, text and arrays alone: read before Accord is known to be there
+Task = Any  # Ray's reference to the result of a task
+Plain = dict[str, Any]  # numbers, text and arrays: read before Accord is known to be installed
 
 
 class Cluster:
     """A Ray cluster; a context manager.
 
-    Starts one on this machine alone, or joins the one at `address`. If the calling program is
-    connected to one already, that one is used and left as it is.
+    Starts one on this machine, or joins the one at `address`. A program that is connected to a
+    cluster already uses that one, and stays connected at the end.
 
     Args:
-        address: None or "local" for this machine alone; "auto", "HOST:PORT" or "ray://HOST:PORT"
+        address: None or "local" for this machine only; "auto", "HOST:PORT" or "ray://HOST:PORT"
             for a cluster.
-        ship: send this Accord along, for nodes that have its dependencies and not itself.
+        ship: send this version of Accord to the nodes, which need only its dependencies.
 
     Raises:
         ExtraMissing: ray is not installed.
-        ClusterError: nothing answers at the address.
+        ClusterError: no cluster answers at the address.
     """
 
     def __init__(self, address: str | None = None, *, ship: bool = False) -> None:
         self._ray = _import_ray()
-        self._mine = not self._ray.is_initialized()
+        self._started = not self._ray.is_initialized()
         self._tasks: list[Task] = []
-        if self._mine:
+        if self._started:
             _join(self._ray, address or LOCAL, ship=ship)
-        self._work = self._ray.remote(_envelope())
+        self._work = self._ray.remote(_remote_function())
 
     def __enter__(self) -> Self:
         return self
@@ -149,7 +144,7 @@ class Cluster:
         for task in self._tasks:
             with contextlib.suppress(self._ray.exceptions.RayError):
                 self._ray.cancel(task, force=True)
-        if self._mine:
+        if self._started:
             self._ray.shutdown()
 
     def nodes(self) -> list[Node]:
@@ -165,31 +160,36 @@ class Cluster:
         ]
 
     def start(
-        self, function: Callable[[Plain], Plain], given: Plain, *, share: Share, retries: int
+        self,
+        function: Callable[[Plain], Plain],
+        argument: Plain,
+        *,
+        resources: Resources,
+        retries: int,
     ) -> Task:
-        """Start a function of Accord's, by its name, somewhere on the cluster.
+        """Start a function of Accord, by name, on any node with these resources.
 
-        If its worker or node dies it is started again, up to so many times.
+        If its worker or node dies, it is started again, up to `retries` times.
         """
-        options = {"num_cpus": share.cpus, "num_gpus": share.gpus, "max_retries": retries}
+        options = {"num_cpus": resources.cpus, "num_gpus": resources.gpus, "max_retries": retries}
         task = self._work.options(**options).remote(
-            accord.__version__, function.__module__, function.__name__, given
+            accord.__version__, function.__module__, function.__name__, argument
         )
         self._tasks.append(task)
         return task
 
     def wait(self, tasks: Sequence[Task], *, seconds: float | None = None) -> list[Task]:
-        """Return the tasks that have ended, as soon as one has or the time is over."""
+        """Return the finished tasks, as soon as there is one or after `seconds`."""
         done, _ = self._ray.wait(list(tasks), timeout=seconds, fetch_local=False)
         return list(done)
 
     def result(self, task: Task) -> Plain:
-        """Return what a task returned, or raise what it raised.
+        """Return the result of a task, or raise its error.
 
         Raises:
-            AccordError: the task did.
-            NodeUnfit: the node has no Accord, or another one.
-            ClusterError: the task failed in a way not foreseen, or its worker died too often.
+            AccordError: raised by the task.
+            NodeUnfit: the node has no Accord, or another version.
+            ClusterError: the task failed unexpectedly, or its worker died too often.
         """
         self._tasks.remove(task)
         try:
@@ -208,10 +208,10 @@ class Cluster:
 
 
 def has_gpus(address: str | None = None) -> bool:
-    """Tell whether a node of a cluster has a GPU.
+    """Return whether a node of a cluster has a GPU.
 
     Raises:
-        ExtraMissing, ClusterError: as of `Cluster`.
+        ExtraMissing, ClusterError: as in `Cluster`.
     """
     with Cluster(address) as cluster:
         return any(node.gpus for node in cluster.nodes())
@@ -220,34 +220,36 @@ def has_gpus(address: str | None = None) -> bool:
 def _check_version(node: str, version: str | None) -> None:
     if version == accord.__version__:
         return
-    has = "no accord" if version is None else f"accord {version}"
+    found = "no accord" if version is None else f"accord {version}"
     raise NodeUnfit(
-        f"{node}: has {has}; this is accord {accord.__version__}. Install it there: "
-        f"pip install accord=={accord.__version__}, or send it along with ship=True."
+        f"{node}: has {found}; this is accord {accord.__version__}. Install it there: "
+        f"pip install accord=={accord.__version__}, or send it with ship=True."
     )
 
 
-def _envelope() -> Callable[[str, str, str, Plain], tuple[str, str | None, Plain]]:
-    # A nested function travels by value: on a node without Accord, one that is loaded by its
-    # name would fail before it could say so.
-    def work(version: str, home: str, name: str, given: Plain) -> tuple[str, str | None, Plain]:
+def _remote_function() -> Callable[[str, str, str, Plain], tuple[str, str | None, Plain]]:
+    # A nested function is pickled by value. One pickled by name could not be loaded on a node
+    # without Accord, and would fail without a useful message.
+    def work(
+        version: str, module: str, name: str, argument: Plain
+    ) -> tuple[str, str | None, Plain]:
         import importlib
         import platform
 
         node = platform.node()
         try:
-            there = str(importlib.import_module("accord").__version__)
+            found = str(importlib.import_module("accord").__version__)
         except ImportError:
             return node, None, {}
-        if there != version:
-            return node, there, {}
-        return node, there, getattr(importlib.import_module(home), name)(given)
+        if found != version:
+            return node, found, {}
+        return node, found, getattr(importlib.import_module(module), name)(argument)
 
     return work
 
 
 def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported unless asked for
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # telemetry is opt-in
     try:
         import ray
     except ImportError as error:
@@ -257,7 +259,7 @@ def _import_ray() -> Any:
 
 def _join(ray: Any, address: str, *, ship: bool) -> None:
     if address != LOCAL:
-        _check_door(address)
+        _check_reachable(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address == LOCAL:
         options["include_dashboard"] = False
@@ -265,30 +267,30 @@ def _join(ray: Any, address: str, *, ship: bool) -> None:
         options["runtime_env"] = {"py_modules": [str(Path(accord.__file__).parent)]}
     try:
         ray.init(address=address, **options)
-    except Exception as error:  # what a node that starts too slowly makes Ray raise, itself
-        raise ClusterError(_why_not(address, error)) from error
+    except Exception as error:  # Ray raises a bare Exception if a node starts too slowly
+        raise ClusterError(_join_error(address, error)) from error
 
 
-def _why_not(address: str, error: Exception) -> str:
+def _join_error(address: str, error: Exception) -> str:
     if address == LOCAL:
         return (
             f"Ray could not be started on this machine: {error} "
-            "Is it busy, or out of memory? Training needs no Ray here: leave --ray out."
+            "Is it busy, or out of memory? On one machine, train without --ray."
         )
-    if _asks_for_token(error):
+    if _needs_token(error):
         return (
-            f"{address}: the cluster admits only those who know its token. `ray get-auth-token` "
-            "prints it on the machine that the cluster was started on: put it into "
-            "~/.ray/auth_token on every other, and set RAY_AUTH_MODE=token on all."
+            f"{address}: the cluster requires a token. Run `ray get-auth-token` on the machine "
+            "that started the cluster, store the token in ~/.ray/auth_token on every other "
+            "machine, and set RAY_AUTH_MODE=token on all."
         )
     return (
         f"{address}: the cluster cannot be joined: {error} "
-        "Start one with `ray start --head` and name its HOST:PORT, or leave the address out."
+        "Start one with `ray start --head` and give its HOST:PORT, or omit the address."
     )
 
 
-def _asks_for_token(error: BaseException | None) -> bool:
-    """Tell whether Ray was refused; it says so in what caused its error."""
+def _needs_token(error: BaseException | None) -> bool:
+    """Return whether Ray was refused for lack of a token; only the error's cause shows it."""
     while error is not None:
         if "AuthToken" in str(error) or type(error).__name__ == "AuthenticationError":
             return True
@@ -296,15 +298,15 @@ def _asks_for_token(error: BaseException | None) -> bool:
     return False
 
 
-def _check_door(address: str) -> None:
-    """Refuse an address that nothing listens at; Ray itself tries for many minutes."""
+def _check_reachable(address: str) -> None:
+    """Raise if nothing listens at an address; Ray itself would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdecimal():  # "auto"
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise ClusterError(
-            f"{address}: no cluster answers there ({error}). Is it running, is it the address that "
-            "`ray start --head` printed, and may this machine reach it?"
+            f"{address}: no cluster answers ({error}). Is it running, is this the address that "
+            "`ray start --head` printed, and can this machine reach it?"
         ) from error

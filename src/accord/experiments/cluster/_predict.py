@@ -1,20 +1,20 @@
-"""Predict from a very large record on a cluster, one task for each range of samples."""
+"""Prediction from a very large record on a cluster, one task per range of samples."""
 
 import inspect
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from accord.errors import ChoiceError
-from accord.experiments.cluster._cluster import Cluster, Plain, Share, cut_samples
+from accord.experiments.cluster._cluster import Cluster, Plain, Resources, split_samples
 from accord.rules import Prediction, Rule, all_rules, find_rule
 from accord.store import RecordReader, open_reader
 from accord.store import _layout as layout
 from accord.store._recorded import PackedReader
 
-ONE_CPU: Final = Share(cpus=1.0, gpus=0.0)
+ONE_CPU: Final = Resources(cpus=1.0, gpus=0.0)
 RETRIES: Final = 3
 
 
@@ -26,85 +26,74 @@ def predict_remotely(
     blocks: int | None = None,
     ship: bool = False,
 ) -> Prediction:
-    """Combine a record into one label per sample on a Ray cluster: what `Record.predict` gives.
+    """Predict one label per sample on a Ray cluster, with the result of `Record.predict`.
 
-    Each task reads its own range of samples and no other. That saves reading if the record is
-    packed; of one that recorders wrote, every task reads every row.
+    Each task reads one range of samples. This saves reading only if the record is packed: of an
+    unpacked record, every task reads every row.
 
     Args:
-        path: the record, on a path that all nodes see, or its URL.
-        rule: one that looks at one sample at a time, by name or itself.
+        path: of the record; a path that all nodes share, or a URL.
+        rule: a rule that predicts each sample independently, or its name.
         address: None or "local" starts Ray on this machine; "auto", "HOST:PORT" or
             "ray://HOST:PORT" joins a cluster.
-        blocks: how many ranges to cut the samples into, at most; by default one for each CPU.
-        ship: send this Accord along to nodes that have its dependencies and not itself.
+        blocks: the maximum number of ranges; by default the number of CPUs.
+        ship: send this version of Accord to the nodes, which need only its dependencies.
 
     Raises:
-        ChoiceError: no such rule, or one that looks at all samples together.
-        ProbabilitiesMissing: the rule needs what was not recorded.
+        ChoiceError: no such rule, or one that needs all samples at once.
+        ProbabilitiesMissing: the rule needs probabilities that were not recorded.
         ExtraMissing: ray is not installed.
         ClusterError: the cluster cannot be reached, or a task failed for good.
     """
     rule = find_rule(rule)
-    _check_rule(rule)
-    rows = open_reader(path)
+    by_sample = {name: type(one) for name, one in all_rules().items() if one.by_sample}
+    if by_sample.get(rule.name) is not type(rule):
+        raise ChoiceError(
+            f"{rule.name} cannot predict ranges of samples independently. Predict on one machine "
+            f"with Record.predict, or use {', '.join(by_sample)}."
+        )
+    reader = open_reader(path)
     if "probabilities" in rule.needs:
-        rows.check_probabilities()
+        reader.check_probabilities()
     with Cluster(address, ship=ship) as cluster:
         if blocks is None:
             blocks = max(1, int(sum(node.cpus for node in cluster.nodes())))
-        cuts = cut_samples(rows.samples, pieces=blocks, chunk=_chunk(rows, rule))
         tasks = [
             cluster.start(
-                predict_range, _given(path, rule, rows, cut), share=ONE_CPU, retries=RETRIES
+                predict_range, _task(path, rule, reader, part), resources=ONE_CPU, retries=RETRIES
             )
-            for cut in cuts
+            for part in split_samples(reader.samples, pieces=blocks, chunk=_chunk(reader, rule))
         ]
         parts = [cluster.result(task) for task in tasks]
-    labels, scores = ([part[what] for part in parts] for what in ("labels", "scores"))
+    labels, scores = ([part[name] for part in parts] for name in ("labels", "scores"))
     return Prediction(np.concatenate(labels), np.concatenate(scores))
 
 
-def predict_range(given: Plain) -> Plain:
-    """Predict the samples of one range; what a worker does."""
-    rows = open_reader(given["path"], common=True, networks=given["networks"])
-    cut = slice(given["start"], given["stop"])
-    rule = type(find_rule(given["rule"]))(**given["options"])
-    predicted = rule(rows.select(epochs=range(given["epochs"]), samples=cut))
+def predict_range(task: Plain) -> Plain:
+    """Predict one range of samples in a worker."""
+    reader = open_reader(task["path"], common=True, networks=task["networks"])
+    samples = slice(task["start"], task["stop"])
+    rule = type(find_rule(task["rule"]))(**task["options"])
+    predicted = rule(reader.select(epochs=range(task["epochs"]), samples=samples))
     return {"labels": predicted.labels, "scores": predicted.scores}
 
 
-def _given(
-    path: str | os.PathLike[str], rule: Rule, rows: RecordReader, cut: slice
-) -> dict[str, Any]:
+def _task(path: str | os.PathLike[str], rule: Rule, reader: RecordReader, part: slice) -> Plain:
     text = os.fspath(path)
+    parameters = inspect.signature(type(rule)).parameters
     return {
         "path": text if "://" in text else str(Path(text).expanduser().absolute()),
         "rule": rule.name,
-        "options": _options(rule),
-        "networks": list(rows.numbers),
-        "epochs": rows.epochs,  # the record may have grown when a worker opens it
-        "start": cut.start,
-        "stop": cut.stop,
+        "options": {name: value for name, value in vars(rule).items() if name in parameters},
+        "networks": list(reader.numbers),
+        "epochs": reader.epochs,  # the record may grow before a worker opens it
+        "start": part.start,
+        "stop": part.stop,
     }
 
 
-def _options(rule: Rule) -> dict[str, Any]:
-    taken = inspect.signature(type(rule)).parameters
-    return {name: value for name, value in vars(rule).items() if name in taken}
-
-
-def _chunk(rows: RecordReader, rule: Rule) -> int:
-    if not isinstance(rows, PackedReader):
+def _chunk(reader: RecordReader, rule: Rule) -> int:
+    if not isinstance(reader, PackedReader):
         return 1
     array = layout.PROBABILITIES if "probabilities" in rule.needs else layout.LABELS
-    return rows.chunks(array)[2]
-
-
-def _check_rule(rule: Rule) -> None:
-    known = {name: type(one) for name, one in all_rules().items() if one.by_sample}
-    if known.get(rule.name) is not type(rule):
-        raise ChoiceError(
-            f"{rule.name} cannot be used on a range of samples: it may look at all of them "
-            f"together. Predict on one machine with Record.predict, or use {', '.join(known)}."
-        )
+    return reader.chunks(array)[2]

@@ -1,4 +1,4 @@
-"""Train a spec's networks on a cluster, one task for each."""
+"""Training of a spec's networks on a cluster, one task per network."""
 
 import contextlib
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from accord._files import write_file
 from accord.errors import (
@@ -24,7 +24,15 @@ from accord.errors import (
     StorageError,
     counted,
 )
-from accord.experiments.cluster._cluster import Cluster, Node, Plain, Share, Task, share_out, units
+from accord.experiments.cluster._cluster import (
+    Cluster,
+    Node,
+    Plain,
+    Resources,
+    Task,
+    allocate,
+    units_text,
+)
 from accord.store._layout import committed_epochs, now, read_commit
 from accord.store._record_reader import check_numbers
 from accord.store._storage import Folder
@@ -33,133 +41,99 @@ if TYPE_CHECKING:
     from accord.training.run import Progress, RunResult
     from accord.training.spec import Spec
 
-
-class News(NamedTuple):
-    """How far a network has come."""
-
-    network: int
-    progress: float
-    loss: float
-
-
-class RunFollower:
-    """Tells what networks record, from the commits that appear in their record."""
-
-    def __init__(self, record: Path, networks: Sequence[int]) -> None:
-        self._place = Folder(record)
-        self._seen = {network: self._epochs(network) or 0 for network in networks}
-
-    def news(self) -> Iterator[News]:
-        """Return the latest of each network that has recorded something new."""
-        for network, seen in self._seen.items():
-            epochs = self._epochs(network)
-            if epochs is not None and epochs > seen:
-                self._seen[network] = epochs
-                facts = read_commit(self._place, network, epochs - 1)
-                yield News(network, facts["progress"], facts["told"].get("loss", 0.0))
-
-    def _epochs(self, network: int) -> int | None:
-        try:
-            return committed_epochs(self._place, network)
-        except (RowDamaged, StorageError):  # listed while it grew: the next look will tell
-            return None
-
-
 LOGS: Final = "logs"
 FILE_SYSTEM_SECONDS: Final = 5.0  # shared file systems show new files late
-BUSY_SECONDS: Final = 60.0  # for a worker of a driver that was killed to die too
-AGAIN_SECONDS: Final = 0.5
+BUSY_SECONDS: Final = 60.0  # until the workers of a killed driver have died too
+RETRY_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5  # between two looks at the growing record
 
 
 @dataclass(frozen=True)
-class Job:
-    """One network to be trained by a worker."""
+class NetworkTask:
+    """One network to train in a worker."""
 
-    out: str  # the run's folder
-    spec: str  # as JSON
+    out: str  # folder of the run
+    spec: str  # JSON
     source: str
     network: int
     digest: str  # of the source
-    folder: str  # where the paths in the spec start from
+    folder: str  # working directory, for relative paths in the spec
     patience: float = BUSY_SECONDS
 
 
-def train_one(given: dict[str, Any]) -> dict[str, Any]:
-    """Train one network, or go on with it; talk goes to its log in the run's folder.
+def train_one(values: Plain) -> Plain:
+    """Train one network in a worker, or resume it; output goes to its log in the run's folder.
 
     Raises:
         NodeUnfit: this node does not see the run's folder.
-        RecordBusy: another process trains the network, and goes on doing so.
+        RecordBusy: another process keeps training the network.
     """
-    job = Job(**given)
-    node, out = platform.node(), Path(job.out)
-    if Path(job.folder).is_dir():
-        os.chdir(job.folder)
-    _check_seen(out, job.digest, node)
-    with _log(log_of(out, job.network)) as log:
+    task = NetworkTask(**values)
+    node, out = platform.node(), Path(task.out)
+    if Path(task.folder).is_dir():
+        os.chdir(task.folder)
+    _wait_for_spec(out, task.digest, node)
+    with _open_log(log_path(out, task.network)) as log:
         try:
-            return _train(job, log)
+            return _train_network(task, log)
         except AccordError as error:
             raise type(error)(f"on {node}: {error}") from error
 
 
-def log_of(out: Path, network: int) -> Path:
-    """Return where the worker of a network writes what it does."""
+def log_path(out: Path, network: int) -> Path:
+    """Return the path of the log of a network's worker."""
     return out / LOGS / f"network-{network:03d}.log"
 
 
-def leave_word(out: Path, source: str) -> str:
-    """Leave a spec where workers that see the run's folder will find it; return its digest.
+def publish_spec(out: Path, source: str) -> str:
+    """Write a spec's text where workers that share the run's folder find it; return its digest.
 
-    It takes nothing: the folder is the run's once a worker has checked data and networks.
+    This does not claim the folder: a worker does, once it has checked the data and the networks.
     """
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
-    word = _word_of(out, digest)
-    write_file(word, source.encode())
+    write_file(_published_spec(out, digest), source.encode())
     return digest
 
 
-def _word_of(out: Path, digest: str) -> Path:
-    return out / LOGS / f"asked-{digest}.toml"
+def _published_spec(out: Path, digest: str) -> Path:
+    return out / LOGS / f"spec-{digest}.toml"
 
 
-def _check_seen(out: Path, digest: str, node: str, *, seconds: float = FILE_SYSTEM_SECONDS) -> None:
+def _wait_for_spec(
+    out: Path, digest: str, node: str, *, seconds: float = FILE_SYSTEM_SECONDS
+) -> None:
     deadline = time.monotonic() + seconds
-    word = _word_of(out, digest)
-    while not word.exists():
+    path = _published_spec(out, digest)
+    while not path.exists():
         if time.monotonic() > deadline:
             raise NodeUnfit(
-                f"{node}: does not see {word}. The run's folder must lie on a path that "
-                "all nodes share, such as a network file system: name one with --out."
+                f"{node}: does not see {path}. The run's folder must be on a path that all nodes "
+                "share, such as a network file system. Choose one with --out."
             )
-        time.sleep(AGAIN_SECONDS)
-
-
-class _Log:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def say(self, text: str) -> None:
-        self._file.write(f"{now()} {text}\n")
+        time.sleep(RETRY_SECONDS)
 
 
 @contextlib.contextmanager
-def _log(path: Path) -> Iterator[_Log]:
+def _open_log(path: Path) -> Iterator[Callable[[str], None]]:
+    """Redirect output to a log file; yield a function that writes one line with the time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         path.open("a", encoding="utf-8", buffering=1) as file,
         contextlib.redirect_stdout(file),
         contextlib.redirect_stderr(file),
     ):
-        log = _Log(file)
+
+        def log(text: str) -> None:
+            file.write(f"{now()} {text}\n")
+
         try:
             yield log
         except BaseException as error:
-            log.say(f"ended by {type(error).__name__}: {error}")
+            log(f"stopped by {type(error).__name__}: {error}")
             raise
 
 
-def _train(job: Job, log: _Log) -> dict[str, Any]:
+def _train_network(task: NetworkTask, log: Callable[[str], None]) -> Plain:
     import torch
 
     from accord.training._settings import choose_device
@@ -167,31 +141,62 @@ def _train(job: Job, log: _Log) -> dict[str, Any]:
     from accord.training.spec import Spec
 
     def progress(_network: int, _networks: int, epoch: float, epochs: int, loss: float) -> None:
-        log.say(f"epoch {epoch:g} of {epochs}, loss {loss:.4f}")
+        log(f"epoch {epoch:g} of {epochs}, loss {loss:.4f}")
 
-    log.say(
+    log(
         f"on {platform.node()}, process {os.getpid()}, {choose_device()}, "
         f"{torch.get_num_threads()} threads"
     )
-    spec, deadline = Spec.model_validate_json(job.spec), time.monotonic() + job.patience
+    spec, deadline = Spec.model_validate_json(task.spec), time.monotonic() + task.patience
     while True:
         try:
             result = train(
-                spec, Path(job.out), source=job.source, networks=[job.network], progress=progress
+                spec,
+                Path(task.out),
+                source=task.source,
+                networks=[task.network],
+                progress=progress,
             )
         except RecordBusy as error:
             if time.monotonic() > deadline:
                 raise
-            log.say(f"waiting: {error}")
-            time.sleep(AGAIN_SECONDS)
+            log(f"waiting: {error}")
+            time.sleep(RETRY_SECONDS)
         else:
-            log.say(result.failed.get(job.network, "done"))
+            log(result.failed.get(task.network, "done"))
             return {"failed": result.failed, "notes": result.notes}
 
 
-POLL_SECONDS: Final = 0.5  # between two looks at the growing record
+class LatestEpoch(NamedTuple):
+    """The latest recorded epoch of a network."""
 
-Say = Callable[[str], None]
+    network: int
+    progress: float
+    loss: float
+
+
+class RecordWatcher:
+    """Finds new epochs of networks in a growing record."""
+
+    def __init__(self, record: Path, networks: Sequence[int]) -> None:
+        self._folder = Folder(record)
+        self._seen = {network: self._epochs(network) or 0 for network in networks}
+
+    def new_epochs(self) -> Iterator[LatestEpoch]:
+        """Yield the latest epoch of each network that has recorded one since the last call."""
+        for network, seen in self._seen.items():
+            epochs = self._epochs(network)
+            if epochs is not None and epochs > seen:
+                self._seen[network] = epochs
+                commit = read_commit(self._folder, network, epochs - 1)
+                loss = commit["told"].get("loss", 0.0)
+                yield LatestEpoch(network, commit["progress"], loss)
+
+    def _epochs(self, network: int) -> int | None:
+        try:
+            return committed_epochs(self._folder, network)
+        except (RowDamaged, StorageError):  # listed while it grew: complete at the next call
+            return None
 
 
 def train_remotely(
@@ -206,123 +211,136 @@ def train_remotely(
     networks: Sequence[int] | None = None,
     ship: bool = False,
     progress: "Progress | None" = None,
-    say: Say | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> "RunResult":
-    """Train a spec's networks into `out` on a Ray cluster, each as one task.
+    """Train a spec's networks into `out` on a Ray cluster, one task per network.
 
-    What is already there is not done again. A task whose worker or node dies is started again
-    and goes on from the network's last training state. If this process dies, so do its tasks;
-    started again, it resumes. Each worker writes to `out`/logs/network-NNN.log.
+    Recorded epochs are not trained again. A task whose worker or node dies is started again and
+    resumes from the network's last training state. If this process dies, so do its tasks; started
+    again, it resumes. Each worker writes to `out`/logs/network-NNN.log.
 
     Args:
         spec: what to train.
-        out: the run's folder, on a path that all nodes see.
-        source: the spec's own text, kept with the run.
+        out: the run's folder, on a path that all nodes share.
+        source: the spec's text, stored with the run.
         address: None or "local" starts Ray on this machine; "auto", "HOST:PORT" or
             "ray://HOST:PORT" joins a cluster.
-        gpus: for each network, a part of one or a whole number; by default as much as lets all
-            networks train at once.
-        cpus: for each network, and the threads that torch uses for it.
-        retries: how often a network whose worker died is started again.
-        networks: train these alone, by number.
-        ship: send this Accord along to nodes that have its dependencies and not itself.
-        progress: called when a network has recorded more, with what it recorded last.
-        say: called with a line for people to read.
+        gpus: per network, a fraction or a whole number; by default as much as lets all networks
+            train at once.
+        cpus: per network; also its number of torch threads.
+        retries: restarts of a network whose worker died.
+        networks: train only these, by number.
+        ship: send this version of Accord to the nodes, which need only its dependencies.
+        progress: called when a network has recorded more, with its latest epoch.
+        notify: called with messages for people.
 
     Returns:
-        As `train` does. A network whose worker died too often is among the failed ones.
+        As `train`. A network whose worker died too often is among the failed ones.
 
     Raises:
         ExtraMissing: ray is not installed.
         ClusterError: the cluster cannot be reached, or no node has the CPUs and GPUs.
-        NodeUnfit: a node has no Accord, another one, or does not see `out`.
+        NodeUnfit: a node has no Accord, another version, or does not see `out`.
         SpecError: `out` holds a run of another spec.
-        ChoiceError, SourceError: as `train` says; what cannot begin takes no folder.
-        RecordBusy: another process goes on training one of the networks.
+        ChoiceError, SourceError: as `train`; `out` is not claimed.
+        RecordBusy: another process keeps training one of the networks.
     """
     from accord.training._network_run import write_metrics
     from accord.training.run import RunResult, check_same_spec
     from accord.training.spec import network_specs
 
-    _check_retries(retries)
-    there = [member.number for member in network_specs(spec)]
-    chosen = list(there if networks is None else networks)
-    check_numbers(spec.name, chosen, there)
+    if retries < 0:
+        raise ChoiceError(f"retries must be 0 or more; got {retries}")
+    known = [network.number for network in network_specs(spec)]
+    chosen = list(known if networks is None else networks)
+    check_numbers(spec.name, chosen, known)
     out = Path(out).absolute()
     check_same_spec(spec, out)
     record = out / spec.record.splits[0]
     with Cluster(address, ship=ship) as cluster:
         nodes = cluster.nodes()
-        share = share_out(len(chosen), nodes, cpus=cpus, gpus=gpus)
-        if say is not None:
-            say(_plan_text(len(chosen), share, nodes))
-        digest = leave_word(out, source)
-        jobs = [_job(spec, out, source, digest, number) for number in chosen]
-        follower = RunFollower(record, chosen)
-        look = partial(_look, follower, progress, networks=len(chosen), epochs=spec.train.epochs)
-        failed, notes = _run(cluster, jobs, share, retries=retries, look=look)
-    with contextlib.suppress(NotARecord):  # no worker came far enough to begin one
+        resources = allocate(len(chosen), nodes, cpus=cpus, gpus=gpus)
+        if notify is not None:
+            notify(_resources_text(len(chosen), resources, nodes))
+        digest = publish_spec(out, source)
+        tasks = [
+            dataclasses.asdict(
+                NetworkTask(
+                    out=str(out),
+                    spec=spec.model_dump_json(),
+                    source=source,
+                    network=number,
+                    digest=digest,
+                    folder=os.getcwd(),  # noqa: PTH109 -- text, for another machine
+                )
+            )
+            for number in chosen
+        ]
+        watcher = RecordWatcher(record, chosen)
+        poll = partial(_report, watcher, progress, networks=len(chosen), epochs=spec.train.epochs)
+        failed, notes = _run_tasks(cluster, tasks, resources, retries=retries, poll=poll)
+    with contextlib.suppress(NotARecord):  # no worker recorded an epoch
         write_metrics(record, out / "metrics.csv")
     return RunResult(out, failed, notes)
 
 
-def _look(
-    follower: RunFollower, progress: "Progress | None", *, networks: int, epochs: int
+def trainer(address: str, *, gpus: float | None = None) -> Callable[..., "RunResult"]:
+    """Return a function (spec, out, progress) that trains on a cluster, one task per network."""
+    from accord.training._spec_toml import dump_spec
+
+    def train(spec: "Spec", out: Path, progress: "Progress | None") -> "RunResult":
+        return train_remotely(
+            spec, out, source=dump_spec(spec), address=address, gpus=gpus, progress=progress
+        )
+
+    return train
+
+
+def _report(
+    watcher: RecordWatcher, progress: "Progress | None", *, networks: int, epochs: int
 ) -> None:
     if progress is not None:
-        for news in follower.news():
-            progress(news.network, networks, news.progress, epochs, news.loss)
+        for latest in watcher.new_epochs():
+            progress(latest.network, networks, latest.progress, epochs, latest.loss)
 
 
-def _check_retries(retries: int) -> None:
-    if retries < 0:
-        raise ChoiceError(f"retries must be 0 or more; got {retries}")
-
-
-def _plan_text(networks: int, share: Share, nodes: Sequence[Node]) -> str:
-    of_gpu = f" and {units(share.gpus, 'GPU')}" if share.gpus else ""
+def _resources_text(networks: int, resources: Resources, nodes: Sequence[Node]) -> str:
+    gpus = f" and {units_text(resources.gpus, 'GPU')}" if resources.gpus else ""
     return (
-        f"{counted(networks, 'network')}, each with {units(share.cpus, 'CPU')}{of_gpu}, on a "
-        f"cluster of {counted(len(nodes), 'node')}: "
-        f"{units(sum(node.cpus for node in nodes), 'CPU')}, "
-        f"{units(sum(node.gpus for node in nodes), 'GPU')}"
+        f"{counted(networks, 'network')}, each with {units_text(resources.cpus, 'CPU')}{gpus}, "
+        f"on a cluster of {counted(len(nodes), 'node')}: "
+        f"{units_text(sum(node.cpus for node in nodes), 'CPU')}, "
+        f"{units_text(sum(node.gpus for node in nodes), 'GPU')}"
     )
 
 
-def _job(spec: "Spec", out: Path, source: str, digest: str, network: int) -> Plain:
-    return dataclasses.asdict(
-        Job(
-            out=str(out),
-            spec=spec.model_dump_json(),
-            source=source,
-            network=network,
-            digest=digest,
-            folder=os.getcwd(),  # noqa: PTH109 -- text, for another machine
-        )
-    )
-
-
-def _run(
-    cluster: Cluster, jobs: Sequence[Plain], share: Share, *, retries: int, look: Callable[[], None]
+def _run_tasks(
+    cluster: Cluster,
+    tasks: Sequence[Plain],
+    resources: Resources,
+    *,
+    retries: int,
+    poll: Callable[[], None],
 ) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Run the jobs until all have ended; return which networks failed and why, and notes."""
+    """Run the tasks until all have finished; return failed networks with reasons, and notes."""
     waiting: dict[Task, Plain] = {
-        cluster.start(train_one, job, share=share, retries=retries): job for job in jobs
+        cluster.start(train_one, task, resources=resources, retries=retries): task for task in tasks
     }
     failed: dict[int, str] = {}
-    notes: list[str] = []
+    notes: dict[str, None] = {}  # in order, without duplicates
     while waiting:
-        done = cluster.wait(list(waiting), seconds=POLL_SECONDS)
-        look()
-        for task in done:
-            job = waiting.pop(task)
+        finished = cluster.wait(list(waiting), seconds=POLL_SECONDS)
+        poll()
+        for handle in finished:
+            task = waiting.pop(handle)
             try:
-                result = cluster.result(task)
+                result = cluster.result(handle)
             except NodeUnfit:
                 raise
             except ClusterError as error:
-                failed[job["network"]] = f"{error}; see {log_of(Path(job['out']), job['network'])}"
+                log = log_path(Path(task["out"]), task["network"])
+                failed[task["network"]] = f"{error}; see {log}"
             else:
                 failed.update(result["failed"])
-                notes += [note for note in result["notes"] if note not in notes]
+                notes |= dict.fromkeys(result["notes"])
     return dict(sorted(failed.items())), tuple(notes)

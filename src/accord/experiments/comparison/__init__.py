@@ -1,20 +1,24 @@
-"""Max agreement against its rivals, on one set of trained networks."""
+"""Max agreement compared with other methods, on the same trained networks where possible.
+
+`_runs` derives the specs and trains them; `_methods` lists the methods, each measured on one run;
+`_compare` repeats and summarises.
+"""
 
 from accord.experiments.comparison._compare import (
     Comparison,
-    Summary,
+    MethodResult,
     compare,
     comparison_json,
     comparison_text,
 )
-from accord.experiments.comparison._methods import METHODS, Method, Outcome
+from accord.experiments.comparison._methods import METHODS, Measurement, Method
 
 __all__ = [
     "METHODS",
     "Comparison",
+    "Measurement",
     "Method",
-    "Outcome",
-    "Summary",
+    "MethodResult",
     "compare",
     "comparison_json",
     "comparison_text",

@@ -1,4 +1,4 @@
-"""A comparison as text for people and as JSON for programs."""
+"""Comparisons of methods over repetitions, as a table and as JSON."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,12 +9,18 @@ from typing import Any, Final
 from accord.errors import ChoiceError, PredictionError, TrainingError, counted, suggest
 from accord.experiments.comparison._methods import (
     METHODS,
-    NOT_OF_MEMBERS,
+    NOT_FOR_BATCH_ENSEMBLES,
+    Measurement,
     Method,
-    Outcome,
     methods_for,
 )
-from accord.experiments.comparison._runs import Runs, Trainer, repeated_spec, shared_spec
+from accord.experiments.comparison._runs import (
+    RunsOfRepetition,
+    Trainer,
+    repeated_spec,
+    shared_spec,
+    train_here,
+)
 from accord.training._plan import size_text
 from accord.training.networks import warn_once
 from accord.training.run import Progress
@@ -22,57 +28,51 @@ from accord.training.spec import Spec
 
 
 @dataclass(frozen=True)
-class Summary:
-    """One method over all repetitions."""
+class MethodResult:
+    """The measurements of one method over all repetitions."""
 
     method: Method
-    outcomes: tuple[Outcome, ...]  # of the repetitions in which it could be measured
-    failures: tuple[str, ...] = ()  # why it could not in the others
+    measurements: tuple[Measurement, ...]
+    failures: tuple[str, ...] = ()  # the reasons of repetitions without a measurement
 
     @property
     def accuracy(self) -> float:
-        """The mean over the repetitions; not a number if there is none."""
-        if not self.outcomes:
-            return math.nan
-        return math.fsum(one.accuracy for one in self.outcomes) / len(self.outcomes)
+        """The mean over the repetitions; NaN if there is none."""
+        mean = self.mean("accuracy")
+        return math.nan if mean is None else mean
 
     @property
     def selective_accuracy(self) -> float | None:
-        """On all samples that were answered; None if all were, or none."""
-        covered = sum(one.coverage for one in self.outcomes)
-        if not 0 < covered < len(self.outcomes):
+        """The accuracy where the method does not abstain; None if it abstains always or never."""
+        covered = sum(one.coverage for one in self.measurements)
+        if not 0 < covered < len(self.measurements):
             return None
-        return sum(one.accuracy for one in self.outcomes) / covered
+        return sum(one.accuracy for one in self.measurements) / covered
 
-    def mean(self, fact: str) -> float | None:
-        """Return the mean of any of the outcomes' numbers; None if there is none."""
-        values = [getattr(one, fact) for one in self.outcomes]
+    def mean(self, quantity: str) -> float | None:
+        """Return the mean of a field of the measurements, or None if one lacks it."""
+        values = [getattr(one, quantity) for one in self.measurements]
         return None if None in values or not values else math.fsum(values) / len(values)
 
-    @property
-    def standard_error(self) -> float | None:
-        """Of the mean accuracy; None for one repetition."""
-        return self.error("accuracy")
-
-    def error(self, fact: str) -> float | None:
-        """Return the standard error of the mean of any of the outcomes' numbers."""
-        mean, count = self.mean(fact), len(self.outcomes)
+    def standard_error(self, quantity: str = "accuracy") -> float | None:
+        """Return the standard error of that mean, or None for one repetition."""
+        mean, count = self.mean(quantity), len(self.measurements)
         if mean is None or count < 2:
             return None
-        squares = sum((getattr(one, fact) - mean) ** 2 for one in self.outcomes)
+        squares = sum((getattr(one, quantity) - mean) ** 2 for one in self.measurements)
         return math.sqrt(squares / (count - 1) / count)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several methods on the same data."""
+    """The results of several methods on the same data."""
 
     spec: Spec
     repetitions: int
     out: Path
-    methods: tuple[Summary, ...]
-    notes: tuple[str, ...] = ()  # from training, each once
-    stopped: tuple[str, ...] = ()  # runs with networks that could not be trained, and why
+    methods: tuple[MethodResult, ...]
+    notes: tuple[str, ...] = ()  # from training, without duplicates
+    stopped: tuple[str, ...] = ()  # runs that could not be trained, with the reason
 
 
 @warn_once()
@@ -82,180 +82,171 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     repetitions: int = 1,
-    train: Trainer | None = None,
+    train: Trainer = train_here,
     progress: Progress | None = None,
-    starting: Callable[[str], None] | None = None,
+    on_start: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Train what is missing and measure each method on the test samples.
+    """Train the missing runs, and measure each method on the test samples.
 
-    Networks are shared by all methods that can share them. If one needs samples that no network
-    was trained on, they are held out from all. Started again, nothing is done twice. A method that
-    cannot be measured is named with the reason, and the others go on.
+    Methods share networks where they can. If one needs samples that no network was trained on,
+    they are held out from all. Nothing is trained twice. A method that cannot be measured is
+    listed with the reason, and the others continue.
 
     Args:
-        spec: what to train.
-        out: a folder; each run gets one of its own inside.
+        spec: of the shared networks.
+        out: a folder, with a subfolder for each run.
         methods: names; by default all.
-        repetitions: how often to repeat, each time with other seeds.
+        repetitions: each with other seeds.
         train: trains a spec into a folder; by default on this machine.
-        progress: called at each moment of training.
-        starting: called with a few words before each run.
+        progress: called after each epoch of training.
+        on_start: called with a description before each run.
 
     Raises:
         ChoiceError: no such method, fewer than one repetition, or a network that cannot be built.
-        PredictionError, TrainingError: not one method could be measured.
+        PredictionError, TrainingError: no method could be measured.
     """
     chosen = choose_methods(spec, methods)
     if repetitions < 1:
-        raise ChoiceError(f"there must be at least one repetition; got {repetitions}")
+        raise ChoiceError(f"repetitions must be at least 1; got {repetitions}")
     shared = shared_spec(spec, validation=any(method.validation for method in chosen))
-    outcomes: dict[str, list[Outcome]] = {method.name: [] for method in chosen}
+    measurements: dict[str, list[Measurement]] = {method.name: [] for method in chosen}
     failures: dict[str, list[str]] = {method.name: [] for method in chosen}
-    failed: PredictionError | TrainingError | None = None
+    first_error: PredictionError | TrainingError | None = None
     notes: list[str] = []
     stopped: list[str] = []
     for repetition in range(repetitions):
-        runs = Runs(
-            repeated_spec(shared, repetition),
-            out,
-            train=train,
-            progress=progress,
-            starting=starting,
-        )
+        runs = RunsOfRepetition(repeated_spec(shared, repetition), out, train, progress, on_start)
         for method in chosen:
             try:
-                outcomes[method.name].append(method.measure(runs))
+                measurements[method.name].append(method.measure(runs))
             except (PredictionError, TrainingError) as error:
                 failures[method.name].append(str(error))
-                failed = failed or error
+                first_error = first_error or error
         notes += runs.notes
         stopped += runs.stopped
-    if failed is not None and not any(outcomes.values()):
-        raise failed
-    summaries = tuple(
-        Summary(method, tuple(outcomes[method.name]), tuple(failures[method.name]))
+    if first_error is not None and not any(measurements.values()):
+        raise first_error
+    results = tuple(
+        MethodResult(method, tuple(measurements[method.name]), tuple(failures[method.name]))
         for method in chosen
     )
-    told = tuple(dict.fromkeys(notes))
-    return Comparison(spec, repetitions, out, summaries, told, tuple(stopped))
+    return Comparison(spec, repetitions, out, results, tuple(dict.fromkeys(notes)), tuple(stopped))
 
 
 def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:
-    """Return the methods of these names, or all that the spec allows."""
+    """Return the methods of these names, or all that can be measured for the spec."""
     if names is None:
         return methods_for(spec)
     for name in names:
         if name not in METHODS:
             raise ChoiceError(f"no method is called {name!r}. {suggest(name, list(METHODS))}")
-        if spec.train.batch_ensemble and name in NOT_OF_MEMBERS:
+        if spec.train.batch_ensemble and name in NOT_FOR_BATCH_ENSEMBLES:
             raise ChoiceError(
-                f"{name} cannot be had of a BatchEnsemble, whose members share their weights: "
-                "leave it out, or train.batch_ensemble."
+                f"{name} does not support a BatchEnsemble, whose members share their weights. "
+                "Leave it out, or remove train.batch_ensemble."
             )
     return [METHODS[name] for name in dict.fromkeys(names)]
 
 
-HEADINGS: Final = ("method", "accuracy", "with MAP", "passes", "training", "weights", "")
-
-
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Return everything that was measured; fractions at full precision."""
+    """Return all measurements as JSON, at full precision."""
     return {
         "name": comparison.spec.name,
         "repetitions": comparison.repetitions,
-        "methods": {one.method.name: _as_json(one) for one in comparison.methods},
+        "methods": {one.method.name: _method_json(one) for one in comparison.methods},
         "notes": list(comparison.notes),
         "stopped": list(comparison.stopped),
     }
 
 
-def _as_json(summary: Summary) -> dict[str, Any]:
-    failed = {"failures": list(summary.failures)} if summary.failures else {}
-    if not summary.outcomes:
+def _method_json(result: MethodResult) -> dict[str, Any]:
+    failed = {"failures": list(result.failures)} if result.failures else {}
+    if not result.measurements:
         return failed
-    first = summary.outcomes[0]
-    facts = {
-        "accuracy": summary.accuracy,
-        "standard_error": summary.standard_error,
-        "accuracies": [one.accuracy for one in summary.outcomes],
-        "single": summary.mean("single"),
-        "with_max_agreement": summary.mean("with_max_agreement"),
-        "with_max_agreement_standard_error": summary.error("with_max_agreement"),
-        "coverage": summary.mean("coverage"),
-        "selective_accuracy": summary.selective_accuracy,
+    first, each = result.measurements[0], result.measurements
+    values = {
+        "accuracy": result.accuracy,
+        "standard_error": result.standard_error(),
+        "accuracies": [one.accuracy for one in each],
+        "single": result.mean("single"),
+        "with_max_agreement": result.mean("with_max_agreement"),
+        "with_max_agreement_standard_error": result.standard_error("with_max_agreement"),
+        "coverage": result.mean("coverage"),
+        "selective_accuracy": result.selective_accuracy,
         "passes": first.passes,
         "training": first.training,
         "disk": first.disk,
         "epoch": first.epoch,
-        "epochs": None if first.epoch is None else [one.epoch for one in summary.outcomes],
-        "progress": None if first.epoch is None else [one.progress for one in summary.outcomes],
-        "oracle": summary.method.oracle,
+        "epochs": None if first.epoch is None else [one.epoch for one in each],
+        "progress": None if first.epoch is None else [one.progress for one in each],
+        "oracle": result.method.oracle,
     }
-    return {name: value for name, value in facts.items() if value is not None} | failed
+    return {name: value for name, value in values.items() if value is not None} | failed
+
+
+HEADINGS: Final = ("method", "accuracy", "with MAP", "passes", "training", "weights", "")
+LEGEND: Final = """\
+accuracy in %, ± standard error over repetitions; with MAP: max agreement over the
+method's own networks and epochs; passes: forward passes for a new sample; training:
+networks trained for this method only (npc: their share of the epochs; batch-ensemble:
+each member counts); weights: of the networks needed for new samples"""
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Return a table, with what its columns mean below."""
-    rows = [_as_row(one) for one in comparison.methods]
-    widths = [max(len(row[column]) for row in [HEADINGS, *rows]) for column in range(len(HEADINGS))]
+    """Return the comparison as a table with a legend."""
+    rows = [HEADINGS, *map(_cells, comparison.methods)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
             cell.ljust(width) if column in (0, 6) else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in [HEADINGS, *rows]
+        for row in rows
     ]
     times = counted(comparison.repetitions, "repetition")
-    head = f"{comparison.spec.name}: {times}, in {comparison.out}"
-    legend = (
-        "accuracy in %, with its standard error over repetitions; with MAP: max agreement over\n"
-        "that method's own networks and epochs; passes: forward passes for a new sample;\n"
-        "training: networks trained for it alone, those of npc by their part of the epochs,\n"
-        "members of a batch-ensemble each; weights: of the networks to keep, for new samples"
+    return "\n".join(
+        [f"{comparison.spec.name}: {times}, in {comparison.out}", "", *lines, "", LEGEND]
     )
-    return "\n".join([head, "", *lines, "", legend])
 
 
-def _as_row(summary: Summary) -> tuple[str, ...]:
-    if not summary.outcomes:
-        return (summary.method.name, "-", "", "", "", "", _note(summary))
-    first = summary.outcomes[0]
+def _cells(result: MethodResult) -> tuple[str, ...]:
+    if not result.measurements:
+        return (result.method.name, "-", "", "", "", "", _note(result))
+    first = result.measurements[0]
     return (
-        summary.method.name,
-        _percent(summary, "accuracy"),
-        _percent(summary, "with_max_agreement"),
+        result.method.name,
+        _percent(result, "accuracy"),
+        _percent(result, "with_max_agreement"),
         str(first.passes),
         f"{round(first.training, 1):g}" if first.training else "",
         size_text(first.disk),
-        _note(summary),
+        _note(result),
     )
 
 
-def _percent(summary: Summary, fact: str) -> str:
-    mean, error = summary.mean(fact), summary.error(fact)
-    numbers = [f"{100 * number:.2f}" for number in (mean, error) if number is not None]
-    return " ± ".join(numbers)
+def _percent(result: MethodResult, quantity: str) -> str:
+    numbers = (result.mean(quantity), result.standard_error(quantity))
+    return " ± ".join(f"{100 * number:.2f}" for number in numbers if number is not None)
 
 
-def _note(summary: Summary) -> str:
-    if summary.failures:
-        tried = len(summary.failures) + len(summary.outcomes)
-        return f"failed in {len(summary.failures)} of {tried}: {summary.failures[0]}"
-    first = summary.outcomes[0]
-    if summary.method.oracle:
-        return "an oracle: it looks at the truth"
-    covered = summary.mean("coverage") or 0.0
+def _note(result: MethodResult) -> str:
+    if result.failures:
+        tried = len(result.failures) + len(result.measurements)
+        return f"failed in {len(result.failures)} of {tried}: {result.failures[0]}"
+    if result.method.oracle:
+        return "oracle: uses the true labels"
+    covered = result.mean("coverage") or 0.0
     if covered < 1:
-        sure = summary.selective_accuracy
-        right = "" if sure is None else f", {sure:.1%} of them right"
-        return f"answers {covered:.1%}{right}"
-    if first.epoch is not None:
-        return "epoch " + ", ".join(map(_epoch, summary.outcomes))
+        accuracy = result.selective_accuracy
+        right = "" if accuracy is None else f", {accuracy:.1%} of them right"
+        return f"labels {covered:.1%}{right}"
+    if result.measurements[0].epoch is not None:
+        return "epoch " + ", ".join(map(_epoch, result.measurements))
     return ""
 
 
-def _epoch(outcome: Outcome) -> str:
-    """Return an epoch, with its progress where they are not one and the same count."""
-    if outcome.epoch is None or outcome.progress in (None, outcome.epoch + 1):
-        return str(outcome.epoch)
-    return f"{outcome.epoch} (progress {outcome.progress:g})"
+def _epoch(measurement: Measurement) -> str:
+    """Return an epoch, with its progress if rows are not recorded once per epoch."""
+    if measurement.epoch is None or measurement.progress in (None, measurement.epoch + 1):
+        return str(measurement.epoch)
+    return f"{measurement.epoch} (progress {measurement.progress:g})"

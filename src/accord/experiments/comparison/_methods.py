@@ -1,4 +1,4 @@
-"""Every method that a comparison can name: where its networks come from and what it predicts."""
+"""The methods that a comparison can name: which run they need and what they predict."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,46 +13,48 @@ from accord.analysis import measure
 from accord.baselines import npc
 from accord.baselines.rog import predict_rog
 from accord.errors import ChoiceError, PredictionError
-from accord.experiments.comparison._runs import Runs, TrainedRun
+from accord.experiments.comparison._runs import SHARED, FinishedRun, RunsOfRepetition
 from accord.kernels import winners
 from accord.rules import all_rules, find_rule
 from accord.rules._overfitting import epochs_before_overfit
 from accord.training._settings import recipe_for
 from accord.training.spec import Spec, network_specs
 
-NOT_OF_MEMBERS: Final = ("swa", "ema", "rog", "npc")  # not to be had of a BatchEnsemble
+NOT_FOR_BATCH_ENSEMBLES: Final = ("swa", "ema", "rog", "npc")
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How one method did, and what it costs."""
+class Measurement:
+    """The accuracy and cost of one method in one repetition."""
 
     accuracy: float
-    coverage: float = 1.0  # of the samples, on which it does not abstain
-    selective_accuracy: float | None = None  # on those
-    single: float | None = None  # its networks one by one, last epoch
-    with_max_agreement: float | None = None  # over its networks and their epochs
-    passes: int = 1  # forward passes for one new sample
-    training: float = 0.0  # networks trained for it alone, besides the shared ones
-    disk: int = 0  # bytes of weights to keep for new samples
-    epoch: int | None = None  # where it chooses one
-    progress: float | None = None  # of that epoch: after how much training
+    coverage: float = 1.0  # share of samples on which it does not abstain
+    selective_accuracy: float | None = None  # on those samples
+    single: float | None = None  # of its networks one by one, at the last epoch
+    with_max_agreement: float | None = None  # over its own networks and epochs
+    passes: int = 1  # forward passes for a new sample
+    training: float = 0.0  # networks trained for this method only
+    disk: int = 0  # bytes of weights needed for new samples
+    epoch: int | None = None  # if it selects one
+    progress: float | None = None  # of that epoch
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to a prediction."""
+    """A way to predict the test samples."""
 
     name: str
-    says: str
-    measure: Callable[[Runs], Outcome]
+    description: str
+    measure: Callable[[RunsOfRepetition], Measurement]
     validation: bool = False  # whether it needs samples that no network was trained on
     oracle: bool = False
 
 
-def _outcome(run: TrainedRun, labels: NDArray[Any], *, passes: int, **more: Any) -> Outcome:
+def _measurement(
+    run: FinishedRun, labels: NDArray[Any], *, passes: int, **more: Any
+) -> Measurement:
     found = measure(labels, run.record.reader.truth(), classes=run.record.classes)
-    return Outcome(
+    return Measurement(
         accuracy=found.accuracy,
         coverage=found.coverage,
         selective_accuracy=found.selective_accuracy if 0 < found.coverage < 1 else None,
@@ -62,33 +64,28 @@ def _outcome(run: TrainedRun, labels: NDArray[Any], *, passes: int, **more: Any)
     )
 
 
-def _by_rule(name: str) -> Callable[[Runs], Outcome]:
-    def of(runs: Runs) -> Outcome:
-        run = runs["shared"]
-        record, rule = run.record, find_rule(name)
-        if name == "single":
-            accuracy = record.score(["single"])[0].accuracy
-            return Outcome(accuracy=accuracy, disk=run.network_bytes)
-        epochs = 1 if rule.oracle or rule.reads == "last" else record.epochs
-        if name == "before-overfit":
-            epochs = epochs_before_overfit(record.reader) or record.epochs
-        return _outcome(run, record.predict(name).labels, passes=epochs * record.networks)
-
-    return of
+def _rule(name: str, runs: RunsOfRepetition) -> Measurement:
+    run = runs[SHARED]
+    record, rule = run.record, find_rule(name)
+    if name == "single":
+        accuracy = record.score(["single"])[0].accuracy
+        return Measurement(accuracy=accuracy, disk=run.network_bytes)
+    epochs = 1 if rule.oracle or rule.reads == "last" else record.epochs
+    if name == "before-overfit":
+        epochs = epochs_before_overfit(record.reader) or record.epochs
+    return _measurement(run, record.predict(name).labels, passes=epochs * record.networks)
 
 
-def _early_stopping(runs: Runs) -> Outcome:
-    """Stop where the networks' vote agrees best with held-out labels, wrong ones among them."""
-    run = runs["shared"]
-    held_out = run.record_of("validation")
-    epoch = best_epoch(held_out)
+def _early_stopping(runs: RunsOfRepetition) -> Measurement:
+    run = runs[SHARED]
+    epoch = best_epoch(run.open("validation"))
     labels = run.record.select(epochs=[epoch]).predict("majority").labels
     progress = run.record.progress[epoch]
-    return _outcome(run, labels, passes=run.record.networks, epoch=epoch, progress=progress)
+    return _measurement(run, labels, passes=run.record.networks, epoch=epoch, progress=progress)
 
 
 def best_epoch(record: Record) -> int:
-    """Return the epoch whose majority agrees best with the given labels; the first of equals."""
+    """Return the epoch whose majority agrees best with the given labels; the first of ties."""
     right = np.zeros(record.epochs, np.int64)
     given = record.given if record.given is not None else record.reader.truth()
     for block in find_rule("majority").after_each_epoch(record.reader):
@@ -96,88 +93,76 @@ def best_epoch(record: Record) -> int:
     return int(right.argmax())
 
 
-def _from_features(name: str) -> Callable[[Runs], Outcome]:
-    """Predict from each network's features, then vote."""
-
-    def of(runs: Runs) -> Outcome:
-        run = runs["shared"]
-        try:
-            labels = run.kept(name, lambda: _vote_from_features(name, run))
-        except ChoiceError as error:  # of a network that has no such layers, not of the spec
-            raise PredictionError(str(error)) from error
-        networks = run.record.networks
-        if name == "rog":
-            return _outcome(run, labels, passes=networks)
-        # NPC asks each network and a copy of it, which it trains for some epochs.
-        epochs = npc.learning_epochs(len(run.material.splits["train"]))
-        training = networks * epochs / run.spec.train.epochs
-        return _outcome(run, labels, passes=2 * networks, training=training)
-
-    return of
+def _rog(runs: RunsOfRepetition) -> Measurement:
+    run = runs[SHARED]
+    return _measurement(run, _labels_from_features("rog", run), passes=run.record.networks)
 
 
-def _vote_from_features(name: str, run: TrainedRun) -> NDArray[np.intp]:
+def _npc(runs: RunsOfRepetition) -> Measurement:
+    run = runs[SHARED]
+    labels, networks = _labels_from_features("npc", run), run.record.networks
+    # NPC evaluates each network and a copy that it trains for some epochs.
+    epochs = npc.learning_epochs(len(run.data.splits["train"]))
+    training = networks * epochs / run.spec.train.epochs
+    return _measurement(run, labels, passes=2 * networks, training=training)
+
+
+def _labels_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
+    try:
+        return run.cached_labels(name, lambda: vote_from_features(name, run))
+    except ChoiceError as error:  # the network lacks the layers; the spec itself is valid
+        raise PredictionError(str(error)) from error
+
+
+def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
+    """Return the vote of the networks' predictions by RoG or NPC (sample,)."""
     tables = []
-    for network, member in zip(run.networks(), network_specs(run.spec), strict=True):
-        sees = partial(run.batches, member=member)
-        bfloat16 = recipe_for(run.spec, member, run.device).bfloat16
+    for network, spec in zip(run.load_networks(), network_specs(run.spec), strict=True):
+        batches = partial(run.batches, network=spec)
+        bfloat16 = recipe_for(run.spec, spec, run.device).bfloat16
         tables.append(
-            predict_rog(network, run.material, sees, seed=member.seed, bfloat16=bfloat16)
+            predict_rog(network, run.data, batches, seed=spec.seed, bfloat16=bfloat16)
             if name == "rog"
-            else npc.predict_npc(network, sees, seed=member.seed, bfloat16=bfloat16)
+            else npc.predict_npc(network, batches, seed=spec.seed, bfloat16=bfloat16)
         )
-    said = np.stack([table.argmax(axis=1) for table in tables])
-    return winners(said, classes=run.record.classes).labels
+    labels = np.stack([table.argmax(axis=1) for table in tables])
+    return winners(labels, classes=run.record.classes).labels
 
 
-def _averaged(kind: str) -> Callable[[Runs], Outcome]:
-    def of(runs: Runs) -> Outcome:
-        run = runs["shared"]
-        record = run.record_of(f"test-{kind}")
-        single = record.score(["single"])[0].accuracy
-        labels = record.predict("majority").labels
-        more = {"single": single}
-        if record.epochs > 1:
-            more["with_max_agreement"] = record.score(["max-agreement"])[0].accuracy
-        return _outcome(run, labels, passes=record.networks, **more)
-
-    return of
+def _averaged(kind: str, runs: RunsOfRepetition) -> Measurement:
+    run = runs[SHARED]
+    record = run.open(f"test-{kind}")
+    more = {"single": record.score(["single"])[0].accuracy}
+    labels = record.predict("majority").labels
+    if record.epochs > 1:
+        more["with_max_agreement"] = record.score(["max-agreement"])[0].accuracy
+    return _measurement(run, labels, passes=record.networks, **more)
 
 
-def _snapshot(runs: Runs) -> Outcome:
-    """Average one network's probabilities at the end of each cycle."""
+def _snapshot(runs: RunsOfRepetition) -> Measurement:
     run = runs["snapshot"]
     cycle = run.spec.train.schedule.cycle or 1
-    # Some moments may lie within a cycle, and the last cycle may be cut short.
+    # Epochs recorded within a cycle do not count, nor does a last cycle that is cut short.
     cycles = [progress / cycle for progress in run.record.progress]
     ends = [epoch for epoch, passed in enumerate(cycles) if passed == round(passed)]
     probabilities = np.zeros((run.record.samples, run.record.classes))
     for end in ends:
         probabilities += run.record.probabilities[0, end]
     labels = probabilities.argmax(axis=1)
-    return _outcome(run, labels, passes=len(ends), training=1.0, **_beside(run))
+    return _measurement(run, labels, passes=len(ends), training=1.0, **_reference_scores(run))
 
 
-def _trained_anew(name: str) -> Callable[[Runs], Outcome]:
-    def of(runs: Runs) -> Outcome:
-        run = runs[name]
-        labels = run.record.predict("majority").labels
-        networks = run.record.networks
-        return _outcome(run, labels, passes=networks, training=float(networks), **_beside(run))
-
-    return of
-
-
-def _batch_ensemble(runs: Runs) -> Outcome:
-    """Average the members' probabilities; they share one network's weights."""
-    run = runs["batch-ensemble"]
-    labels = run.record.predict("probability-average").labels
-    members = run.record.networks
-    # Every step passes each sample through every member: it costs what as many networks cost.
-    return _outcome(run, labels, passes=members, training=float(members), **_beside(run))
+def _separate_run(name: str, rule: str, runs: RunsOfRepetition) -> Measurement:
+    # Each step of a BatchEnsemble passes every sample through every member: it costs as much as
+    # that many networks.
+    run = runs[name]
+    labels, networks = run.record.predict(rule).labels, run.record.networks
+    return _measurement(
+        run, labels, passes=networks, training=float(networks), **_reference_scores(run)
+    )
 
 
-def _beside(run: TrainedRun) -> dict[str, float]:
+def _reference_scores(run: FinishedRun) -> dict[str, float]:
     single, agreed = run.record.score(["single", "max-agreement"])
     return {"single": single.accuracy, "with_max_agreement": agreed.accuracy}
 
@@ -187,16 +172,19 @@ def methods_for(spec: Spec) -> list[Method]:
     return [
         method
         for method in METHODS.values()
-        if not (spec.train.batch_ensemble and method.name in NOT_OF_MEMBERS)
+        if not (spec.train.batch_ensemble and method.name in NOT_FOR_BATCH_ENSEMBLES)
     ]
 
 
-def _rules() -> list[Method]:
+def _rule_methods() -> list[Method]:
     first = ["single", "majority", "probability-average", "max-agreement", "soft-agreement"]
     rules = [find_rule(name) for name in [*first, *sorted(set(all_rules()) - set(first))]]
     return [
         Method(
-            rule.name, (rule.__doc__ or "").splitlines()[0], _by_rule(rule.name), oracle=rule.oracle
+            rule.name,
+            (rule.__doc__ or "").splitlines()[0],
+            partial(_rule, rule.name),
+            oracle=rule.oracle,
         )
         for rule in rules
     ]
@@ -205,7 +193,7 @@ def _rules() -> list[Method]:
 METHODS: Final[dict[str, Method]] = {
     method.name: method
     for method in [
-        *_rules(),
+        *_rule_methods(),
         Method(
             "early-stopping",
             "Predict by majority at the epoch that agrees best with held-out noisy labels.",
@@ -215,27 +203,33 @@ METHODS: Final[dict[str, Method]] = {
         Method(
             "rog",
             "Fit a robust generative classifier on each network's features; vote.",
-            _from_features("rog"),
+            _rog,
             validation=True,
         ),
         Method(
             "npc",
             "Learn how each network's predictions are wrong, and calibrate them; vote.",
-            _from_features("npc"),
+            _npc,
         ),
-        Method("swa", "Average each network's weights over its last epochs.", _averaged("swa")),
-        Method("ema", "Average each network's weights over its steps.", _averaged("ema")),
+        Method(
+            "swa", "Average each network's weights over its last epochs.", partial(_averaged, "swa")
+        ),
+        Method("ema", "Average each network's weights over its steps.", partial(_averaged, "ema")),
         Method("snapshot", "Average one network at the ends of a cyclic rate.", _snapshot),
-        Method("elr", "Train with early-learning regularisation.", _trained_anew("elr")),
+        Method(
+            "elr",
+            "Train with early-learning regularisation.",
+            partial(_separate_run, "elr", "majority"),
+        ),
         Method(
             "batch-ensemble",
             "Train members that share most of one network's weights.",
-            _batch_ensemble,
+            partial(_separate_run, "batch-ensemble", "probability-average"),
         ),
         Method(
             "hyper-ensemble",
             "Train with learning rates from low to high.",
-            _trained_anew("hyper-ensemble"),
+            partial(_separate_run, "hyper-ensemble", "majority"),
         ),
     ]
 }

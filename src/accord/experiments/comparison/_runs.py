@@ -1,7 +1,7 @@
-"""The runs that a comparison looks at: the spec's own, and those that rivals train anew."""
+"""The runs of a comparison: the shared one, and those that baselines train separately."""
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,10 @@ from accord.training.run import Progress, RunResult, train
 from accord.training.spec import SEEDS_APART, NetworkSpec, Spec, network_specs
 
 SHARED: Final = "shared"  # the run of the spec itself
-VALIDATION: Final = 0.1  # of the training samples, held out where a method needs them
-SNAPSHOTS: Final = 5  # cycles of a snapshot ensemble, as nearly as epochs divide
+VALIDATION: Final = 0.1  # share of the training samples, held out if a method needs them
+SNAPSHOTS: Final = 5  # cycles of a snapshot ensemble, if the epochs divide evenly
 MEMBERS: Final = 4  # of a BatchEnsemble
-RATES: Final = (0.2, 0.8, 1.4, 2.0)  # of a hyper-ensemble, times the spec's
+RATES: Final = (0.2, 0.8, 1.4, 2.0)  # of a hyper-ensemble, relative to the spec's
 
 
 def shared_spec(spec: Spec, *, validation: bool) -> Spec:
@@ -48,66 +48,69 @@ def shared_spec(spec: Spec, *, validation: bool) -> Spec:
 
 
 def repeated_spec(spec: Spec, repetition: int) -> Spec:
-    """Return the spec of one repetition, all its networks with seeds of their own."""
+    """Return the spec of one repetition, with other seeds."""
     changes: dict[str, Any] = {"seed": spec.train.seed + repetition}
     if isinstance(spec.train.networks, tuple):
-        apart = repetition * SEEDS_APART
+        offset = repetition * SEEDS_APART
         changes["networks"] = tuple(
-            one if one.seed is None else one.model_copy(update={"seed": one.seed + apart})
+            one if one.seed is None else one.model_copy(update={"seed": one.seed + offset})
             for one in spec.train.networks
         )
     return spec.model_copy(update={"train": spec.train.model_copy(update=changes)})
 
 
 def snapshot_spec(spec: Spec) -> Spec:
-    """One network whose rate falls to nothing again and again, each time for whole moments."""
-    apart = min(max(1, round(spec.record.every)), spec.train.epochs)  # the last is a moment too
-    cycle = apart * max(1, round(spec.train.epochs / SNAPSHOTS / apart))
+    """Return the spec of one network with a cyclic learning rate.
+
+    A cycle is a whole number of recorded epochs, so that its end is recorded.
+    """
+    every = min(max(1, round(spec.record.every)), spec.train.epochs)  # the last is recorded too
+    cycle = every * max(1, round(spec.train.epochs / SNAPSHOTS / every))
     schedule = {"kind": "cosine", "cycle": cycle}
     train = {**_of_first(spec), "networks": 1, "schedule": schedule}
-    return _changed(_alone(spec), train=train)
+    return _changed(_without_extras(spec), train=train)
 
 
 def elr_spec(spec: Spec) -> Spec:
-    """The same networks, trained with a loss that resists wrong labels."""
-    asked = spec.train.loss
-    train: dict[str, Any] = {"loss": asked.model_dump() if asked.kind == "elr" else {"kind": "elr"}}
+    """Return the spec of the same networks, trained with early-learning regularisation."""
+    loss = spec.train.loss
+    train: dict[str, Any] = {"loss": loss.model_dump() if loss.kind == "elr" else {"kind": "elr"}}
     if isinstance(spec.train.networks, tuple):
         plain = [one.model_copy(update={"loss": None}) for one in spec.train.networks]
         train["networks"] = [one.model_dump(exclude_none=True) for one in plain]
-    return _changed(_alone(spec), train=train)
+    return _changed(_without_extras(spec), train=train)
 
 
 def batch_ensemble_spec(spec: Spec) -> Spec:
-    """One network whose members share most of its weights."""
+    """Return the spec of one network whose members share most of its weights."""
     train = {**_of_first(spec), "networks": 1, "batch_ensemble": MEMBERS}
-    return _changed(_alone(spec), train=train)
+    return _changed(_without_extras(spec), train=train)
 
 
 def hyper_ensemble_spec(spec: Spec) -> Spec:
-    """Networks with learning rates from low to high, at equal distances."""
-    members = [{"lr": network_specs(spec)[0].optimizer.lr * rate} for rate in RATES]
-    return _changed(_alone(spec), train={**_of_first(spec), "networks": members})
+    """Return the spec of networks with equally spaced learning rates."""
+    networks = [{"lr": network_specs(spec)[0].optimizer.lr * rate} for rate in RATES]
+    return _changed(_without_extras(spec), train={**_of_first(spec), "networks": networks})
 
 
 def _of_first(spec: Spec) -> dict[str, Any]:
-    """Return what the first network is trained with, where each says so for itself."""
+    """Return the settings of the first network, if networks have their own."""
     if not isinstance(spec.train.networks, tuple):
         return {}
-    said = spec.train.networks[0].model_dump(exclude_none=True, exclude={"lr", "seed"})
-    return {**said, "optimizer": network_specs(spec)[0].optimizer.model_dump()}
+    settings = spec.train.networks[0].model_dump(exclude_none=True, exclude={"lr", "seed"})
+    return {**settings, "optimizer": network_specs(spec)[0].optimizer.model_dump()}
 
 
-def _alone(spec: Spec) -> Spec:
+def _without_extras(spec: Spec) -> Spec:
     record = {"splits": ("test",), "checkpoints": 0, "averages": ()}
     return _changed(spec, train={"batch_ensemble": None}, record=record)
 
 
 def _changed(spec: Spec, **parts: dict[str, Any]) -> Spec:
-    asked = spec.model_dump(exclude_defaults=True)
+    values = spec.model_dump(exclude_defaults=True)
     for part, changes in parts.items():
-        asked[part] = {**asked.get(part, {}), **changes}
-    return Spec.model_validate(asked)
+        values[part] = {**values.get(part, {}), **changes}
+    return Spec.model_validate(values)
 
 
 SPECS: Final[dict[str, Callable[[Spec], Spec]]] = {
@@ -127,13 +130,13 @@ def train_here(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
     return train(spec, out, source=dump_spec(spec), progress=progress)
 
 
-def folder_of(out: Path, name: str, spec: Spec) -> Path:
-    """Return where a run of a comparison lies: by its part in it, and what it asks."""
+def run_path(out: Path, name: str, spec: Spec) -> Path:
+    """Return the folder of a run, named after its role and its spec's digest."""
     return out / f"{name}-{spec.digest()}"
 
 
-class TrainedRun:
-    """One run of a comparison, finished."""
+class FinishedRun:
+    """One finished run of a comparison."""
 
     def __init__(self, spec: Spec, out: Path) -> None:
         self.spec, self.out = spec, out
@@ -141,65 +144,61 @@ class TrainedRun:
 
     @cached_property
     def record(self) -> Record:
-        """What its networks say of the test samples."""
-        return open_record(self.out / "test")
+        """The record of the test split."""
+        return self.open("test")
 
-    def record_of(self, name: str) -> Record:
-        """Return another of its records, such as "validation" or "test-ema"."""
+    def open(self, name: str) -> Record:
+        """Open one of the records, such as "validation" or "test-ema"."""
         return open_record(self.out / name)
 
     @cached_property
-    def material(self) -> PreparedData:
-        """The data it was trained on."""
+    def data(self) -> PreparedData:
+        """The data that the networks were trained on."""
         return prepare_data(self.spec)
 
-    def batches(self, split: str, member: NetworkSpec) -> Batches:
-        """Return a split's samples as one network sees them."""
-        return Run(self.spec, self.material, self.out, self.device).batches(split, member)
+    def batches(self, split: str, network: NetworkSpec) -> Batches:
+        """Return a split's samples in the form that a network takes."""
+        return Run(self.spec, self.data, self.out, self.device).batches(split, network)
 
     @cached_property
     def network_bytes(self) -> int:
-        """How large the weights of one network are, in the mean."""
-        sizes = [
-            [
-                value.nbytes
-                for value in build_network(self.spec, member, self.material).state_dict().values()
-            ]
-            for member in network_specs(self.spec)
+        """The size of the weights of one network; the mean over networks."""
+        sizes: list[int] = [
+            sum(value.nbytes for value in self._build(network).state_dict().values())
+            for network in network_specs(self.spec)
         ]
-        return round(sum(map(sum, sizes)) / len(sizes))
+        return round(sum(sizes) / len(sizes))
 
-    def networks(self) -> Sequence[nn.Module]:
-        """Return every network with the weights of its last epoch, on the device."""
-        return [self._load(position) for position in range(len(network_specs(self.spec)))]
+    def load_networks(self) -> list[nn.Module]:
+        """Return the networks with the weights of their last epoch, on the device."""
+        return [self._load(network) for network in network_specs(self.spec)]
 
-    def _load(self, position: int) -> nn.Module:
-        member = network_specs(self.spec)[position]
-        network = build_network(self.spec, member, self.material)
+    def _build(self, network: NetworkSpec) -> nn.Module:
+        return build_network(self.spec, network, self.data)
+
+    def _load(self, spec: NetworkSpec) -> nn.Module:
+        network = self._build(spec)
         if not getattr(network, "trainable", True):
             raise PredictionError(
-                f"network {member.number} is of kind {member.network!r}, which learns nothing: "
-                "it has no features to look at."
+                f"network {spec.number} of kind {spec.network!r} is not trained and has no features"
             )
-        folder = checkpoint_folder(self.out, member.number)
-        last = self.spec.train.epochs - 1
-        there = checkpoints_in(folder)
-        if last not in there:
+        folder, last = checkpoint_folder(self.out, spec.number), self.spec.train.epochs - 1
+        checkpoints = checkpoints_in(folder)
+        if last not in checkpoints:
             raise PredictionError(
-                f"{folder}: holds no checkpoint of epoch {last}. Remove {self.out}, and its "
-                "networks are trained anew."
+                f"{folder}: checkpoint of epoch {last} is missing. Remove {self.out} to train its "
+                "networks again."
             )
-        weights = load_checkpoint(there[last])
-        network.load_state_dict(weights)
+        network.load_state_dict(load_checkpoint(checkpoints[last]))
         return network.to(self.device)
 
-    def kept(self, name: str, predict: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return labels that were predicted before, or predict them and keep them."""
+    def cached_labels(self, name: str, predict: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
+        """Return the stored labels of a method, or predict and store them."""
         path = self.out / "predictions" / f"{name}.npy"
-        with suppress(OSError, EOFError, ValueError):  # not there, or damaged: predict again
-            there: NDArray[np.intp] = np.load(path, allow_pickle=False)
-            if there.shape == (self.record.samples,):
-                return there
+        with suppress(OSError, EOFError, ValueError):  # missing or damaged: predict again
+            stored: NDArray[np.intp] = np.load(path, allow_pickle=False)
+            if stored.shape == (self.record.samples,):
+                return stored
         labels = np.asarray(predict(), np.intp)
         file = io.BytesIO()
         np.save(file, labels)
@@ -207,55 +206,49 @@ class TrainedRun:
         return labels
 
 
-class Runs:
-    """The runs of one repetition; each is trained when a method first asks for it."""
+class RunsOfRepetition:
+    """The runs of one repetition by name, each trained when a method first needs it."""
 
     def __init__(
         self,
         spec: Spec,
         out: Path,
-        *,
-        train: Trainer | None = None,
+        train_spec: Trainer = train_here,
         progress: Progress | None = None,
-        starting: Callable[[str], None] | None = None,
+        on_start: Callable[[str], None] | None = None,
     ) -> None:
-        self._spec, self._out = spec, out
-        self._train_spec = train or train_here
-        self._progress, self._starting = progress, starting
-        self._done: dict[str, TrainedRun | TrainingError] = {}
-        self.notes: list[str] = []  # from training, for people to read
-        self.stopped: list[str] = []  # which runs could not be trained, and why
+        self._spec, self._out, self._train_spec = spec, out, train_spec
+        self._progress, self._on_start = progress, on_start
+        self._runs: dict[str, FinishedRun | TrainingError] = {}
+        self.notes: list[str] = []  # from training
+        self.stopped: list[str] = []  # runs that could not be trained, with the reason
 
-    def __getitem__(self, name: str) -> TrainedRun:
-        if name not in self._done:
+    def __getitem__(self, name: str) -> FinishedRun:
+        if name not in self._runs:
             try:
-                self._done[name] = self._train(name)
+                self._runs[name] = self._train(name)
             except TrainingError as error:
-                self._done[name] = error  # for the next who asks
+                self._runs[name] = error  # raised again for the next method
                 self.stopped.append(str(error))
             except ChoiceError as error:
-                if name == SHARED:  # the spec itself is at fault
+                if name == SHARED:  # the user's spec is at fault
                     raise
-                self._done[name] = TrainingError(str(error))
-        found = self._done[name]
+                self._runs[name] = TrainingError(str(error))
+        found = self._runs[name]
         if isinstance(found, TrainingError):
             raise found
         return found
 
-    def _train(self, name: str) -> TrainedRun:
+    def _train(self, name: str) -> FinishedRun:
         spec = SPECS[name](self._spec)
-        out = folder_of(self._out, name, spec)
-        if self._starting is not None:
-            self._starting(f"{name} run, seed {spec.train.seed}:")
+        out = run_path(self._out, name, spec)
+        if self._on_start is not None:
+            self._on_start(f"{name} run, seed {spec.train.seed}:")
         result = self._train_spec(spec, out, self._progress)
         self.notes += result.notes
         if result.failed:
-            raise TrainingError(f"{out}: {_stopped(result.failed)}")
-        return TrainedRun(spec, out)
-
-
-def _stopped(failed: Mapping[int, str]) -> str:
-    """Name all networks that were stopped, and why the first of them was."""
-    numbers = ", ".join(map(str, failed))
-    those = f"network {numbers} was" if len(failed) == 1 else f"networks {numbers} were"
-    return f"{those} stopped: {next(iter(failed.values()))}"
+            numbers, count = ", ".join(map(str, result.failed)), len(result.failed)
+            which = f"network {numbers} was" if count == 1 else f"networks {numbers} were"
+            reason = next(iter(result.failed.values()))
+            raise TrainingError(f"{out}: {which} stopped: {reason}")
+        return FinishedRun(spec, out)

@@ -1,4 +1,4 @@
-"""The numbers behind the paper's figures, measured on records; plain enough for JSON."""
+"""The numbers that the paper's figures show, measured on records, as JSON."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ from accord.report._cached_results import FIRST, MARGIN_BINS, SECOND
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of an experiment, which becomes one panel.
+    """One setting of an experiment, shown in one panel.
 
-    In figure 8, settings of one name become one panel: a record for each number of samples.
+    Figure 8 shows settings of the same name in one panel: a record per number of samples.
     """
 
     name: str  # such as "CIFAR-10, 40 % symmetric noise"
@@ -29,32 +29,34 @@ class Setting:
     pictures: NDArray[Any] | None = None  # (sample, height, width[, colour]), 0..255, or 0..1
 
 
-class Needs(NamedTuple):
-    """What a figure asks of each setting."""
+class FigureNeeds(NamedTuple):
+    """The title of a figure, and what it needs of each setting."""
 
     title: str
     networks: int
     epochs: int
     clean: bool = False
     samples_per_class: bool = False
-    alone: bool = False  # one setting, not several
+    single: bool = False  # one setting, not several
 
 
 NEEDS: Final = {
-    1: Needs("One sample that max agreement rescues", 3, 2, alone=True),
-    2: Needs("Error consensus", 2, 1),
-    3: Needs("Accuracy over training, on noisy labels and on the clean subset", 2, 2, clean=True),
-    4: Needs("Final margin of right and wrong votes", 1, 2),
-    5: Needs("Max agreement over training", 2, 2),
-    6: Needs("Accuracy by number of networks", 2, 2),
-    7: Needs("Accuracy by number of epochs", 1, 2),
-    8: Needs("What max agreement changes on clean data", 2, 2, samples_per_class=True),
-    10: Needs("Max agreement over training, in other settings", 2, 2),
+    1: FigureNeeds("One sample that max agreement rescues", 3, 2, single=True),
+    2: FigureNeeds("Error consensus", 2, 1),
+    3: FigureNeeds(
+        "Accuracy over training, on noisy labels and on the clean subset", 2, 2, clean=True
+    ),
+    4: FigureNeeds("Final margin of right and wrong votes", 1, 2),
+    5: FigureNeeds("Max agreement over training", 2, 2),
+    6: FigureNeeds("Accuracy by number of networks", 2, 2),
+    7: FigureNeeds("Accuracy by number of epochs", 1, 2),
+    8: FigureNeeds("What max agreement changes on clean data", 2, 2, samples_per_class=True),
+    10: FigureNeeds("Max agreement over training, in other settings", 2, 2),
 }
 
 
-def needs_of(number: int) -> Needs:
-    """Return what a figure asks of its settings; refuse one that shows no record."""
+def needs_of(number: int) -> FigureNeeds:
+    """Return what a figure needs; raise if it shows no record."""
     if number not in NEEDS:
         known = ", ".join(map(str, NEEDS))
         raise ChoiceError(f"no figure {number} is drawn from records. There are: {known}")
@@ -62,10 +64,10 @@ def needs_of(number: int) -> Needs:
 
 
 def check_settings(number: int, settings: Sequence[Setting]) -> None:
-    """Refuse settings from which a figure cannot be drawn, and say what is missing.
+    """Raise if a figure cannot be drawn from the settings; the message names what is missing.
 
     Raises:
-        ChoiceError: no figure has that number, or a setting lacks a part that it needs.
+        ChoiceError: no figure has that number, or a setting lacks a required part.
         RecordError: a record has too few networks or epochs.
         RecordMismatch: the clean run was recorded on other samples.
         TruthMissing: a record has no true labels.
@@ -73,7 +75,7 @@ def check_settings(number: int, settings: Sequence[Setting]) -> None:
     needs = needs_of(number)
     if not settings:
         raise ChoiceError(f"figure {number} needs at least one setting; got none")
-    if needs.alone and len(settings) > 1:
+    if needs.single and len(settings) > 1:
         raise ChoiceError(f"figure {number} shows one setting; got {len(settings)}")
     for setting in settings:
         setting.record.reader.truth()
@@ -83,17 +85,17 @@ def check_settings(number: int, settings: Sequence[Setting]) -> None:
         _check_samples_per_class(number, settings)
 
 
-def _check_record(number: int, record: Record, needs: Needs) -> None:
-    for what, least in (("networks", needs.networks), ("epochs", needs.epochs)):
-        there = getattr(record, what)
-        if there < least:
+def _check_record(number: int, record: Record, needs: FigureNeeds) -> None:
+    for axis, least in (("networks", needs.networks), ("epochs", needs.epochs)):
+        size = getattr(record, axis)
+        if size < least:
             raise RecordError(
-                f"{record.path}: figure {number} needs at least {least} {what}; "
-                f"the record holds {there}"
+                f"{record.path}: figure {number} needs at least {least} {axis}; "
+                f"the record holds {size}"
             )
 
 
-def _check_clean(number: int, setting: Setting, needs: Needs) -> None:
+def _check_clean(number: int, setting: Setting, needs: FigureNeeds) -> None:
     clean = setting.clean
     if clean is None:
         if needs.clean:
@@ -128,22 +130,22 @@ def _check_samples_per_class(number: int, settings: Sequence[Setting]) -> None:
         seen.add((setting.name, size))
 
 
-MOST_PIXELS: Final = 64  # on a side; larger pictures are thinned
+MOST_PIXELS: Final = 64  # per side; larger pictures are subsampled
 
 
 def picture_of(
     pictures: NDArray[Any] | None, sample: int, *, samples: int
 ) -> list[list[list[int]]] | None:
-    """Return one picture as rows of [red, green, blue], 0..255; None if there are no pictures.
+    """Return one picture as rows of [red, green, blue] in 0..255, or None without pictures.
 
     Args:
         pictures: (sample, height, width) in grey or (sample, height, width, 3) in colour;
-            integers count from 0 to 255, fractions from 0 to 1.
-        sample: which one.
-        samples: how many there must be.
+            integers in 0..255, or fractions in 0..1.
+        sample: the index of the picture.
+        samples: the expected number of pictures.
 
     Raises:
-        ChoiceError: the pictures have another shape, or values out of range.
+        ChoiceError: the pictures have the wrong shape, or values out of range.
 
     >>> picture_of(np.ones((4, 1, 2)), 3, samples=4)
     [[[255, 255, 255], [255, 255, 255]]]
@@ -179,25 +181,24 @@ def _in_bytes(picture: NDArray[Any]) -> NDArray[np.uint8]:
 
 Numbers = dict[str, Any]
 
-SHOWN: Final = 3  # networks of figure 1
+SHOWN: Final = 3  # networks in figure 1
 
 
-def figure_numbers(number: int, material: Setting | Sequence[Setting]) -> Numbers:
-    """Measure all that a figure of the paper shows.
+def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Numbers:
+    """Return the numbers that a figure of the paper shows, as JSON.
 
-    Accuracies are shares from 0 to 1. `draw_numbers` turns the result into a picture, and so it
-    does after a way through a JSON file.
+    Accuracies are shares from 0 to 1. `draw_numbers` draws the result.
 
     Args:
-        number: the figure's number in the paper; 9 is a sketch and shows no record.
-        material: a setting for each panel, or one alone.
+        number: of the figure in the paper; figure 9 shows no record.
+        settings: one per panel, or a single one.
 
     Returns:
-        The figure's `figure` number and `title`, and one entry in `panels` for each panel.
+        The `figure` number, its `title`, and one entry in `panels` per panel.
 
     Raises:
-        ChoiceError: no figure has that number, or a setting lacks a part that it needs.
-        RecordError: a record has too few networks or epochs, or nothing to show.
+        ChoiceError: no figure has that number, or a setting lacks a required part.
+        RecordError: a record has too few networks or epochs, or no sample to show.
         TruthMissing: a record has no true labels.
 
     >>> import accord
@@ -206,40 +207,40 @@ def figure_numbers(number: int, material: Setting | Sequence[Setting]) -> Number
     >>> panel["name"], len(panel["wrong_predictions"])
     ('CIFAR-10, 40 % symmetric noise', 5)
     """
-    settings = [material] if isinstance(material, Setting) else list(material)
+    settings = [settings] if isinstance(settings, Setting) else list(settings)
     check_settings(number, settings)
     panels = (
         _by_samples_per_class(settings)
         if needs_of(number).samples_per_class
-        else [{"name": one.name} | _facts(one.record) | MEASURES[number](one) for one in settings]
+        else [{"name": one.name} | _sizes(one.record) | MEASURES[number](one) for one in settings]
     )
     return {"figure": number, "title": needs_of(number).title, "panels": panels}
 
 
-def _facts(record: Record) -> Numbers:
+def _sizes(record: Record) -> Numbers:
     return {"networks": record.networks, "epochs": record.epochs, "samples": record.samples}
 
 
 def _illustration(setting: Setting) -> Numbers:
     record = setting.record
-    rows = record.reader.select(networks=record.reader.numbers[:SHOWN])
-    found = rescued(rows)
-    sample = found.typical()
-    told = story(rows, sample)
-    truth = int(rows.truth()[sample])
+    reader = record.reader.select(networks=record.reader.numbers[:SHOWN])
+    samples = rescued(reader)
+    sample = samples.typical()
+    history = story(reader, sample)
+    truth = int(reader.truth()[sample])
     names = record.class_names or tuple(f"class {label}" for label in range(record.classes))
-    seen = sorted({truth, *told.labels.ravel().tolist()})
+    seen = sorted({truth, *history.labels.ravel().tolist()})
     return {
         "sample": sample,
-        "rescued": len(found.samples),
-        "last_wrong": found.last_wrong,
+        "rescued": len(samples.samples),
+        "last_wrong": samples.last_wrong,
         "truth": truth,
         "class_names": {str(label): names[label] for label in seen},
         "progress": list(record.progress),
-        "numbers": list(rows.numbers),
-        "predicted": told.labels.tolist(),
-        "majority": told.majority.tolist(),
-        "max_agreement": told.max_agreement.tolist(),
+        "numbers": list(reader.numbers),
+        "predicted": history.labels.tolist(),
+        "majority": history.majority.tolist(),
+        "max_agreement": history.max_agreement.tolist(),
         "picture": picture_of(setting.pictures, sample, samples=record.samples),
     }
 
@@ -307,11 +308,11 @@ def _by_epochs(setting: Setting) -> Numbers:
 def _by_samples_per_class(settings: Sequence[Setting]) -> list[Numbers]:
     names = dict.fromkeys(setting.name for setting in settings)
     return [
-        {"name": name} | _turned([one for one in settings if one.name == name]) for name in names
+        {"name": name} | _changes([one for one in settings if one.name == name]) for name in names
     ]
 
 
-def _turned(settings: Sequence[Setting]) -> Numbers:
+def _changes(settings: Sequence[Setting]) -> Numbers:
     ordered = sorted(settings, key=lambda one: one.samples_per_class or 0)
     found = [setting.record.changes(FIRST, SECOND) for setting in ordered]
     return {

@@ -1,4 +1,8 @@
-"""Reproduce several targets: what can run does, and the rest is named with the reason."""
+"""Reproduce targets: plan once, train the missing runs, measure their records, store the result.
+
+Every target is planned before the first is trained, so that missing data show at once. A target
+that fails does not stop the others; it is returned with the reason.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,22 +12,21 @@ from typing import Any, Final
 from accord._version import __version__
 from accord.errors import AccordError
 from accord.experiments.comparison import compare
-from accord.experiments.paper._analytic import THOUGHTS, think
-from accord.experiments.paper._measure import draw_figure, measure, measure_figure
-from accord.experiments.paper._protocols import Cell, check_data, place_spec
+from accord.experiments.paper._analytic import ANALYTIC, run_analytic
+from accord.experiments.paper._measure import draw_figure, measure_figure, measure_table
+from accord.experiments.paper._protocols import check_data, resolve_data
 from accord.experiments.paper._required_runs import (
     ReproduceContext,
-    Training,
-    check_same,
-    effort_of,
-    records_of,
+    RequiredRun,
+    check_same_runs,
+    cost_of,
     repetitions_of,
-    runs_of,
+    required_runs,
+    run_names,
     settle_scale,
-    trainings_of,
+    train_missing,
 )
 from accord.experiments.paper._results import (
-    SCALES_KEPT,
     Result,
     load_result,
     load_results,
@@ -36,227 +39,227 @@ from accord.experiments.paper._targets import Target, all_targets
 from accord.rules import all_rules
 
 POST_PROCESSING: Final = ("rog", "consensus", "npc", "max-agreement")
-NEAR: Final = 1e-6  # percent or shares: what two machines may make of the same votes
+TOLERANCE: Final = 1e-6  # of percentages and shares: machines differ in rounding
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What reproducing a target comes to."""
+class TargetPlan:
+    """The runs, repetitions and stored result of a target."""
 
-    scale: str  # the one that this machine can train
+    target: Target
+    scale: str  # that this machine can train
     repetitions: int
-    trainings: Sequence[Training]
-    known: Result | None  # what was kept before
-    enough: bool  # what was kept has to do: its records are gone, or it takes networks
+    runs: Sequence[RequiredRun]
+    known: Result | None  # the stored result
+    keep_known: bool  # its records are gone, or measuring it requires training
 
 
 def reproduce(
     target: Target,
-    workshop: ReproduceContext,
+    context: ReproduceContext,
     *,
     scale: str = "quick",
     repetitions: int | None = None,
 ) -> Result:
-    """Train what is missing of a target, measure it, and keep the result.
+    """Train the missing runs of a target, measure it, and store the result.
 
     Writes `OUT/TARGET/SCALE.json` and `.md`, for a figure also `.svg` and `.png`. Runs lie below
-    `OUT/runs` and are shared by all targets that train the same; started again, nothing is trained
-    twice. What was kept is measured again wherever the records are there, and replaced if it
-    differs; table 2, whose methods take the networks themselves, and what trains no network are
-    measured once. Where a record was packed without probabilities, rules that take
-    them keep what was measured before.
+    `OUT/runs` and are shared by all targets with the same training; nothing is trained twice. A
+    stored result is measured again if its records still exist, and replaced if it differs, except
+    for table 2, whose methods need the networks, and for targets that train no network. Where a
+    record was packed without probabilities, the stored values of rules that need them are kept.
 
     Args:
         target: what to reproduce.
-        workshop: where, and by what means.
-        scale: a key of `SCALES`; without a GPU, quick becomes a stand-in.
-        repetitions: how many, each with other seeds and other noise; by default the scale's. A
+        context: folders, trainer and callbacks.
+        scale: a key of `SCALES`; without a GPU, quick becomes stand-in.
+        repetitions: each with another seed and other noise; by default that of the scale. A
             figure shows one run.
 
     Raises:
-        ChoiceError: the scale wants a GPU and there is none, or the target has no such scale.
+        ChoiceError: the scale requires a GPU and there is none, or the target has no such scale.
         SourceError: data are missing, or a file in `OUT` is damaged.
-        SpecError: `OUT` holds a result of this name that was trained otherwise.
+        SpecError: `OUT` holds a result of other runs under this name.
         TrainingError: a network diverged.
-        ExtraMissing: a figure is drawn with matplotlib, and it is not installed.
+        ExtraMissing: a figure requires matplotlib.
     """
-    if target.kind in THOUGHTS:
-        return think(target, workshop.out)
-    plan = plan_target(target, workshop, scale=scale, repetitions=repetitions)
-    if plan.known is not None and plan.enough:
-        found = plan.known
-    elif target.figure is not None:
-        rows, numbers = measure_figure(target, target.figure, plan.scale, workshop, plan.known)
-        measured = replace(_result(target, plan), rows=rows, numbers=numbers)
-        found = _settle(measured, plan, workshop)
-    else:
-        found = _settle(_tabulate(target, plan, workshop), plan, workshop)
-    save_result(found, workshop.out)
-    if target.figure is not None:
-        draw_figure(found, workshop.out, again=found is not plan.known)
-    return found
+    if target.kind in ANALYTIC:
+        return run_analytic(target, context.out)
+    plan = plan_target(target, context, scale=scale, repetitions=repetitions)
+    return _reproduce_plan(plan, context)
 
 
 def plan_target(
     target: Target,
-    workshop: ReproduceContext,
+    context: ReproduceContext,
     *,
     scale: str = "quick",
     repetitions: int | None = None,
-) -> Plan:
-    """Say what reproducing a target comes to; nothing is trained or written.
+) -> TargetPlan:
+    """Return the plan of a target; trains and writes nothing.
 
     Raises:
-        ChoiceError, SourceError, SpecError: it cannot be reproduced, as of `reproduce`.
+        ChoiceError, SourceError, SpecError: as in `reproduce`.
     """
-    plan = _plan(target, workshop, scale, repetitions)
-    if not plan.enough and not all(one.finished for one in plan.trainings):
-        settled = settle_scale(scale, workshop)
+    plan = _plan_at_scale(target, context, scale, repetitions)
+    if not plan.keep_known and not all(run.finished for run in plan.runs):
+        settled = settle_scale(scale, context)
         if settled != scale:
-            plan = _plan(target, workshop, settled, repetitions)
-    for one in () if plan.enough else plan.trainings:
-        if target.kind == "post-processing" or not one.finished:
-            check_data(one.cell, one.asked, workshop.data)
+            plan = _plan_at_scale(target, context, settled, repetitions)
+    for run in () if plan.keep_known else plan.runs:
+        if target.kind == "post-processing" or not run.finished:
+            check_data(run.cell, run.cell_spec, context.data)
     return plan
 
 
-def _plan(target: Target, workshop: ReproduceContext, scale: str, repetitions: int | None) -> Plan:
+def _plan_at_scale(
+    target: Target, context: ReproduceContext, scale: str, repetitions: int | None
+) -> TargetPlan:
     count = repetitions_of(target, scale, repetitions)
-    known = load_result(workshop.out, target.name, scale)
+    known = load_result(context.out, target.name, scale)
     if known is not None:
-        check_same(known, runs_of(target, scale, count), workshop.out)
+        check_same_runs(known, run_names(target, scale, count), context.out)
     wanted = count if known is None else max(count, known.repetitions)
-    there = trainings_of(target, scale, wanted, out=workshop.out, data=workshop.data)
-    once = target.kind == "post-processing" or not all(one.finished for one in there)
-    enough = known is not None and known.repetitions >= count and once
-    return Plan(scale, wanted, there, known, enough)
+    runs = required_runs(target, scale, wanted, out=context.out, data=context.data)
+    needs_training = target.kind == "post-processing" or not all(run.finished for run in runs)
+    keep_known = known is not None and known.repetitions >= count and needs_training
+    return TargetPlan(target, scale, wanted, runs, known, keep_known)
 
 
-def _tabulate(target: Target, plan: Plan, workshop: ReproduceContext) -> Result:
-    """Measure every repetition; a row that is missing in one has a reason.
+def _reproduce_plan(plan: TargetPlan, context: ReproduceContext) -> Result:
+    if plan.known is not None and plan.keep_known:
+        result = plan.known
+    else:
+        result = _keep_if_same(_measure(plan, context), plan, context)
+    save_result(result, context.out)
+    if plan.target.figure is not None:
+        draw_figure(result, context.out, redraw=result is not plan.known)
+    return result
 
-    Where only some records hold probabilities, rules that take them are told of those.
-    """
-    (cell,) = target.cells.values()
-    measured: list[dict[str, float]] = []
-    failed: dict[str, str] = {}
-    for seed, training in enumerate(plan.trainings):
-        if target.kind == "post-processing":
-            rows, failures = _post_process(training, workshop)
-            where = f"repetition {seed}: " if plan.repetitions > 1 else ""
-            failed = {row: f"{where}{why}" for row, why in failures.items()} | failed
-        else:
-            rows = _measure(target, cell, plan.scale, seed, workshop)
-            for row, value in _recall(plan.known, seed).items():
-                rows.setdefault(row, value)
-        measured.append(rows)
-    soft = _soft_rules()
-    failed = _unmeasured(target, measured, soft) | failed
-    rows_of_all = {
+
+def _measure(plan: TargetPlan, context: ReproduceContext) -> Result:
+    target = plan.target
+    result = Result(
+        target.name,
+        target.description,
+        plan.scale,
+        plan.repetitions,
+        runs=run_names(target, plan.scale, plan.repetitions),
+        version=__version__,
+    )
+    if target.kind == "post-processing":
+        measured, failed = _post_process(plan, context)
+    else:
+        for run in plan.runs:
+            train_missing(run, context)
+        if target.figure is not None:
+            runs = {run.role: run for run in plan.runs}
+            rows, numbers = measure_figure(target, target.figure, runs, context.data, plan.known)
+            return replace(result, rows=rows, numbers=numbers)
+        measured, failed = _measure_repetitions(plan), {}
+    soft = _rules_on_probabilities()
+    failed = _missing_probabilities(target, measured, soft) | failed
+    table = {
         row: row_of([one.get(row) for one in measured], target.published.get(row, ()))
         for row in max(measured, key=len)
         if row in soft or (row not in failed and all(row in one for one in measured))
     }
-    return replace(_result(target, plan), rows=rows_of_all, failed=failed)
+    return replace(result, rows=table, failed=failed)
 
 
-def _unmeasured(
+def _measure_repetitions(plan: TargetPlan) -> list[dict[str, float]]:
+    """Measure each repetition; what packed records cannot give comes from the known result."""
+    measured = []
+    for seed, run in enumerate(plan.runs):
+        is_batch_ensemble = run.spec.train.batch_ensemble is not None
+        rows = measure_table(plan.target.kind, run.open(), batch_ensemble=is_batch_ensemble)
+        if plan.known is not None and seed < plan.known.repetitions:
+            for name in _rules_on_probabilities():
+                known = plan.known.rows.get(name)
+                if known is not None and (value := known.values[seed]) is not None:
+                    rows.setdefault(name, value)
+        measured.append(rows)
+    return measured
+
+
+def _missing_probabilities(
     target: Target, measured: Sequence[Mapping[str, float]], soft: Sequence[str]
 ) -> dict[str, str]:
-    """Say of each rule that takes probabilities where there were none for it."""
-    why = "the record holds no probabilities"
+    """Return the reason for each rule that could not be measured without probabilities."""
+    reason = "the record holds no probabilities"
     failed: dict[str, str] = {}
     for row in soft:
         without = [str(seed) for seed, one in enumerate(measured) if row not in one]
         if len(without) == len(measured):
-            failed |= {row: why} if row in target.published else {}
+            failed |= {row: reason} if row in target.published else {}
         elif without:
-            failed[row] = f"repetition {', '.join(without)}: {why}"
+            failed[row] = f"repetition {', '.join(without)}: {reason}"
     return failed
 
 
-def _recall(known: Result | None, seed: int) -> dict[str, float]:
-    """Return what was kept of rules that take probabilities, which packing may have left out."""
-    kept = {} if known is None or seed >= known.repetitions else known.rows
-    values = {name: kept[name].values[seed] for name in _soft_rules() if name in kept}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _soft_rules() -> list[str]:
-    """Return the rules that take probabilities."""
+def _rules_on_probabilities() -> list[str]:
     return [name for name, rule in all_rules().items() if "probabilities" in rule.needs]
 
 
-def _measure(
-    target: Target, cell: Cell, scale: str, seed: int, workshop: ReproduceContext
-) -> dict[str, float]:
-    records, specs = records_of({"noisy": cell}, scale, seed, workshop)
-    members = specs["noisy"].train.batch_ensemble is not None
-    return measure(target.kind, records["noisy"], batch_ensemble=members)
-
-
 def _post_process(
-    training: Training, workshop: ReproduceContext
-) -> tuple[dict[str, float], dict[str, str]]:
-    """Measure the methods of table 2, which need networks and a validation split."""
-    found = compare(
-        place_spec(training.asked, workshop.data),
-        training.folder.parent,
-        methods=POST_PROCESSING,
-        train=workshop.train,
-        progress=workshop.stopwatch(training.folder).moment,
-        starting=workshop.starting,
-    )
-    rows = {one.method.name: 100 * one.accuracy for one in found.methods if one.outcomes}
-    return rows, {one.method.name: one.failures[0] for one in found.methods if one.failures}
+    plan: TargetPlan, context: ReproduceContext
+) -> tuple[list[dict[str, float]], dict[str, str]]:
+    """Measure the methods of table 2, which need the networks and a validation split."""
+    measured: list[dict[str, float]] = []
+    failed: dict[str, str] = {}
+    for seed, run in enumerate(plan.runs):
+        found = compare(
+            resolve_data(run.cell_spec, context.data),
+            run.folder.parent,
+            methods=POST_PROCESSING,
+            train=context.train,
+            progress=context.cost_log(run.folder),
+            on_start=context.on_start,
+        )
+        measured.append(
+            {one.method.name: 100 * one.accuracy for one in found.methods if one.measurements}
+        )
+        prefix = f"repetition {seed}: " if plan.repetitions > 1 else ""
+        failures = {one.method.name: one.failures[0] for one in found.methods if one.failures}
+        failed = {row: f"{prefix}{reason}" for row, reason in failures.items()} | failed
+    return measured, failed
 
 
-def _result(target: Target, plan: Plan) -> Result:
-    runs = runs_of(target, plan.scale, plan.repetitions)
-    about = (target.name, target.says, plan.scale, plan.repetitions)
-    return Result(*about, runs=runs, version=__version__)
-
-
-def _settle(measured: Result, plan: Plan, workshop: ReproduceContext) -> Result:
-    """Return what was kept if it says the same, else what was measured, with its effort."""
+def _keep_if_same(measured: Result, plan: TargetPlan, context: ReproduceContext) -> Result:
+    """Return the known result if the new one equals it, else the new one with its cost."""
     known = plan.known
     if known is not None and known.repetitions == measured.repetitions:
-        if _says_the_same(known, measured):
+        before, now = (
+            [one.as_json().get(key) for key in ("rows", "numbers", "failed")]
+            for one in (known, measured)
+        )
+        if _near(before, now):
             return known
-        path = result_path(workshop.out, known.target, known.scale).with_suffix(".json")
-        by = "an earlier Accord" if known.version is None else f"Accord {known.version}"
-        workshop.tell(f"{path}: what {by} kept there is not what the records say; replaced")
-    efforts = [effort_of(one.folder) for one in plan.trainings]
-    costs = [one for one in efforts if one is not None]
-    if len(costs) < len(efforts):  # the run came without its effort
-        before = (None, None) if known is None else (known.machine, known.seconds)
-        return replace(measured, machine=before[0], seconds=before[1])
+        path = result_path(context.out, known.target, known.scale).with_suffix(".json")
+        by = "an earlier version of Accord" if known.version is None else f"Accord {known.version}"
+        context.notify(f"{path}: replaced the result of {by}, which differs from the records")
+    costs = [cost for run in plan.runs if (cost := cost_of(run.folder)) is not None]
+    if len(costs) < len(plan.runs):  # the run was copied here without its cost
+        machine, seconds = (None, None) if known is None else (known.machine, known.seconds)
+        return replace(measured, machine=machine, seconds=seconds)
     machines = "; ".join(dict.fromkeys(one["machine"] for one in costs))
     return replace(measured, machine=machines, seconds=sum(one["seconds"] for one in costs))
 
 
-def _says_the_same(known: Result, measured: Result) -> bool:
-    told = [
-        (one["rows"], one.get("numbers"), one.get("failed"))
-        for one in (known.as_json(), measured.as_json())
-    ]
-    return _near(*told)
-
-
 def _near(one: Any, other: Any) -> bool:
-    """Compare what JSON can hold, numbers with a tolerance."""
+    """Compare JSON values, numbers with a tolerance."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_near(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(_near, one, other))
     if isinstance(one, float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=0, abs_tol=NEAR)
+        return math.isclose(one, other, rel_tol=0, abs_tol=TOLERANCE)
     return bool(one == other)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a target could not be reproduced."""
+    """A target that could not be reproduced, and the reason."""
 
     target: Target
     error: AccordError
@@ -264,71 +267,68 @@ class Failure:
 
 def reproduce_all(
     targets: Sequence[Target],
-    workshop: ReproduceContext,
+    context: ReproduceContext,
     *,
     scale: str = "quick",
     repetitions: int | None = None,
 ) -> Iterator[Result | Failure]:
-    """Reproduce the targets that can be, one after the other, and name the others.
+    """Reproduce several targets, one after the other; failures do not stop the others.
 
-    All are checked before the first is trained. The summary in `OUT` is brought up to date after
-    each.
+    All targets are planned before the first is trained. The summary in `OUT` is updated after each.
 
     Args:
         targets: what to reproduce.
-        workshop: where, and by what means.
-        scale: as of `reproduce`.
-        repetitions: as of `reproduce`.
+        context: folders, trainer and callbacks.
+        scale: as in `reproduce`.
+        repetitions: as in `reproduce`.
 
     Yields:
-        Each result as soon as it is there; an obstacle for each target that failed in its turn;
-        at last, one for each that could not begin.
+        Each result as soon as it is stored, a failure for each target that failed in its turn, and
+        last a failure for each target that could not start.
     """
-    obstacles = [
-        Failure(target, error)
-        for target in targets
-        if (error := _why_not(target, workshop, scale, repetitions)) is not None
-    ]
-    if obstacles and len(targets) > 1:
-        workshop.tell(f"{len(obstacles)} of {len(targets)} targets cannot run; why, at the end")
-    stopped = {one.target.name for one in obstacles}
+    plans: dict[str, TargetPlan] = {}
+    failures: dict[str, Failure] = {}
     for target in targets:
-        if target.name not in stopped:
+        if target.kind not in ANALYTIC:
             try:
-                result = reproduce(target, workshop, scale=scale, repetitions=repetitions)
+                plans[target.name] = plan_target(
+                    target, context, scale=scale, repetitions=repetitions
+                )
             except AccordError as error:
-                yield Failure(target, error)
-            else:
-                try:
-                    sum_up(workshop)
-                except AccordError as error:  # the result itself is kept
-                    workshop.tell(str(error))
-                yield result
-    yield from obstacles
+                failures[target.name] = Failure(target, error)
+    if failures and len(targets) > 1:
+        context.notify(f"{len(failures)} of {len(targets)} targets cannot run; reasons at the end")
+    for target in targets:
+        if target.name not in failures:
+            yield _reproduce_one(target, plans.get(target.name), context)
+    yield from failures.values()
 
 
-def _why_not(
-    target: Target, workshop: ReproduceContext, scale: str, repetitions: int | None
-) -> AccordError | None:
-    if target.kind in THOUGHTS:
-        return None
+def _reproduce_one(
+    target: Target, plan: TargetPlan | None, context: ReproduceContext
+) -> Result | Failure:
     try:
-        plan_target(target, workshop, scale=scale, repetitions=repetitions)
+        if plan is None:
+            result = run_analytic(target, context.out)
+        else:
+            result = _reproduce_plan(plan, context)
     except AccordError as error:
-        return error
-    return None
+        return Failure(target, error)
+    try:
+        update_summary(context)
+    except AccordError as error:  # the result itself is stored
+        context.notify(str(error))
+    return result
 
 
-def sum_up(workshop: ReproduceContext) -> None:
-    """Bring the summary in `OUT` up to date; a damaged result is named and left out.
-
-    Others may end at the same moment: what they kept meanwhile is looked for once more.
-    """
+def update_summary(context: ReproduceContext) -> None:
+    """Update the summary in `OUT`; a damaged result is reported and left out."""
+    # Another process may store a result while this one writes: read until nothing changes.
     before: list[Result] | None = None
-    while (found := _all_results(workshop)) != before:
-        write_summary(found, workshop.out)
+    while (found := _stored_results(context)) != before:
+        write_summary(found, context.out)
         before = found
 
 
-def _all_results(workshop: ReproduceContext) -> list[Result]:
-    return load_results(workshop.out, all_targets().values(), SCALES_KEPT, say=workshop.say)
+def _stored_results(context: ReproduceContext) -> list[Result]:
+    return load_results(context.out, all_targets().values(), notify=context.notify)
