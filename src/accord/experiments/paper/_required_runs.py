@@ -10,6 +10,7 @@ from typing import Any, Final, TypedDict
 
 import torch
 
+from accord._files import write_file
 from accord._record import Record, open_record
 from accord.errors import (
     ChoiceError,
@@ -30,7 +31,6 @@ from accord.experiments.paper._protocols import (
 )
 from accord.experiments.paper._results import Result, result_path
 from accord.experiments.paper._targets import Target
-from accord.store._storage import Folder
 from accord.training._input_schema import load_input_schema
 from accord.training._loop import count_recorded_epochs
 from accord.training._network_run import epochs_in_record
@@ -74,7 +74,7 @@ class CostLog:
         """Write the time until this epoch."""
         seconds = self._seconds + time.monotonic() - self._start
         cost = Cost(machine=self._machine, seconds=seconds)
-        Folder(self._folder).put(COST_FILE, json.dumps(cost).encode(), flush=False)
+        write_file(self._folder / COST_FILE, json.dumps(cost).encode(), flush=False)
         if self._progress is not None:
             self._progress(*epoch)
 
@@ -90,15 +90,15 @@ def cost_of(folder: Path) -> Cost | None:
     Raises:
         SourceError: the file is damaged.
     """
-    data = Folder(folder).get(COST_FILE)
-    if data is None:
+    path = folder / COST_FILE
+    if not path.exists():
         return None
     try:
-        cost: dict[str, Any] = json.loads(data)
+        cost: dict[str, Any] = json.loads(path.read_bytes())
         return Cost(machine=str(cost["machine"]), seconds=float(cost["seconds"]))
     except (ValueError, KeyError, TypeError) as error:
         raise SourceError(
-            f"{folder / COST_FILE}: does not hold the machine and seconds of a training "
+            f"{path}: does not hold the machine and seconds of a training "
             f"({type(error).__name__}: {error}). Remove it; the run itself is not affected."
         ) from error
 

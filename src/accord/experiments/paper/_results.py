@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from accord._files import storage_errors, write_file
 from accord.errors import AccordError, SourceError, counted
 from accord.experiments.paper._protocols import SCALES
 from accord.experiments.paper._targets import Target
-from accord.store._storage import Folder
 
 FORMAT: Final = 1
 SUMMARY: Final = "results.md"
@@ -104,15 +104,16 @@ def is_drawn(out: Path, target: str, scale: str) -> bool:
 def save_result(result: Result, out: Path) -> None:
     """Write a result as JSON and Markdown; files with the same content are left as they are."""
     path = result_path(out, result.target, result.scale)
-    folder = Folder(path.parent)
-    _write_changed(folder, f"{path.name}.json", json.dumps(result.as_json(), indent=1))
-    _write_changed(folder, f"{path.name}.md", result_text(result))
+    _write_changed(path.with_suffix(".json"), json.dumps(result.as_json(), indent=1))
+    _write_changed(path.with_suffix(".md"), result_text(result))
 
 
-def _write_changed(folder: Folder, name: str, text: str) -> None:
+def _write_changed(path: Path, text: str) -> None:
     data = f"{text}\n".encode()
-    if folder.get(name) != data:
-        folder.put(name, data)
+    with storage_errors(path, "write"):
+        if path.exists() and path.read_bytes() == data:
+            return
+    write_file(path, data)
 
 
 def load_result(out: Path, target: str, scale: str) -> Result | None:
@@ -235,7 +236,7 @@ def write_summary(results: Sequence[Result], out: Path) -> None:
     for result in results:
         key = f"{result.target} | {result.scale} | {result.repetitions}"
         lines += [f"| {key} | {' | '.join(cells)} |" for cells in _summary_cells(result)]
-    _write_changed(Folder(out), SUMMARY, "\n".join(lines))
+    _write_changed(out / SUMMARY, "\n".join(lines))
 
 
 def _summary_cells(result: Result) -> Iterator[tuple[str, ...]]:
