@@ -6,6 +6,7 @@ and trains the runs of a target, `_measure` and `_figure_numbers` measure their 
 `_analytic` computes what trains no network.
 """
 
+from accord.experiments.paper._figure_numbers import Setting, figure_numbers
 from accord.experiments.paper._protocols import SCALES, Cell, build_spec
 from accord.experiments.paper._reproduce import Failure, reproduce, reproduce_all
 from accord.experiments.paper._required_runs import ReproduceContext
@@ -25,10 +26,12 @@ __all__ = [
     "Failure",
     "ReproduceContext",
     "Result",
+    "Setting",
     "TableRow",
     "Target",
     "all_targets",
     "build_spec",
+    "figure_numbers",
     "find_targets",
     "list_targets",
     "load_results",
