@@ -74,7 +74,7 @@ class Recorder:
     @property
     def path(self) -> str:
         """The location of the record."""
-        return self._writer.place.name
+        return self._writer.storage.name
 
     @property
     def network(self) -> int:

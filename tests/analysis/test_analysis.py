@@ -127,7 +127,7 @@ def test_max_agreement_by_epochs_reads_each_once(epochs_read):
 def test_without_truth_nothing_is_scored():
     rows = ArrayReader(np.zeros((1, 1, 2), np.uint8), SampleInfo(2, 2))
     for ask in (analysis.score, analysis.persistence, analysis.error_consensus_histogram):
-        with pytest.raises(TruthMissing, match="no true labels were recorded"):
+        with pytest.raises(TruthMissing, match="the record has no true labels"):
             ask(rows)
 
 

@@ -145,7 +145,7 @@ def test_the_analysis_is_at_hand(record):
 
 
 def test_probabilities_that_were_not_kept_are_asked_for_in_vain(record):
-    with pytest.raises(ValueError, match="only labels were recorded"):
+    with pytest.raises(ValueError, match="the record has labels only"):
         _ = record.probabilities
 
 
@@ -158,7 +158,7 @@ def test_arrays_without_three_axes_are_refused():
 
 def test_masked_labels_are_refused(tmp_path):
     labels = np.ma.masked_equal(np.tile([0, 1, 1, 0], (2, 3, 1)), 1)
-    with pytest.raises(PredictionError, match="masked array that hides 12"):
+    with pytest.raises(PredictionError, match="masked array with 12 masked"):
         accord.max_agreement(labels, classes=2)
     with pytest.raises(PredictionError, match="masked array that hides 2"):
         accord.import_arrays(tmp_path / "record", labels)

@@ -162,11 +162,11 @@ def test_unequal_networks(accord, record):
     for command in ("score", "predict"):
         status, out, err = accord(command, record)
         assert (status, out) == (1, "")
-        assert "To take the epochs that all have: --common" in err
+        assert "To use the epochs that all have: --common" in err
         assert accord(command, record, "--common")[0] == 0
     status, out, _ = accord("check", record)
     assert status == 0
-    assert "note: the networks hold different numbers of epochs" in out
+    assert "note: the networks have different numbers of epochs" in out
 
 
 @pytest.mark.parametrize(
@@ -174,17 +174,17 @@ def test_unequal_networks(accord, record):
     [
         (["score", "nowhere"], 1, "nowhere: no such file or folder"),
         (["score", "RECORD", "--rule", "majorty"], 2, "Did you mean 'majority'?"),
-        (["predict", "RECORD", "--rule", "soft-agreement"], 1, "only labels were recorded"),
+        (["predict", "RECORD", "--rule", "soft-agreement"], 1, "the record has labels only"),
         (["predict", "RECORD", "--epochs", "a:b"], 2, "--epochs takes A:B or A:B:STEP"),
         (["predict", "RECORD", "--epochs", "::0"], 2, "--epochs takes A:B or A:B:STEP"),
-        (["predict", "RECORD", "--epochs", "9:"], 2, "leaves no epoch; there are 4"),
+        (["predict", "RECORD", "--epochs", "9:"], 2, "no epoch is selected; there are 4"),
         (["predict", "RECORD", "--networks", "5"], 2, "no network 5; there are 0, 1, 2"),
         (["predict", "RECORD", "--networks", "x"], 2, "--networks takes numbers like 0,2"),
         (["predict", "RECORD", "--out", "labels.xls"], 2, "written as .npy, .csv, .parquet"),
         (["report", "RECORD", "--out", "report.pdf"], 2, "a report is an .html file"),
         (["import", "nothing.npz", "x"], 1, "nothing.npz: no such file"),
         (["import", "nothing.mat", "x"], 2, "no importer for 'mat'"),
-        (["pack", "RECORD", "RECORD"], 1, "already there"),
+        (["pack", "RECORD", "RECORD"], 1, "exists; choose another name"),
         (["predict"], 2, "Missing argument"),
         (["prdict"], 2, "No such command"),
         (["score", "RECORD", "--tale"], 2, "No such option"),

@@ -153,7 +153,7 @@ def test_following_waits_for_what_is_still_to_come(capsys, tmp_path, monkeypatch
     assert told == ["epoch 0", "epoch 1", "epoch 2"]
     waited = [line for line in printed.err.splitlines() if "waiting" in line]
     assert len(waited) == 2
-    assert "holds no epochs yet" in waited[0]
+    assert "has no epochs yet" in waited[0]
     assert "one network so far" in waited[1]
 
 

@@ -146,7 +146,7 @@ def test_options_are_checked_before_training(tmp_path):
         recorder_at(tmp_path, given=[0])
     with pytest.raises(PredictionError, match="class_names must be 2 names"):
         recorder_at(tmp_path, class_names=["a"])
-    with pytest.raises(PredictionError, match="ids must differ"):
+    with pytest.raises(PredictionError, match="ids must be unique"):
         recorder_at(tmp_path, ids=[1, 1, 2])
     with pytest.raises(
         TypeError, match="unexpected argument 'turth'; it passes on to the recorder: truth"

@@ -71,10 +71,10 @@ def test_a_rule_by_sample_predicts_a_range_as_it_predicts_the_whole(name, record
 
 
 def test_a_rule_that_needs_what_is_not_there_says_so():
-    with pytest.raises(TruthMissing, match="no true labels were recorded"):
+    with pytest.raises(TruthMissing, match="the record has no true labels"):
         find_rule("oracle-best-epoch")(rows())
     for name in ("probability-average", "soft-agreement"):
-        with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
+        with pytest.raises(ProbabilitiesMissing, match="the record has labels only"):
             find_rule(name)(rows())
 
 

@@ -66,8 +66,8 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"votes": LABELS}, r"no array named 'labels'; it holds votes.*np\.savez\(file, labels="),
-        ({"probabilities": LABELS}, r"it holds probabilities\. Add labels=probabilities\.argmax"),
+        ({"votes": LABELS}, r"no array named 'labels'; it has votes.*np\.savez\(file, labels="),
+        ({"probabilities": LABELS}, r"it has probabilities\. Add labels=probabilities\.argmax"),
         ({"labels": LABELS.astype(np.uint64) + 2**63}, "at most 4294967296 classes; got 92"),
         ({"labels": LABELS[0]}, r"axes \(network, epoch, sample\).*got shape \(3, 10\)"),
         ({"labels": LABELS[:0]}, r"none empty; got shape \(0, 3, 10\)"),
@@ -78,11 +78,14 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
         ({"labels": LABELS, "class_names": np.array("a")}, r"class_names must be 1 name;"),
         (
             {"labels": LABELS, "class_names": np.array(["a", "b", "c", "a"])},
-            "class_names must differ; classes 0 and 3 are both named 'a'",
+            "class_names must be unique; classes 0 and 3 are both named 'a'",
         ),
-        ({"labels": LABELS, "split": np.arange(10)}, r"split must be one word.*got int64 of shape"),
-        ({"labels": LABELS, "split": np.array("")}, "split must be one word"),
-        ({"labels": LABELS, "split": np.array(["train"])}, r"one word.*got <U5 of shape \(1,\)"),
+        ({"labels": LABELS, "split": np.arange(10)}, r"split must be a name.*got int64 of shape"),
+        ({"labels": LABELS, "split": np.array("")}, "split must be a name"),
+        (
+            {"labels": LABELS, "split": np.array(["train"])},
+            r"a name.*got <U5 of shape \(1,\)",
+        ),
         ({"labels": LABELS, "probabilities": np.array(1.0)}, "probabilities must have shape"),
         ({"labels": LABELS - 1}, r"labels must lie in 0\.\.2 for 3 classes; got -1\.\.2"),
         (
@@ -99,7 +102,7 @@ def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
         ),
         (
             {"labels": LABELS, "probabilities": np.ones((2, 3, 10, 4))},
-            "add up to 1 for every sample",
+            "sum to 1 for every sample",
         ),
     ],
 )
@@ -142,7 +145,7 @@ def test_an_npz_damaged_anywhere_is_refused_or_read(tmp_path):
 def test_a_missing_source_and_an_unknown_format_are_refused(tmp_path):
     with pytest.raises(SourceError, match="no such file"):
         import_record(tmp_path / "nothing.npz", tmp_path / "record")
-    with pytest.raises(ChoiceError, match=r"no importer for 'mat'; name one with --format: npz"):
+    with pytest.raises(ChoiceError, match=r"no importer for 'mat'; choose one with --format: npz"):
         import_record(tmp_path / "logs.mat", tmp_path / "record")
 
 
@@ -155,7 +158,7 @@ def test_a_source_whose_name_is_too_long_is_refused_with_the_cure(tmp_path, endi
 
 def test_an_existing_record_is_not_overwritten(tmp_path):
     (tmp_path / "record").mkdir()
-    with pytest.raises(RecordExists, match="already there"):
+    with pytest.raises(RecordExists, match="exists; choose another"):
         imported(tmp_path, labels=LABELS)
 
 

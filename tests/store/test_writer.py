@@ -24,7 +24,7 @@ from accord.errors import (
 )
 from accord.store import SampleInfo, Writer, open_reader, pack_record
 from accord.store import _metadata as facts_module
-from accord.store._metadata import encode_fact, read_sample_info
+from accord.store._metadata import encode_sample_array, read_sample_info
 from accord.store._storage import Folder
 from accord.store._validation import Row
 
@@ -75,13 +75,13 @@ def test_truth_may_be_told_by_a_later_recorder(path):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"samples": SAMPLES + 1}, "record has samples 40; this recorder says 41"),
-        ({"classes": CLASSES + 1}, "record has classes 5; this recorder says 6"),
-        ({"split": "train"}, "record has split test; this recorder says train"),
+        ({"samples": SAMPLES + 1}, "record has samples 40; this recorder has 41"),
+        ({"classes": CLASSES + 1}, "record has classes 5; this recorder has 6"),
+        ({"split": "train"}, "record has split test; this recorder has train"),
         ({"truth": labels_of(1, 1)}, "record's truth differ from this recorder's"),
         (
             {"metadata": {"seed": 3}},
-            r"network 0 was recorded with about \{\}.*another network number",
+            r"network 0 was recorded with metadata \{\}.*another network number",
         ),
         ({"probabilities": True}, r"recorded with arrays \['labels'\]"),
     ],
@@ -94,9 +94,9 @@ def test_other_data_are_refused_on_reopening(record, changed, words):
 def test_class_names_and_ids_must_fit(path):
     with pytest.raises(PredictionError, match="class_names must be 5 names"):
         Recorder(path, network=0, **SIZE, class_names=["a"])
-    with pytest.raises(PredictionError, match=r"must differ; classes 1 and 3 .* 'b'\. Add to each"):
+    with pytest.raises(PredictionError, match=r"must be unique; classes 1 and 3 .* 'b'\. Rename"):
         Recorder(path, network=0, **SIZE, class_names=["a", "b", "c", "b", "b"])
-    with pytest.raises(PredictionError, match="ids must differ; 7 is there twice"):
+    with pytest.raises(PredictionError, match="ids must be unique; 7 occurs twice"):
         Recorder(path, network=0, **SIZE, ids=[7, *range(SAMPLES - 1)])
     with pytest.raises(PredictionError, match="at least one sample and one class; got 0 and 5"):
         Recorder(path, network=0, samples=0, classes=5)
@@ -163,7 +163,7 @@ def test_a_row_written_twice_is_refused(path):
     with Recorder(path, network=0, **SIZE) as recorder:
         recorder.record(labels_of(0, 0), epoch=0)
         with pytest.raises(
-            RowExists, match=r"holds 1 epoch; epoch 0 was.*begin at recorder\.epochs"
+            RowExists, match=r"holds 1 epoch; epoch 0 was.*start at recorder\.epochs"
         ):
             recorder.record(labels_of(0, 0), epoch=0)
         for before in (0.5, 1.0):
@@ -178,7 +178,7 @@ def test_a_row_written_twice_is_refused(path):
 @pytest.mark.parametrize("progress", ["a", -1, float("nan"), float("inf"), [1, 2], torch.ones(2)])
 def test_a_progress_that_is_no_true_epoch_is_refused(path, progress):
     with Recorder(path, network=0, **SIZE) as recorder:
-        with pytest.raises(RecordError, match=r"progress must be a finite number, 0 or .*leave it"):
+        with pytest.raises(RecordError, match=r"progress must be a finite number, 0 or .*omit it"):
             recorder.record(labels_of(0, 0), progress=progress)
         recorder.record(labels_of(0, 0), progress=torch.tensor(0.5))
         assert recorder.epochs == 1
@@ -189,7 +189,7 @@ def test_a_progress_that_is_no_true_epoch_is_refused(path, progress):
     [
         (["seed"], r"metadata must be a mapping; got a list\..*metadata=\{"),
         ([], "got a list"),
-        ({"network": object()}, "network cannot be kept"),
+        ({"network": object()}, "network cannot be stored"),
     ],
 )
 def test_a_wrong_about_is_refused_before_anything_is_written(path, metadata, words):
@@ -205,7 +205,7 @@ def test_refused_predictions_leave_no_row(path):
             recorder.record()
         with pytest.raises(PredictionError, match=r"got \(39,\)"):
             recorder.record(labels_of(0, 0)[:-1])
-        with pytest.raises(ChoiceError, match="note cannot be kept"):
+        with pytest.raises(ChoiceError, match="note cannot be stored"):
             recorder.record(labels_of(0, 0), note=object())
         assert recorder.epochs == 1
         recorder.record(labels_of(0, 1))
@@ -222,7 +222,7 @@ def test_a_second_recorder_of_the_same_network_is_refused_while_the_first_lives(
 
 def test_a_failed_opening_lets_the_network_go(record):
     (record / "network-000/commits/c.0").unlink()
-    with pytest.raises(RowDamaged, match="network 0, epoch 0 is missing though later ones"):
+    with pytest.raises(RowDamaged, match="network 0, epoch 0 is missing, but later ones"):
         Recorder(record, network=0, **SIZE)
     (record / "network-000/commits/c.0").write_text("{}")
     Recorder(record, network=0, **SIZE).close()
@@ -260,13 +260,13 @@ def test_a_closed_recorder_takes_no_more_rows(path):
 
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("…")
-    with pytest.raises(NotARecord, match=r"holds 'thesis\.tex' and no record"):
+    with pytest.raises(NotARecord, match=r"contains 'thesis\.tex' and no record"):
         Recorder(tmp_path, network=0, **SIZE)
 
 
 def test_a_packed_record_takes_no_more_rows(record, tmp_path):
     pack_record(record, tmp_path / "packed")
-    with pytest.raises(RecordMismatch, match="is packed and takes no more rows"):
+    with pytest.raises(RecordMismatch, match="is packed and read-only"):
         Recorder(tmp_path / "packed", network=0, **SIZE)
 
 
@@ -292,10 +292,10 @@ def test_sizes_may_be_numbers_of_numpy(path):
         ({"samples": 4, "classes": "3"}, "classes must be a whole number; got '3'"),
         ({"samples": 0, "classes": 3}, "at least one sample and one class; got 0 and 3"),
         ({"samples": 4, "classes": 2**32 + 1}, r"at most 4294967296 classes; got 4294967297.*ids"),
-        ({"samples": 4, "classes": 3, "split": None}, 'split must be a word such as "test"; got N'),
+        ({"samples": 4, "classes": 3, "split": None}, 'split must be a name such as "test"; got N'),
         (
             {"samples": 4, "classes": 3, "split": ""},
-            "split must be a word such as \"test\"; got ''",
+            "split must be a name such as \"test\"; got ''",
         ),
     ],
 )
@@ -381,7 +381,7 @@ def test_a_refused_recorder_tells_the_record_nothing(path):
         recorder.record(labels_of(0, 0))
         with pytest.raises(RecordBusy, match="another recorder holds this network"):
             Recorder(path, network=0, **SIZE, **names)
-    with pytest.raises(RecordMismatch, match="was recorded with about"):
+    with pytest.raises(RecordMismatch, match="was recorded with metadata"):
         Recorder(path, network=0, **SIZE, **names, metadata={"seed": 3})
     sample_info = open_reader(path).sample_info
     assert (sample_info.truth, sample_info.class_names) == (None, None)
@@ -465,13 +465,13 @@ def test_an_epoch_that_is_no_whole_number_is_refused(path, epoch):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(facts_module, "COMES_SECONDS", 0.05)
+    monkeypatch.setattr(facts_module, "WAIT_SECONDS", 0.05)
 
 
 def leave_half_a_truth(path, values):
     """Leave what a recorder leaves that was killed before the truth's metadata was written."""
     Recorder(path, network=0, samples=4, classes=3).close()
-    Folder(path).create("truth/c.0", encode_fact(np.array(values))[1])
+    Folder(path).create("truth/c.0", encode_sample_array(np.array(values))[1])
 
 
 def test_a_truth_that_a_killed_start_left_half_written_is_not_there(tmp_path, impatient):
@@ -487,7 +487,7 @@ def test_a_truth_that_a_killed_start_left_half_written_is_not_there(tmp_path, im
 def test_a_truth_that_another_recorder_is_writing_is_waited_for(tmp_path):
     values = np.array([0, 1, 2, 0], np.int16)  # written otherwise than int64, and the same
     leave_half_a_truth(tmp_path / "run", values)
-    root = encode_fact(values)[0]
+    root = encode_sample_array(values)[0]
     later = threading.Timer(0.1, Folder(tmp_path / "run").create, ["truth/zarr.json", root])
     later.start()
     with Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 0]):

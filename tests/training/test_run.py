@@ -379,7 +379,7 @@ def test_networks_can_be_trained_apart_and_give_the_same(whole, tmp_path):
     np.testing.assert_array_equal(labels_in(tmp_path / "run"), labels_in(whole))
     with pytest.raises(ChoiceError, match="small: no network 5; there are 0, 1"):
         go(tmp_path / "run", networks=[5])
-    with pytest.raises(ChoiceError, match=r"small: a network is chosen twice in \[0, 1, 0\]"):
+    with pytest.raises(ChoiceError, match=r"small: a network is selected twice in \[0, 1, 0\]"):
         go(tmp_path / "run", networks=[0, 1, 0])
 
 

@@ -1,10 +1,11 @@
-"""Read training dynamics as Dataset Cartography logs them: logits by guid, a file per epoch."""
+"""Read predictions of other programs: npy folders, and training dynamics of Dataset Cartography."""
 
 import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,22 @@ from numpy.typing import NDArray
 
 from accord._files import load_npy
 from accord.errors import SourceError
-from accord.store._import_rows import Source
 from accord.store._validation import ids_to_numpy
 
-# As the code of the max agreement paper writes them: step1/resnet40/test_resnet_40_0.npy
+Named = tuple[str, NDArray[Any]]  # the name of an array in messages, and the array
+
+
+@dataclass(frozen=True)
+class Source:
+    """Imported arrays of each network, epoch by epoch, and arrays of the samples."""
+
+    networks: Sequence[Sequence[Named]]
+    numbers: tuple[int, ...]
+    sample_info: dict[str, NDArray[Any]] = field(default_factory=dict)
+    kind: str | None = None  # labels, probabilities or logits, if known
+
+
+# File names of the code of the max agreement paper: step1/resnet40/test_resnet_40_0.npy
 _NPY_NAME = re.compile(
     r"(?P<kind>[A-Za-z][A-Za-z-]*)(?P<number>\d+)/"
     r"(?P<test>test_)?(?P=kind)_(?P=number)_(?P<epoch>\d+)\.npy"
@@ -25,12 +38,12 @@ Files = dict[int, dict[int, Path]]  # network -> epoch -> file
 
 
 def has_npy_files(folder: Path, *, test: bool) -> bool:
-    """Tell whether a folder holds predictions of the test samples, or of the training ones."""
+    """Return whether a folder has predictions of the test or of the training samples."""
     return any(_find(step, test=test) for step in _steps(folder))
 
 
 def read_npy_files(folder: Path, *, test: bool) -> Source:
-    """Read the files of all networks; `truth.npy` and `given.npy` beside them if there."""
+    """Read the files of all networks, and `truth.npy` and `given.npy` if present."""
     files = _find(_one_step(folder, test=test), test=test)
     _check_complete(folder, files)
     numbers = sorted(files)
@@ -47,7 +60,7 @@ def read_npy_files(folder: Path, *, test: bool) -> Source:
 
 
 def _steps(folder: Path) -> list[Path]:
-    """Return the folder itself and the `step<k>` folders in it."""
+    """Return the folder and its `step<k>` subfolders."""
     return [folder, *sorted(step for step in folder.glob("step*") if step.is_dir())]
 
 
@@ -55,10 +68,10 @@ def _one_step(folder: Path, *, test: bool) -> Path:
     steps = [step for step in _steps(folder) if _find(step, test=test)]
     if not steps:
         example = "test_resnet_0_0.npy" if test else "resnet_0_0.npy"
-        raise SourceError(f"{folder}: no files such as resnet0/{example} in it")
+        raise SourceError(f"{folder}: has no files such as resnet0/{example}")
     if len(steps) > 1:
         names = ", ".join(step.name for step in steps)
-        raise SourceError(f"{folder}: holds several steps, {names}; import one: {steps[-1]}")
+        raise SourceError(f"{folder}: has several steps, {names}; import one of them: {steps[-1]}")
     return steps[0]
 
 
@@ -71,18 +84,18 @@ def _find(folder: Path, *, test: bool) -> Files:
             other = files[number].setdefault(epoch, file)
             if other != file:
                 raise SourceError(
-                    f"{file}: holds network {number}, epoch {epoch}, as {other} does. Rename "
-                    "or remove one; networks of several kinds are imported one kind at a time."
+                    f"{file}: has the same network {number} and epoch {epoch} as {other}. "
+                    "Rename or remove one; import networks of several kinds one kind at a time."
                 )
     return files
 
 
 def _check_complete(folder: Path, files: Files) -> None:
-    """Refuse missing epochs: counted from 0 or 1, all there, for all networks alike."""
+    """Raise unless all networks have the same epochs, from 0 or 1, without gaps."""
     every = set().union(*files.values())
     start = min(every)
     if start > 1:
-        raise SourceError(f"{folder}: the first epoch there is {start}; epochs count from 0 or 1")
+        raise SourceError(f"{folder}: the first epoch is {start}; epochs must start at 0 or 1")
     for number, epochs in sorted(files.items()):
         missing = sorted(set(range(start, max(every) + 1)) - epochs.keys())
         if missing:
@@ -90,8 +103,8 @@ def _check_complete(folder: Path, files: Files) -> None:
             lacking = re.sub(r"\d+\.npy$", f"{missing[0]}.npy", str(example))
             more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise SourceError(
-                f"{folder}: network {number} lacks epoch {missing[0]} ({lacking}{more}), which "
-                f"lies within {start}..{max(every)}. Was the run cut off?"
+                f"{folder}: network {number} lacks epoch {missing[0]} ({lacking}{more}) of "
+                f"{start}..{max(every)}. Was the run interrupted?"
             )
 
 
@@ -101,20 +114,19 @@ Lines = dict[Any, tuple[list[float], int]]  # guid -> logits and gold
 
 
 def has_dynamics(folder: Path) -> bool:
-    """Tell whether a folder holds training dynamics, of one network or of several."""
+    """Return whether a folder has training dynamics, of one network or several."""
     return bool(_folders(folder))
 
 
 def read_dynamics(folder: Path) -> Source:
-    """Read the networks' logits; guids become ids and golds the given labels.
+    """Read the networks' logits; guids become ids, and golds the given labels.
 
-    The folder is a `training_dynamics`, or holds one, or holds one folder per network that
-    does; these are taken in the order of their names. Samples come in the order of the first
-    epoch's lines, whatever the order of the others.
+    The folder is a `training_dynamics`, contains one, or contains one subfolder per network,
+    sorted by name, that does. Samples keep the order of the first epoch's lines.
     """
     folders = _folders(folder)
     if not folders:
-        raise SourceError(f"{folder}: no files such as {FOLDER}/dynamics_epoch_0.jsonl in it")
+        raise SourceError(f"{folder}: has no files such as {FOLDER}/dynamics_epoch_0.jsonl")
     files = {one: _files(one) for one in folders}
     _check_epochs(files)
     networks, first = [], None
@@ -148,16 +160,16 @@ def _named(folder: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _files(folder: Path) -> dict[int, Path]:
-    """Return the folder's files by epoch, counted from 0 or 1, none missing."""
+    """Return the files of a folder by epoch, from 0 or 1 without gaps."""
     files: dict[int, Path] = {}
     for epoch, file in _named(folder):
         other = files.setdefault(epoch, file)
         if other != file:
-            raise SourceError(f"{file}: holds epoch {epoch}, as {other.name} does; remove one")
+            raise SourceError(f"{file}: has the same epoch {epoch} as {other.name}; remove one")
     for epoch in range(1, max(files, default=0) + 1):
         if epoch not in files:
             raise SourceError(
-                f"{folder}: dynamics_epoch_{epoch}.jsonl is missing; epochs count from 0 or 1"
+                f"{folder}: dynamics_epoch_{epoch}.jsonl is missing; epochs must start at 0 or 1"
             )
     return dict(sorted(files.items()))
 
@@ -168,9 +180,8 @@ def _check_epochs(files: dict[Path, dict[int, Path]]) -> None:
         missing = sorted(every - epochs.keys())
         if missing:
             raise SourceError(
-                f"{folder}: dynamics_epoch_{missing[0]}.jsonl is missing, which another network "
-                "has. Was the run cut off, or do some networks' epochs count from 0 and some "
-                "from 1?"
+                f"{folder}: dynamics_epoch_{missing[0]}.jsonl is missing, but another network has "
+                "it. Was the run interrupted, or do some networks count from 0, others from 1?"
             )
 
 
@@ -184,22 +195,22 @@ def _read_file(file: Path, epoch: int) -> Lines:
         if line.strip():
             guid, logits, gold = _read_line(f"{file}, line {number}", line, epoch)
             if guid in lines:
-                raise SourceError(f"{file}, line {number}: guid {guid!r} is there twice")
+                raise SourceError(f"{file}, line {number}: guid {guid!r} occurs twice")
             lines[guid] = logits, gold
     if not lines:
-        raise SourceError(f"{file}: no lines in it")
+        raise SourceError(f"{file}: is empty")
     return lines
 
 
 def _read_line(where: str, line: str, epoch: int) -> tuple[Any, list[float], int]:
     key = f"logits_epoch_{epoch}"
     try:
-        said = json.loads(line)
-        guid, logits, gold = said["guid"], said[key], said["gold"]
+        entry = json.loads(line)
+        guid, logits, gold = entry["guid"], entry[key], entry["gold"]
     except (ValueError, KeyError, TypeError) as error:
         raise SourceError(
-            f'{where}: {{"guid": …, "{key}": […], "gold": …}} is wanted; '
-            f"{type(error).__name__}: {error}. Was the file cut off?"
+            f'{where}: expected {{"guid": …, "{key}": […], "gold": …}}; '
+            f"{type(error).__name__}: {error}. Was the file truncated?"
         ) from error
     if not isinstance(guid, str | int | float) or isinstance(guid, bool):
         raise SourceError(f"{where}: guid must be text or a number; got {guid!r:.60}")
@@ -230,8 +241,8 @@ def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArr
             (unknown[0], file, first_file) if unknown else (missing[0], first_file, file)
         )
         raise SourceError(
-            f"{file}: guid {guid!r} is in {where.name} and not in {other.name}; every epoch "
-            f"must hold the same samples ({len(unknown)} unknown, {len(missing)} missing)"
+            f"{file}: guid {guid!r} is in {where.name} but not in {other.name}; every epoch "
+            f"must have the same samples ({len(unknown)} unknown, {len(missing)} missing)"
         )
     changed = [guid for guid, (_, gold) in lines.items() if first[guid][1] != gold]
     if changed:

@@ -1,7 +1,7 @@
-"""Make a record from what others wrote: find out in which form, read it, write it packed."""
+"""Make a record from arrays or from files of other programs."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,30 @@ from numpy.typing import NDArray
 
 from accord._files import cause_of, load_npz
 from accord.errors import ChoiceError, PredictionError, SourceError
-from accord.store._import_formats import has_dynamics, has_npy_files, read_dynamics, read_npy_files
-from accord.store._import_rows import Source, gather_rows
+from accord.store._import_formats import (
+    Named,
+    Source,
+    has_dynamics,
+    has_npy_files,
+    read_dynamics,
+    read_npy_files,
+)
+from accord.store._layout import SAMPLE_ARRAYS
 from accord.store._metadata import make_sample_info
 from accord.store._packed import write_packed
 from accord.store._record_reader import ArrayReader
 from accord.store._storage import CountProgress
-from accord.store._validation import as_classes, check_probabilities, check_whole, to_numpy
+from accord.store._validation import (
+    SUM_TOLERANCE,
+    as_classes,
+    check_probabilities,
+    check_whole,
+    row_from_logits,
+    row_from_predictions,
+    to_numpy,
+)
 
-Reader = Callable[[Path, int | None], ArrayReader]
+Importer = Callable[[Path, int | None], ArrayReader]
 
 
 def import_record(
@@ -29,39 +44,36 @@ def import_record(
     classes: int | None = None,
     progress: CountProgress | None = None,
 ) -> None:
-    """Write what `source` holds as a packed record.
+    """Import a file or folder as a packed record.
 
     Args:
         source: a file or a folder.
-        record: where to write; nothing may be there.
-        format: one of `FORMATS`; by default as the file's ending or the folder's files tell.
+        record: where to write; nothing may exist there.
+        format: one of `FORMATS`; by default this follows from the file's ending or the folder's
+            files.
 
-            - `npz`: a file with `labels` (network, epoch, sample) and, if there are any,
-              `truth`, `given`, `ids`, `class_names` and `probabilities`;
+            - `npz`: a file with `labels` (network, epoch, sample) and optionally `truth`,
+              `given`, `ids`, `class_names` and `probabilities`;
             - `npy-folder`: `resnet<i>/test_resnet_<i>_<epoch>.npy`, one file per network and
               epoch; `npy-folder-train`: the same without `test_`;
             - `cartography`: `training_dynamics/dynamics_epoch_<e>.jsonl`, logits by guid.
-        classes: how many classes there are; by default as the source tells.
-        progress: told of samples done and samples in all.
+        classes: the number of classes; by default derived from the source.
+        progress: called with samples done and the total.
 
     Raises:
-        SourceError: the source is missing, damaged or not complete; nothing is written.
-        ChoiceError: the format is unknown, or there are several in one folder.
-        RecordExists: something is there already.
+        SourceError: the source is missing, damaged or incomplete; nothing is written.
+        ChoiceError: the format is unknown, or the folder has files of several formats.
+        RecordExists: something exists at `record`.
     """
     path = Path(source)
     try:
-        rows = _read(path, format, classes)
+        read = _find_importer(path, format)
+        if not path.exists():
+            raise SourceError(f"{path}: no such file")
+        reader = read(path, classes)
     except OSError as error:
         raise SourceError(f"{path}: cannot read: {cause_of(error)}") from error
-    write_packed(rows, record, progress=progress)
-
-
-def _read(path: Path, name: str | None, classes: int | None) -> ArrayReader:
-    reader = _reader(path, name)
-    if not path.exists():
-        raise SourceError(f"{path}: no such file")
-    return reader(path, classes)
+    write_packed(reader, record, progress=progress)
 
 
 def import_arrays(
@@ -72,49 +84,48 @@ def import_arrays(
     split: str = "test",
     **sample_info: object,
 ) -> None:
-    """Write arrays in memory as a packed record.
+    """Import arrays in memory as a packed record.
 
     Args:
-        record: where to write; nothing may be there.
+        record: where to write; nothing may exist there.
         networks: for each network, one array per epoch: labels (sample,), or probabilities or
-            logits (sample, class); all of one kind. One array with axes in the order network,
-            epoch, sample (, class) will do.
-        classes: how many classes there are; by default as the arrays tell.
-        split: which part of the data the samples are.
-        **sample_info: `truth`, `given`, `ids`, `class_names`, as `Recorder` takes them.
+            logits (sample, class); all of one kind. A single array with axes in the order
+            network, epoch, sample (, class) is accepted too.
+        classes: the number of classes; by default derived from the arrays.
+        split: the part of the data that the samples come from.
+        **sample_info: `truth`, `given`, `ids`, `class_names`, as for `Recorder`.
 
     Raises:
-        PredictionError: an array is of another shape or kind than the first, or not usable.
+        PredictionError: an array is invalid, or has another shape or kind than the first.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/record"
     >>> import_arrays(path, [[[0, 1], [0, 1]], [[0, 0], [0, 1]]], truth=[0, 1])
     """
-    strange = sorted(sample_info.keys() - {"truth", "given", "ids", "class_names"})
-    if strange:
-        raise TypeError(f"import_arrays got an unexpected argument {strange[0]!r}")
+    unexpected = sorted(sample_info.keys() - set(SAMPLE_ARRAYS))
+    if unexpected:
+        raise TypeError(f"import_arrays got an unexpected argument {unexpected[0]!r}")
     named = [
         [(f"network {number}, epoch {epoch}", to_numpy(row)) for epoch, row in enumerate(network)]
         for number, network in enumerate(networks)
     ]
     arrays = gather_rows(named)
     arrays |= {name: to_numpy(value) for name, value in sample_info.items() if value is not None}
-    rows = rows_from_arrays(arrays, classes=classes, split=split)
-    write_packed(rows, record)
+    write_packed(rows_from_arrays(arrays, classes=classes, split=split), record)
 
 
-def _reader(path: Path, name: str | None) -> Reader:
+def _find_importer(path: Path, name: str | None) -> Importer:
     names = [name] if name else _formats_of(path)
     if len(names) == 1 and names[0] in FORMATS:
         return FORMATS[names[0]]
-    said = f"could be read as {' or '.join(names)}" if names else "no importer knows its files"
+    problem = f"could be read as {' or '.join(names)}" if names else "has files of no known format"
     if len(names) == 1:
-        said = f"no importer for {names[0]!r}"
-    raise ChoiceError(f"{path}: {said}; name one with --format: {', '.join(FORMATS)}")
+        problem = f"no importer for {names[0]!r}"
+    raise ChoiceError(f"{path}: {problem}; choose one with --format: {', '.join(FORMATS)}")
 
 
 def _formats_of(path: Path) -> list[str]:
-    """Return the formats that a source may be in."""
+    """Return the formats that a source may have."""
     if not path.is_dir():
         if not path.suffix and not path.exists():
             raise SourceError(f"{path}: no such file or folder")
@@ -124,17 +135,17 @@ def _formats_of(path: Path) -> list[str]:
         "npy-folder-train": has_npy_files(path, test=False),
         "cartography": has_dynamics(path),
     }
-    return [name for name, there in checks.items() if there]
+    return [name for name, matches in checks.items() if matches]
 
 
 def read_npz(path: Path, classes: int | None) -> ArrayReader:
-    """Read an npz file into memory and check all of it. Pickled objects are refused."""
+    """Read and check an npz file; pickled objects are refused."""
     try:
         arrays = load_npz(path)
     except SourceError as error:
         raise SourceError(
             f"{error}. Write it with np.savez(file, labels=labels, truth=truth), "
-            "all arrays of numbers or text."
+            "with arrays of numbers or text."
         ) from error
     try:
         split = _split(arrays)
@@ -150,7 +161,7 @@ def rows_from_arrays(
     name: str = "arrays",
     split: str = "test",
 ) -> ArrayReader:
-    """Check arrays by their names and return them as rows."""
+    """Return a reader of arrays, checked by their names."""
     labels = _labels(arrays, name)
     classes = _classes(arrays, classes)
     sample_info = make_sample_info(
@@ -171,10 +182,10 @@ def rows_from_arrays(
 def _labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
     if "labels" not in arrays:
         have = ", ".join(sorted(arrays)) or "nothing"
-        cure = "Write them under that name: np.savez(file, labels=labels)"
+        hint = "Write them under that name: np.savez(file, labels=labels)"
         if "probabilities" in arrays:
-            cure = "Add labels=probabilities.argmax(-1)"
-        raise SourceError(f"{name}: no array named 'labels'; it holds {have}. {cure}")
+            hint = "Add labels=probabilities.argmax(-1)"
+        raise SourceError(f"{name}: no array named 'labels'; it has {have}. {hint}")
     labels = arrays["labels"]
     if labels.ndim != 3 or 0 in labels.shape:
         raise SourceError(
@@ -188,7 +199,7 @@ def _split(arrays: Mapping[str, NDArray[Any]]) -> str:
     split = arrays.get("split", np.array("test"))
     if split.shape or split.dtype.kind != "U" or not str(split):
         raise PredictionError(
-            'split must be one word, as in np.savez(file, labels=labels, split="train"); '
+            'split must be a name, as in np.savez(file, labels=labels, split="train"); '
             f"got {split.dtype} of shape {split.shape}"
         )
     return str(split)
@@ -202,10 +213,10 @@ def _classes(arrays: Mapping[str, NDArray[Any]], classes: int | None) -> int:
     if "probabilities" in arrays and arrays["probabilities"].ndim:
         return int(arrays["probabilities"].shape[-1])
     largest = [0]
-    for what in ("labels", "truth", "given"):
-        if what in arrays and arrays[what].size:
-            check_whole(arrays[what], what)
-            largest.append(int(arrays[what].max()))
+    for name in ("labels", "truth", "given"):
+        if name in arrays and arrays[name].size:
+            check_whole(arrays[name], name)
+            largest.append(int(arrays[name].max()))
     return max(largest) + 1
 
 
@@ -228,35 +239,139 @@ def _probabilities(
 
 
 def read_npy_folder(path: Path, classes: int | None) -> ArrayReader:
-    """Read what networks said of the test samples, one npy file for each epoch of each."""
-    return _gathered(path, read_npy_files(path, test=True), classes=classes)
+    """Read predictions of the test samples: one npy file per network and epoch."""
+    return _from_source(path, read_npy_files(path, test=True), classes=classes)
 
 
 def read_npy_train_folder(path: Path, classes: int | None) -> ArrayReader:
-    """Read what networks said of the training samples."""
-    return _gathered(path, read_npy_files(path, test=False), classes=classes, split="train")
+    """Read predictions of the training samples: one npy file per network and epoch."""
+    return _from_source(path, read_npy_files(path, test=False), classes=classes, split="train")
 
 
 def read_cartography(path: Path, classes: int | None) -> ArrayReader:
-    """Read training dynamics as Dataset Cartography logs them."""
-    return _gathered(path, read_dynamics(path), classes=classes, split="train")
+    """Read training dynamics in the format of Dataset Cartography."""
+    return _from_source(path, read_dynamics(path), classes=classes, split="train")
 
 
-def _gathered(
+def _from_source(
     path: Path, source: Source, *, classes: int | None, split: str = "test"
 ) -> ArrayReader:
     try:
         arrays = {**gather_rows(source.networks, kind=source.kind), **source.sample_info}
-        rows = rows_from_arrays(arrays, classes=classes, name=str(path), split=split)
+        reader = rows_from_arrays(arrays, classes=classes, name=str(path), split=split)
     except PredictionError as error:
         raise SourceError(f"{path}: {error}") from error
-    rows.numbers = source.numbers
-    return rows
+    reader.numbers = source.numbers
+    return reader
 
 
-FORMATS: dict[str, Reader] = {
+FORMATS: dict[str, Importer] = {
     "npz": read_npz,
     "npy-folder": read_npy_folder,
     "npy-folder-train": read_npy_train_folder,
     "cartography": read_cartography,
 }
+
+
+def gather_rows(
+    networks: Sequence[Sequence[Named]], *, kind: str | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return `labels` (network, epoch, sample) and, from tables, `probabilities`.
+
+    All arrays must have the kind and shape of the first: labels, probabilities or logits, by
+    default as `kind_of` finds. Labels are the largest entries of a table, before rounding.
+
+    >>> table = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> gather_rows([[("a", table)]])["labels"]
+    array([[[0, 1]]])
+    """
+    _check_lengths(networks)
+    first, example = networks[0][0]
+    known, kind = kind is not None, kind or kind_of(first, example)
+    shape = (len(networks), len(networks[0]), *example.shape)
+    labels = np.empty(shape[:3], np.int64)
+    tables = np.empty(shape, np.float16) if kind != "labels" else None
+    for number, epochs in enumerate(networks):
+        for epoch, (name, values) in enumerate(epochs):
+            _check_shape(name, values, first, example)
+            if not known and kind_of(name, values) != kind:
+                raise PredictionError(
+                    f"{name}: has {kind_of(name, values)}, but {first} has {kind}"
+                )
+            if tables is None:
+                labels[number, epoch] = values
+            else:
+                labels[number, epoch], tables[number, epoch] = _row(name, values, kind)
+    return {"labels": labels} if tables is None else {"labels": labels, "probabilities": tables}
+
+
+def kind_of(name: str, values: NDArray[Any]) -> str:
+    """Return whether an array holds labels, probabilities or logits; raise if ambiguous.
+
+    One whole number per sample is a label. A table holds probabilities if every entry lies in
+    0..1 and every row sums to 1, and logits if any entry lies outside.
+
+    >>> kind_of("a", np.array([[2.5, -1.0]]))
+    'logits'
+    """
+    if values.ndim == 1 and values.size:
+        check_whole(values, f"{name}: labels")
+        return "labels"
+    if values.ndim != 2 or values.shape[0] == 0 or values.shape[1] < 2:
+        raise PredictionError(
+            f"{name}: expected labels (sample,) or a table (sample, class); "
+            f"got shape {values.shape}"
+        )
+    if values.dtype.kind != "f":
+        raise PredictionError(
+            f"{name}: a table of {values.dtype} is ambiguous; for labels pass one number per "
+            "sample, for probabilities or logits floating-point numbers"
+        )
+    return _kind_of_table(name, values)
+
+
+def _kind_of_table(name: str, values: NDArray[Any]) -> str:
+    if not np.isfinite(values).all():
+        raise PredictionError(f"{name}: has NaN or infinity. Has the network diverged?")
+    if values.min() < 0 or values.max() > 1 + SUM_TOLERANCE:
+        return "logits"
+    sums = values.sum(axis=1, dtype=np.float64)
+    if np.abs(sums - 1).max() <= SUM_TOLERANCE:
+        return "probabilities"
+    raise PredictionError(
+        f"{name}: all entries lie in 0..1, but rows sum to {sums.min():g}..{sums.max():g}: "
+        "these may be logits or unnormalised probabilities. Normalise them, or pass labels."
+    )
+
+
+def _row(
+    name: str, values: NDArray[Any], kind: str
+) -> tuple[NDArray[Any], NDArray[np.float16] | None]:
+    samples, classes = values.shape
+    size = {"samples": samples, "classes": classes}
+    try:
+        if kind == "logits":
+            row = row_from_logits(values, **size, keep=True)
+        else:
+            row = row_from_predictions(values, **size, probabilities=True)
+    except PredictionError as error:
+        raise PredictionError(f"{name}: {error}") from error
+    return row.labels, row.probabilities
+
+
+def _check_lengths(networks: Sequence[Sequence[Named]]) -> None:
+    counts = [len(epochs) for epochs in networks]
+    if not counts or 0 in counts:
+        raise PredictionError("expected at least one network with at least one epoch")
+    if len(set(counts)) > 1:
+        raise PredictionError(
+            f"all networks need the same number of epochs; got {', '.join(map(str, counts))}"
+        )
+
+
+def _check_shape(name: str, values: NDArray[Any], first: str, example: NDArray[Any]) -> None:
+    if values.shape != example.shape:
+        raise PredictionError(
+            f"{name}: has shape {values.shape}, but {first} has {example.shape}. All networks "
+            "predict the same samples at every epoch."
+        )

@@ -1,4 +1,9 @@
-"""The commits of a network: a row exists only if its commit does."""
+"""The layout of a record on disk: names, documents, and commits.
+
+A record is a Zarr group with one folder per network. A row is stored as one object per array
+(labels, probabilities); it belongs to the record only if its commit exists, which is written last
+and holds the checksums of the row. `zarr.json` of the record and of each network hold metadata.
+"""
 
 import contextlib
 import datetime as dt
@@ -19,7 +24,7 @@ from accord.store._storage import Storage
 
 
 def made_with() -> dict[str, str]:
-    """Return the versions of everything that shapes a record."""
+    """Return the versions of the packages that a record depends on."""
     packages = ("numpy", "zarr", "numcodecs", "torch")
     found = {"accord": __version__, "python": platform.python_version()}
     for package in packages:
@@ -29,7 +34,7 @@ def made_with() -> dict[str, str]:
 
 
 def now() -> str:
-    """Return the time of day as it is written into records."""
+    """Return the current time as written into records."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
@@ -40,7 +45,10 @@ PACKED: Final = "packed"
 LABELS: Final = "labels"
 PROBABILITIES: Final = "probabilities"
 COMMITS: Final = "commits"
-FACTS: Final = ("truth", "given", "ids", "class_names")
+SAMPLE_ARRAYS: Final = ("truth", "given", "ids", "class_names")
+# Keys of metadata in commits and in `zarr.json`, as version 1 of the format spells them.
+METRICS: Final = "told"  # of an epoch
+METADATA: Final = "about"  # of a network
 TEXT: Final = "string"
 ZSTD_LEVEL: Final = 1  # 0.42 of the raw size in 0.06 ms for 50,000 labels; level 3 takes 0.43 ms
 _LITTLE_ENDIAN: Final = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -48,7 +56,7 @@ _ZSTD: Final = {"name": "zstd", "configuration": {"level": ZSTD_LEVEL, "checksum
 
 
 def label_dtype(classes: int) -> np.dtype[Any]:
-    """Return the smallest unsigned type that holds every class.
+    """Return the smallest unsigned type that holds all classes.
 
     >>> label_dtype(10), label_dtype(257)
     (dtype('uint8'), dtype('uint16'))
@@ -57,7 +65,7 @@ def label_dtype(classes: int) -> np.dtype[Any]:
 
 
 def network_folder(network: int) -> str:
-    """Name the folder of one network.
+    """Return the name of a network's folder.
 
     >>> network_folder(3)
     'network-003'
@@ -66,7 +74,7 @@ def network_folder(network: int) -> str:
 
 
 def network_of(folder: str) -> int | None:
-    """Return the network a folder belongs to, or None for any other name.
+    """Return the number of the network in a folder, or None for any other name.
 
     >>> network_of("network-003"), network_of("truth")
     (3, None)
@@ -76,12 +84,12 @@ def network_of(folder: str) -> int | None:
 
 
 def array_key(network: int, array: str) -> str:
-    """Name the metadata of one network's array."""
+    """Return the key of the metadata of a network's array."""
     return f"{network_folder(network)}/{array}/{ROOT}"
 
 
 def row_key(network: int, array: str, epoch: int) -> str:
-    """Name the object that holds one epoch of one network's array.
+    """Return the key of one epoch of a network's array.
 
     >>> row_key(3, "labels", 7)
     'network-003/labels/c.7.0'
@@ -91,7 +99,7 @@ def row_key(network: int, array: str, epoch: int) -> str:
 
 
 def commit_key(network: int, epoch: int) -> str:
-    """Name the object whose existence makes an epoch part of the record.
+    """Return the key whose existence makes an epoch part of the record.
 
     >>> commit_key(3, 7)
     'network-003/commits/c.7'
@@ -99,25 +107,25 @@ def commit_key(network: int, epoch: int) -> str:
     return f"{network_folder(network)}/{COMMITS}/c.{epoch}"
 
 
-def commit_document(sample_info: Mapping[str, Any]) -> bytes:
-    """Write a commit: one string in the form of Zarr's vlen-utf8 codec, uncompressed."""
-    text = _json(sample_info)
+def commit_document(commit: Mapping[str, Any]) -> bytes:
+    """Return a commit as one string in the form of Zarr's vlen-utf8 codec, uncompressed."""
+    text = _json(commit)
     return struct.pack("<II", 1, len(text)) + text
 
 
-def facts_in_commit(document: bytes) -> dict[str, Any]:
-    """Return the facts of a commit; empty if it cannot be read."""
+def parse_commit(document: bytes) -> dict[str, Any]:
+    """Return the contents of a commit; empty if it cannot be read."""
     try:
-        sample_info = json.loads(document[8:])
+        commit = json.loads(document[8:])
     except ValueError:
         return {}
-    return sample_info if isinstance(sample_info, dict) else {}
+    return commit if isinstance(commit, dict) else {}
 
 
-def group_document(sample_info: Mapping[str, Any]) -> bytes:
-    """Write the metadata of a Zarr group that carries `facts` under our own name."""
+def group_document(attributes: Mapping[str, Any]) -> bytes:
+    """Return the metadata of a Zarr group whose attribute "accord" is `attributes`."""
     return _json(
-        {"zarr_format": 3, "node_type": "group", "attributes": {"accord": dict(sample_info)}}
+        {"zarr_format": 3, "node_type": "group", "attributes": {"accord": dict(attributes)}}
     )
 
 
@@ -126,10 +134,10 @@ def array_document(
     *,
     chunks: Sequence[int],
     dtype: str,
-    sample_info: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, Any] | None = None,
     compressed: bool = True,
 ) -> bytes:
-    """Write the metadata of a Zarr array as `encode` stores it: zstd, flat chunk names."""
+    """Return the metadata of a Zarr array as `encode` stores it: zstd, flat chunk names."""
     text = dtype == TEXT
     codecs = [{"name": "vlen-utf8"} if text else _LITTLE_ENDIAN, _ZSTD]
     return _json(
@@ -142,35 +150,35 @@ def array_document(
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
             "fill_value": "" if text else 0,
             "codecs": codecs if compressed else codecs[:1],
-            "attributes": {"accord": dict(sample_info)} if sample_info else {},
+            "attributes": {"accord": dict(attributes)} if attributes else {},
         }
     )
 
 
-def facts_in(document: bytes) -> dict[str, Any]:
-    """Return what a group or array document carries under our own name; empty if nothing."""
+def parse_attributes(document: bytes) -> dict[str, Any]:
+    """Return the attribute "accord" of a group or array; empty if there is none."""
     try:
-        sample_info = json.loads(document)["attributes"]["accord"]
+        attributes = json.loads(document)["attributes"]["accord"]
     except (ValueError, KeyError, TypeError):
         return {}
-    return sample_info if isinstance(sample_info, dict) else {}
+    return attributes if isinstance(attributes, dict) else {}
 
 
-def form_in(document: bytes | None) -> dict[str, Any]:
-    """Return what an array's metadata say of how its numbers became bytes; empty if nothing.
+def parse_encoding(document: bytes | None) -> dict[str, Any]:
+    """Return the part of an array's metadata that defines its encoding; empty if unreadable.
 
-    >>> form_in(array_document((2, 3), chunks=(1, 3), dtype="uint8"))["data_type"]
+    >>> parse_encoding(array_document((2, 3), chunks=(1, 3), dtype="uint8"))["data_type"]
     'uint8'
     """
     try:
-        said = json.loads(document or b"")
-        return {key: said[key] for key in ("data_type", "chunk_grid", "codecs")}
+        metadata = json.loads(document or b"")
+        return {key: metadata[key] for key in ("data_type", "chunk_grid", "codecs")}
     except (ValueError, KeyError, TypeError):
         return {}
 
 
 def encode(values: NDArray[Any]) -> bytes:
-    """Compress an array exactly as Zarr's own codecs do; strings go through vlen-utf8."""
+    """Compress an array exactly as Zarr's codecs do; strings use vlen-utf8."""
     from numcodecs import VLenUTF8, Zstd
 
     if values.dtype.kind in "OUT":
@@ -181,7 +189,7 @@ def encode(values: NDArray[Any]) -> bytes:
 
 
 def decode(data: bytes, *, shape: Sequence[int], dtype: str) -> NDArray[Any]:
-    """Undo `encode`; a ValueError means the bytes are not an array of that shape."""
+    """Invert `encode`; raise ValueError if the bytes are not an array of that shape."""
     from numcodecs import VLenUTF8, Zstd
 
     try:
@@ -194,7 +202,7 @@ def decode(data: bytes, *, shape: Sequence[int], dtype: str) -> NDArray[Any]:
 
 
 def checksum(data: bytes) -> str:
-    """Return the checksum that commits carry for stored bytes."""
+    """Return the checksum of stored bytes, as commits hold it."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -202,26 +210,26 @@ def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, allow_nan=False).encode()
 
 
-def committed_epochs(place: Storage, network: int) -> int:
-    """Return how many rows a network holds; an error if one in between is missing."""
-    names = place.children(f"{network_folder(network)}/{COMMITS}")
+def committed_epochs(storage: Storage, network: int) -> int:
+    """Return the number of rows of a network; raise if one in between is missing."""
+    names = storage.children(f"{network_folder(network)}/{COMMITS}")
     numbers = (name.removeprefix("c.") for name in names if name.startswith("c."))
     epochs = {int(number) for number in numbers if number.isdecimal()}
     missing = set(range(len(epochs))) - epochs
     if missing:
         raise RowDamaged(
-            f"{place.name}: network {network}, epoch {min(missing)} is missing though later ones "
-            f"are there. To see every damaged row: accord check {place.name}"
+            f"{storage.name}: network {network}, epoch {min(missing)} is missing, but later ones "
+            f"exist. To list all damaged rows: accord check {storage.name}"
         )
     return len(epochs)
 
 
-def read_commit(place: Storage, network: int, epoch: int) -> dict[str, Any]:
-    """Return the facts of one commit."""
-    sample_info = facts_in_commit(place.get(commit_key(network, epoch)) or b"")
-    if not {"progress", "objects"} <= sample_info.keys():
+def read_commit(storage: Storage, network: int, epoch: int) -> dict[str, Any]:
+    """Return the contents of one commit; raise if it cannot be read."""
+    commit = parse_commit(storage.get(commit_key(network, epoch)) or b"")
+    if not {"progress", "objects"} <= commit.keys():
         raise RowDamaged(
-            f"{place.name}: network {network}, epoch {epoch}: its commit cannot be read. "
-            f"To see every damaged row: accord check {place.name}"
+            f"{storage.name}: network {network}, epoch {epoch}: its commit cannot be read. "
+            f"To list all damaged rows: accord check {storage.name}"
         )
-    return sample_info
+    return commit

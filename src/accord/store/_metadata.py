@@ -1,4 +1,4 @@
-"""What a record says of its samples and classes: checked, written once, compared ever after."""
+"""The samples and classes of a record: checked, written once, then compared."""
 
 import json
 import operator
@@ -25,7 +25,7 @@ from accord.store._storage import Storage
 from accord.store._validation import as_labels, ids_to_numpy, to_numpy
 
 MOST_CLASSES: Final = 2**32  # labels are stored as uint32 at most
-COMES_SECONDS: Final = 2.0  # for what another recorder is writing to be there
+WAIT_SECONDS: Final = 2.0  # for another recorder to finish writing an array
 
 
 def make_sample_info(
@@ -38,7 +38,7 @@ def make_sample_info(
     ids: object = None,
     class_names: object = None,
 ) -> SampleInfo:
-    """Check what a caller says of the samples and classes.
+    """Return checked information about the samples and classes of a record.
 
     >>> make_sample_info(samples=2, classes=3, truth=[0, 2]).truth
     array([0, 2], dtype=uint8)
@@ -46,10 +46,10 @@ def make_sample_info(
     samples, classes = _whole(samples, "samples"), _whole(classes, "classes")
     _check_sizes(samples, classes, split)
 
-    def labels(what: str, values: object) -> NDArray[Any] | None:
+    def labels(name: str, values: object) -> NDArray[Any] | None:
         if values is None:
             return None
-        return as_labels(to_numpy(values), samples=samples, classes=classes, what=what)
+        return as_labels(to_numpy(values), samples=samples, classes=classes, name=name)
 
     return SampleInfo(
         samples=samples,
@@ -62,11 +62,11 @@ def make_sample_info(
     )
 
 
-def _whole(size: Any, what: str) -> int:
+def _whole(size: Any, name: str) -> int:
     try:
-        return operator.index(size)  # numpy's and torch's numbers too: JSON takes Python's alone
+        return operator.index(size)  # also numbers of numpy and torch; JSON accepts only Python's
     except TypeError as error:
-        raise PredictionError(f"{what} must be a whole number; got {size!r}") from error
+        raise PredictionError(f"{name} must be a whole number; got {size!r}") from error
 
 
 def _check_sizes(samples: int, classes: int, split: object) -> None:
@@ -80,7 +80,7 @@ def _check_sizes(samples: int, classes: int, split: object) -> None:
             "Are the labels ids or hashes? Number the classes from 0."
         )
     if not isinstance(split, str) or not split:
-        raise PredictionError(f'split must be a word such as "test"; got {split!r}')
+        raise PredictionError(f'split must be a name such as "test"; got {split!r}')
 
 
 def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:
@@ -92,7 +92,7 @@ def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:
         ids = ids.astype(np.str_)
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < samples:
-        raise PredictionError(f"ids must differ; {values[counts.argmax()]} is there twice")
+        raise PredictionError(f"ids must be unique; {values[counts.argmax()]} occurs twice")
     return ids
 
 
@@ -106,153 +106,154 @@ def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
     if times > 1:
         first, second = [number for number, name in enumerate(found) if name == often][:2]
         raise PredictionError(
-            f"class_names must differ; classes {first} and {second} are both named {often!r}. "
-            "Add to each what tells it from the other, or give no names."
+            f"class_names must be unique; classes {first} and {second} are both named {often!r}. "
+            "Rename one of them, or give no names."
         )
     return found
 
 
-def _as_texts(names: NDArray[Any], what: str) -> list[str]:
+def _as_texts(names: NDArray[Any], argument: str) -> list[str]:
     texts = []
     for position, name in enumerate(names.tolist()):
         try:
             texts.append(name.decode() if isinstance(name, bytes) else str(name))
-            texts[-1].encode()  # half of a pair of surrogates is a str, yet no text
+            texts[-1].encode()  # a lone surrogate is a str but not valid text
         except UnicodeError as error:
             raise PredictionError(
-                f"{what} must be text in UTF-8; number {position} is {name!r}. "
-                "Is it the name of a file in another encoding? Decode it with that one."
+                f"{argument} must be text in UTF-8; number {position} is {name!r}. "
+                "Is it a file name in another encoding? Decode it with that encoding."
             ) from error
     return texts
 
 
-def read_root(place: Storage) -> dict[str, Any]:
-    """Return what the top of a record says; an error if there is none, or of another version."""
-    document = place.get(layout.ROOT)
-    if document is None and not place.exists():
+def read_root(storage: Storage) -> dict[str, Any]:
+    """Return the metadata of a record; raise if it is missing or of another version."""
+    document = storage.get(layout.ROOT)
+    if document is None and not storage.exists():
         raise RecordMissing(
-            f"{place.name}: {place.nothing}. A record is what a recorder wrote; "
+            f"{storage.name}: {storage.nothing}. Records are written by a recorder; "
             "to make one from arrays: accord import labels.npz RECORD"
         )
     if document is None:
         raise NotARecord(
-            f"{place.name}: not a record: there is no {layout.ROOT} in it. "
-            "If a recorder was stopped in its first moments, start it again."
+            f"{storage.name}: not a record: it has no {layout.ROOT}. "
+            "If a recorder was stopped while it started, start it again."
         )
-    root = layout.facts_in(document)
+    root = layout.parse_attributes(document)
     if "format" not in root:
-        raise NotARecord(f"{place.name}: {layout.ROOT} is there but was not written by Accord")
+        raise NotARecord(f"{storage.name}: its {layout.ROOT} was not written by Accord")
     if root["format"] != layout.FORMAT:
         raise VersionError(
-            f"{place.name}: written in record format {root['format']}; this Accord reads format "
-            f"{layout.FORMAT}. A newer one may read it: pip install --upgrade accord"
+            f"{storage.name}: has record format {root['format']}; this version of Accord reads "
+            f"format {layout.FORMAT}. A newer version may read it: pip install --upgrade accord"
         )
     missing = {"layout", "samples", "classes", "split"} - root.keys()
     if missing:
-        raise NotARecord(f"{place.name}: {layout.ROOT} does not say {', '.join(sorted(missing))}")
+        raise NotARecord(f"{storage.name}: {layout.ROOT} lacks {', '.join(sorted(missing))}")
     for what in ("samples", "classes"):
         if not isinstance(root[what], int):
             raise NotARecord(
-                f"{place.name}: {layout.ROOT} is damaged: {what} must be a whole number; "
-                f"it says {root[what]!r}"
+                f"{storage.name}: {layout.ROOT} is damaged: {what} must be a whole number; "
+                f"got {root[what]!r}"
             )
     return root
 
 
-def read_sample_info(place: Storage) -> SampleInfo:
-    """Return all a record says of its samples and classes."""
-    root = read_root(place)
-    names = read_fact(place, "class_names")
+def read_sample_info(storage: Storage) -> SampleInfo:
+    """Return the samples and classes of a record."""
+    root = read_root(storage)
+    names = read_sample_array(storage, "class_names")
     return SampleInfo(
         samples=root["samples"],
         classes=root["classes"],
         split=root["split"],
-        truth=read_fact(place, "truth"),
-        given=read_fact(place, "given"),
-        ids=read_fact(place, "ids"),
+        truth=read_sample_array(storage, "truth"),
+        given=read_sample_array(storage, "given"),
+        ids=read_sample_array(storage, "ids"),
         class_names=None if names is None else tuple(str(name) for name in names),
     )
 
 
-def write_sample_info(place: Storage, sample_info: SampleInfo) -> None:
-    """Write the facts that are not there yet; refuse those that differ from what is there."""
-    for fact, values in _given(sample_info):
-        _write_fact(place, fact, values)
+def write_sample_info(storage: Storage, sample_info: SampleInfo) -> None:
+    """Write the arrays that are missing; raise if one differs from the record's."""
+    for name, values in _arrays(sample_info):
+        _write_array(storage, name, values)
 
 
-def check_sample_info(place: Storage, sample_info: SampleInfo) -> None:
-    """Refuse facts that differ from what is there; write nothing."""
-    for fact, values in _given(sample_info):
-        _check_fact(place, fact, values)
+def check_sample_info(storage: Storage, sample_info: SampleInfo) -> None:
+    """Raise if an array differs from the record's; write nothing."""
+    for name, values in _arrays(sample_info):
+        _check_array(storage, name, values)
 
 
-def _given(sample_info: SampleInfo) -> Iterator[tuple[str, NDArray[Any]]]:
-    for fact in layout.FACTS:
-        values = getattr(sample_info, fact)
+def _arrays(sample_info: SampleInfo) -> Iterator[tuple[str, NDArray[Any]]]:
+    for name in layout.SAMPLE_ARRAYS:
+        values = getattr(sample_info, name)
         if values is not None:
-            yield fact, np.asarray(values)
+            yield name, np.asarray(values)
 
 
-def _write_fact(place: Storage, fact: str, values: NDArray[Any]) -> None:
-    document, data = encode_fact(values)
-    root, chunk = f"{fact}/{layout.ROOT}", f"{fact}/c.0"
-    if place.get(root) is None:
-        # Without its metadata it is either being written by another recorder, which is a matter
-        # of moments, or was left by one that was killed, and may say anything.
-        if not place.create(chunk, data) and place.get(chunk) != data and not _comes(place, root):
-            place.put(chunk, data)
-        place.create(root, document)
-    _check_fact(place, fact, values)
+def _write_array(storage: Storage, name: str, values: NDArray[Any]) -> None:
+    document, data = encode_sample_array(values)
+    root, chunk = f"{name}/{layout.ROOT}", f"{name}/c.0"
+    if storage.get(root) is None:
+        # A chunk without metadata is either being written by another recorder, which takes an
+        # instant, or was left by one that was killed, and may hold anything.
+        written = storage.create(chunk, data) or storage.get(chunk) == data
+        if not written and not _appears(storage, root):
+            storage.put(chunk, data)
+        storage.create(root, document)
+    _check_array(storage, name, values)
 
 
-def _comes(place: Storage, key: str) -> bool:
-    """Tell whether another recorder is writing this, waiting for it to be there."""
-    deadline = time.monotonic() + COMES_SECONDS
-    while place.get(key) is None:
+def _appears(storage: Storage, key: str) -> bool:
+    """Wait for another recorder to write `key`; return whether it did."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while storage.get(key) is None:
         if time.monotonic() > deadline:
             return False
-        time.sleep(COMES_SECONDS / 100)
+        time.sleep(WAIT_SECONDS / 100)
     return True
 
 
-def _check_fact(place: Storage, fact: str, values: NDArray[Any]) -> None:
-    there = read_fact(place, fact)
-    if there is not None and not _same(there, values):
+def _check_array(storage: Storage, name: str, values: NDArray[Any]) -> None:
+    recorded = read_sample_array(storage, name)
+    if recorded is not None and not _same(recorded, values):
         raise RecordMismatch(
-            f"{place.name}: the record's {fact} differ from this recorder's. "
+            f"{storage.name}: the record's {name} differ from this recorder's. "
             "All networks of a record predict the same samples, in the same order."
         )
 
 
-def _same(there: NDArray[Any], values: NDArray[Any]) -> bool:
-    if there.shape != values.shape:
+def _same(recorded: NDArray[Any], values: NDArray[Any]) -> bool:
+    if recorded.shape != values.shape:
         return False
-    if values.dtype.kind in "iu" and there.dtype.kind in "iu":
-        return bool(np.array_equal(there, values))
-    return [str(one) for one in there.tolist()] == [str(one) for one in values.tolist()]
+    if values.dtype.kind in "iu" and recorded.dtype.kind in "iu":
+        return bool(np.array_equal(recorded, values))
+    return [str(one) for one in recorded.tolist()] == [str(one) for one in values.tolist()]
 
 
-def encode_fact(values: NDArray[Any]) -> tuple[bytes, bytes]:
-    """Return the Zarr metadata and the one chunk of a fact: whole numbers or text."""
+def encode_sample_array(values: NDArray[Any]) -> tuple[bytes, bytes]:
+    """Return the Zarr metadata and the single chunk of an array of whole numbers or text."""
     dtype = values.dtype.name if values.dtype.kind in "iu" else layout.TEXT
     data = layout.encode(values if dtype != layout.TEXT else values.astype(np.str_))
-    sample_info = {"blake2b": layout.checksum(data)}
-    return layout.array_document(
-        values.shape, chunks=values.shape, dtype=dtype, sample_info=sample_info
-    ), data
+    attributes = {"blake2b": layout.checksum(data)}
+    document = layout.array_document(
+        values.shape, chunks=values.shape, dtype=dtype, attributes=attributes
+    )
+    return document, data
 
 
-def read_fact(place: Storage, fact: str) -> NDArray[Any] | None:
-    """Return one of the facts, None if it was not recorded, or say that it is damaged."""
-    document = place.get(f"{fact}/{layout.ROOT}")
+def read_sample_array(storage: Storage, name: str) -> NDArray[Any] | None:
+    """Return truth, given, ids or class_names; None if not recorded; raise if damaged."""
+    document = storage.get(f"{name}/{layout.ROOT}")
     if document is None:
         return None
     try:
-        said = json.loads(document)
-        sample_info = layout.facts_in(document)
-        data = place.get(f"{fact}/c.0") or b""
-        if layout.checksum(data) != sample_info["blake2b"]:
+        metadata = json.loads(document)
+        data = storage.get(f"{name}/c.0") or b""
+        if layout.checksum(data) != layout.parse_attributes(document)["blake2b"]:
             raise ValueError("it does not match its checksum")
-        return layout.decode(data, shape=said["shape"], dtype=said["data_type"])
+        return layout.decode(data, shape=metadata["shape"], dtype=metadata["data_type"])
     except (ValueError, KeyError, TypeError) as error:
-        raise RowDamaged(f"{place.name}: {fact} is damaged: {error}") from error
+        raise RowDamaged(f"{storage.name}: {name} is damaged: {error}") from error

@@ -1,4 +1,4 @@
-"""Rewrite a record as one small array over networks, epochs and samples."""
+"""Write a record in packed form: one array over networks, epochs and samples."""
 
 import contextlib
 import os
@@ -34,37 +34,41 @@ def pack_record(
     labels_only: bool = False,
     progress: CountProgress | None = None,
 ) -> None:
-    """Write the record at `source` anew at `out`, smaller and faster to read.
+    """Write a packed copy of a record, smaller and faster to read, completely or not at all.
 
-    The packed record appears whole or not at all; `out` may end in `.zip`, which makes it
-    one file. A packed record takes no more rows; the source is left as it is. With
-    `networks` only those are packed, by number. With `labels_only` probabilities, far larger
-    than labels, are left out; without it, all networks must have them or none.
+    Args:
+        source: the record; it is not changed.
+        out: where to write; with the ending `.zip` a single file. Nothing may exist there.
+        common: cut networks of unequal length to the epochs that all of them have.
+        networks: pack only these, by number.
+        labels_only: leave out probabilities, which are far larger than labels; otherwise all
+            networks must have them, or none.
+        progress: called with samples done and the total.
     """
-    rows = open_reader(source, common=common, networks=networks)
-    write_packed(rows, out, labels_only=labels_only, progress=progress)
+    reader = open_reader(source, common=common, networks=networks)
+    write_packed(reader, out, labels_only=labels_only, progress=progress)
 
 
 def write_packed(
-    rows: RecordReader,
+    reader: RecordReader,
     out: str | os.PathLike[str],
     *,
     labels_only: bool = False,
     progress: CountProgress | None = None,
 ) -> None:
-    """Write any rows as a packed record."""
+    """Write what any reader holds as a packed record."""
     if not labels_only:
-        _check_alike(rows)
+        _check_alike(reader)
     target = open_storage(out)
     _check_free(out)
     if isinstance(target, Bucket):
         with tempfile.TemporaryDirectory() as scratch:
-            _build(rows, Path(scratch), progress, labels_only=labels_only)
+            _build(reader, Path(scratch), progress, labels_only=labels_only)
             target.upload(Path(scratch), last=layout.ROOT)
         return
     path = Path(target.name)
     with _scratch_beside(path) as scratch:
-        _build(rows, scratch, progress, labels_only=labels_only)
+        _build(reader, scratch, progress, labels_only=labels_only)
         if path.suffix == ".zip":
             archive = scratch / "record.zip"
             _zip(scratch, archive)
@@ -73,28 +77,28 @@ def write_packed(
             scratch.replace(path)
 
 
-def _check_alike(rows: RecordReader) -> None:
-    kept = rows.with_probabilities
-    others = [str(number) for number in rows.numbers if number not in kept]
+def _check_alike(reader: RecordReader) -> None:
+    kept = reader.with_probabilities
+    others = [str(number) for number in reader.numbers if number not in kept]
     if kept and others:
         raise ProbabilitiesMissing(
-            f"{rows.name}: the probabilities of some networks were recorded "
-            f"({', '.join(map(str, kept))}), of others not ({', '.join(others)}). To pack the "
-            "labels of all: --labels-only, or labels_only=True. To pack the networks with "
-            f"probabilities alone: --networks {','.join(map(str, kept))}, or "
+            f"{reader.name}: some networks have probabilities "
+            f"({', '.join(map(str, kept))}), others do not ({', '.join(others)}). To pack the "
+            "labels of all: --labels-only, or labels_only=True. To pack only the networks with "
+            f"probabilities: --networks {','.join(map(str, kept))}, or "
             f"networks={list(kept)}"
         )
 
 
 def _check_free(out: str | os.PathLike[str]) -> None:
-    place = open_storage(out)
-    if place.exists():
-        raise RecordExists(f"{place.name}: already there; choose a new name or remove it first")
+    storage = open_storage(out)
+    if storage.exists():
+        raise RecordExists(f"{storage.name}: exists; choose another name or remove it")
 
 
 @contextlib.contextmanager
 def _scratch_beside(path: Path) -> Iterator[Path]:
-    """Yield a folder on the same disk as `path`, gone afterwards unless it was renamed."""
+    """Yield a folder on the same disk as `path`, removed on exit unless renamed."""
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
         scratch.mkdir(parents=True)
@@ -108,87 +112,87 @@ def _scratch_beside(path: Path) -> Iterator[Path]:
 
 
 def _build(
-    rows: RecordReader, folder: Path, progress: CountProgress | None, *, labels_only: bool
+    reader: RecordReader, folder: Path, progress: CountProgress | None, *, labels_only: bool
 ) -> None:
-    place = Folder(folder)
-    write_sample_info(place, rows.sample_info)
-    samples = min(rows.samples, LABELS_PER_CHUNK // min(rows.epochs, EPOCHS_PER_CHUNK))
-    labels = _create_array(folder, layout.LABELS, rows, samples=samples)
-    for block in rows.blocks():
+    storage = Folder(folder)
+    write_sample_info(storage, reader.sample_info)
+    samples = min(reader.samples, LABELS_PER_CHUNK // min(reader.epochs, EPOCHS_PER_CHUNK))
+    labels = _create_array(folder, layout.LABELS, reader, samples=samples)
+    for block in reader.blocks():
         labels[:, :, block.where] = block.values
         if progress is not None:
-            progress(block.stop, rows.samples)
-    if rows.has_probabilities and not labels_only:
-        samples = min(rows.samples, max(1, LABELS_PER_CHUNK // (rows.classes * 8)))
-        probabilities = _create_array(folder, layout.PROBABILITIES, rows, samples=samples)
-        for block in rows.probability_blocks():
+            progress(block.stop, reader.samples)
+    if reader.has_probabilities and not labels_only:
+        samples = min(reader.samples, max(1, LABELS_PER_CHUNK // (reader.classes * 8)))
+        probabilities = _create_array(folder, layout.PROBABILITIES, reader, samples=samples)
+        for block in reader.probability_blocks():
             probabilities[:, :, block.where] = block.values
     for file in folder.rglob("*"):
         if file.is_file():
             _flush(file)
-    place.put(layout.ROOT, layout.group_document(_root(rows, place)))
+    storage.put(layout.ROOT, layout.group_document(_root(reader, storage)))
 
 
-def _create_array(folder: Path, array: str, rows: RecordReader, *, samples: int) -> Any:
+def _create_array(folder: Path, array: str, reader: RecordReader, *, samples: int) -> Any:
     import zarr
     from zarr.codecs import Crc32cCodec, TransposeCodec, ZstdCodec
 
     labels = array == layout.LABELS
-    # A sample's labels change little from epoch to epoch: side by side they take 0.8 MB where
-    # epoch after epoch takes 1.2 MB (5 networks, 75 epochs, 10,000 samples of CIFAR-10).
+    # A sample's labels change little between epochs: adjacent they take 0.8 MB, ordered by epoch
+    # 1.2 MB (5 networks, 75 epochs, 10,000 samples of CIFAR-10).
     filters = [TransposeCodec(order=(0, 2, 1))] if labels else []
-    classes = () if labels else (rows.classes,)
-    epochs = min(rows.epochs, EPOCHS_PER_CHUNK if labels else 8)
+    classes = () if labels else (reader.classes,)
+    epochs = min(reader.epochs, EPOCHS_PER_CHUNK if labels else 8)
     return zarr.create_array(
         folder,
         name=array,
-        shape=(rows.networks, rows.epochs, rows.samples, *classes),
+        shape=(reader.networks, reader.epochs, reader.samples, *classes),
         chunks=(1, epochs, samples, *classes),
-        dtype=layout.label_dtype(rows.classes) if labels else "float16",
+        dtype=layout.label_dtype(reader.classes) if labels else "float16",
         filters=filters,
         compressors=[ZstdCodec(level=ZSTD_LEVEL), Crc32cCodec()],
         chunk_key_encoding={"name": "default", "separator": "."},
         fill_value=0,
-        config={"write_empty_chunks": True},  # a chunk that is missing is damage, never zeros
+        config={"write_empty_chunks": True},  # a missing chunk is damage, never zeros
         zarr_format=3,
     )
 
 
-def _root(rows: RecordReader, place: Storage) -> dict[str, Any]:
-    forms = {
-        array: layout.form_in(place.get(f"{array}/{layout.ROOT}"))
+def _root(reader: RecordReader, storage: Storage) -> dict[str, Any]:
+    encodings = {
+        array: layout.parse_encoding(storage.get(f"{array}/{layout.ROOT}"))
         for array in (layout.LABELS, layout.PROBABILITIES)
     }
     return {
         "format": layout.FORMAT,
         "layout": layout.PACKED,
-        "samples": rows.samples,
-        "classes": rows.classes,
-        "split": rows.sample_info.split,
+        "samples": reader.samples,
+        "classes": reader.classes,
+        "split": reader.sample_info.split,
         "created": now(),
         "made_with": made_with(),
-        "arrays": {array: form for array, form in forms.items() if form},
-        "networks": [_network(told) for told in rows.networks_info()],
+        "arrays": {array: encoding for array, encoding in encodings.items() if encoding},
+        "networks": [_network(info) for info in reader.networks_info()],
     }
 
 
-def _network(told: NetworkInfo) -> dict[str, Any]:
+def _network(info: NetworkInfo) -> dict[str, Any]:
     return {
-        "network": told.network,
-        "about": told.metadata,
-        "made_with": told.made_with,
-        "progress": list(told.progress),
-        "told": list(told.metrics),
-        "times": list(told.times),
+        "network": info.network,
+        layout.METADATA: info.metadata,
+        "made_with": info.made_with,
+        "progress": list(info.progress),
+        layout.METRICS: list(info.metrics),
+        "times": list(info.times),
     }
 
 
 def _zip(folder: Path, archive: Path) -> None:
-    """Pack a folder into a zip file, the root last; chunks are compressed already."""
+    """Pack a folder into a zip file, the root last; chunks are already compressed."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     with zipfile.ZipFile(archive, "w") as packed:
         for file in sorted(files, key=lambda file: file == folder / layout.ROOT):
-            # The root tells of every epoch: 53 KB for 5 networks and 100 epochs, deflated 9 KB.
+            # For 5 networks and 100 epochs, the metadata take 53 KB, deflated 9 KB.
             how = zipfile.ZIP_DEFLATED if file.suffix == ".json" else zipfile.ZIP_STORED
             packed.write(file, file.relative_to(folder).as_posix(), compress_type=how)
     _flush(archive)

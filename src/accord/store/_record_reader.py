@@ -1,4 +1,4 @@
-"""What a rule reads: labels, and perhaps probabilities, by network, epoch and block of samples."""
+"""The interface that rules and analysis read: predictions in blocks of samples."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing
 from accord.store._layout import label_dtype
 
-BLOCK_BYTES: Final = 256 << 20  # labels or probabilities held at once while streaming
-LEAST_BLOCK: Final = 1024  # samples, however many networks and epochs there are
+BLOCK_BYTES: Final = 256 << 20  # labels or probabilities in memory at a time while streaming
+LEAST_BLOCK: Final = 1024  # samples, for any number of networks and epochs
 HELD_OUT: Final = frozenset({"test", "validation"})  # splits that networks are not trained on
 
 
 @dataclass(frozen=True)
 class SampleInfo:
-    """What a record says of its samples and classes, apart from the predictions."""
+    """The samples and classes of a record, without predictions."""
 
     samples: int
     classes: int
@@ -31,15 +31,15 @@ class SampleInfo:
 
     @property
     def trained_on(self) -> bool:
-        """Whether the networks learnt from these samples, as far as their split and labels tell."""
-        if self.split in HELD_OUT:  # whatever labels they were given
+        """Whether the networks were trained on these samples, judged by split and given labels."""
+        if self.split in HELD_OUT:  # even if labels are given
             return False
         return self.split == "train" or self.given is not None
 
 
 @dataclass(frozen=True)
 class Block:
-    """All chosen networks and epochs, for the samples from `start` to `stop`."""
+    """The predictions of all selected networks and epochs for samples `start` to `stop`."""
 
     start: int
     stop: int
@@ -53,7 +53,7 @@ class Block:
 
 @dataclass(frozen=True)
 class NetworkInfo:
-    """What the recorder was told of each epoch of one network."""
+    """The progress and metrics of each epoch of one network, and its metadata."""
 
     network: int
     progress: tuple[float, ...]
@@ -90,59 +90,59 @@ class RecordReader(ABC):
 
     @abstractmethod
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return what was told of each network and its epochs."""
+        """Return the metadata of each network and its epochs."""
 
     @property
     def networks(self) -> int:
-        """How many networks there are."""
+        """The number of networks."""
         return len(self.numbers)
 
     @property
     def with_probabilities(self) -> tuple[int, ...]:
-        """The numbers of the networks whose probabilities were recorded."""
+        """The numbers of the networks with recorded probabilities."""
         return self.numbers if self.has_probabilities else ()
 
     @property
     def samples(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return self.sample_info.samples
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return self.sample_info.classes
 
     def truth(self) -> NDArray[Any]:
-        """Return the true labels; an error if the record has none."""
+        """Return the true labels; raise if the record has none."""
         if self.sample_info.truth is None:
             raise TruthMissing(
-                f"{self.name}: no true labels were recorded, so nothing can be scored. "
-                "Give them when recording: Recorder(…, truth=labels)"
+                f"{self.name}: the record has no true labels, so nothing can be scored. "
+                "Pass them when recording: Recorder(…, truth=labels)"
             )
         return self.sample_info.truth
 
     def blocks(self) -> Iterator[Block]:
-        """Read the labels of all networks and epochs, one block of samples after another."""
+        """Yield the labels of all networks and epochs in blocks of samples."""
         everything = range(self.networks), range(self.epochs)
         for where in self._cuts(label_dtype(self.classes).itemsize):
             yield Block(where.start, where.stop, self.read_labels(*everything, where))
 
     def probability_blocks(self) -> Iterator[Block]:
-        """Read the probabilities of all networks and epochs, one block of samples at a time."""
+        """Yield the probabilities of all networks and epochs in blocks of samples."""
         self.check_probabilities()
         everything = range(self.networks), range(self.epochs)
         for where in self._cuts(self.classes * np.dtype(np.float16).itemsize):
             yield Block(where.start, where.stop, self.read_probabilities(*everything, where))
 
     def check_probabilities(self) -> None:
-        """Raise unless the probabilities of all networks were recorded."""
+        """Raise unless all networks have recorded probabilities."""
         if self.has_probabilities:
             return
-        kept = ", ".join(map(str, self.with_probabilities))
-        what = "labels were recorded. Record them with Recorder(…, probabilities=True)"
-        if kept:
-            what = f"some networks have them. Choose those: {kept}"
-        raise ProbabilitiesMissing(f"{self.name}: this rule needs probabilities, and only {what}")
+        numbers = ", ".join(map(str, self.with_probabilities))
+        hint = "the record has labels only. Record them with Recorder(…, probabilities=True)"
+        if numbers:
+            hint = f"only some networks have them. Select those: {numbers}"
+        raise ProbabilitiesMissing(f"{self.name}: this rule requires probabilities, but {hint}")
 
     def select(
         self,
@@ -152,24 +152,23 @@ class RecordReader(ABC):
     ) -> "RecordReader":
         """Return a view of some networks, some epochs and a range of samples.
 
-        Networks are chosen by their numbers; epochs and samples by position, also from the end.
+        Networks are selected by number; epochs and samples by position, also from the end.
         """
-        chosen = Subset(self, *self.positions(networks, epochs))
-        return chosen if samples is None else SampleRange(chosen, samples)
+        return Subset(self, *self.positions(networks, epochs), samples or slice(None))
 
     def positions(
         self, networks: Sequence[int] | None, epochs: slice | Sequence[int] | None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return positions of networks given by number, and of epochs given from either end."""
+        """Return positions of networks given by number, and of epochs, also from the end."""
         numbers = self.numbers if networks is None else networks
         if isinstance(epochs, slice) or epochs is None:
             epochs = range(self.epochs)[epochs or slice(None)]
         chosen = whole_numbers(self.name, "epochs", epochs)
-        counted = (epoch + self.epochs if epoch < 0 else epoch for epoch in chosen)
-        return tuple(self.numbered(numbers)), tuple(counted)
+        from_start = (epoch + self.epochs if epoch < 0 else epoch for epoch in chosen)
+        return tuple(self.numbered(numbers)), tuple(from_start)
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
-        """Return the positions of networks given by their own numbers."""
+        """Return the positions of networks given by number."""
         numbers = whole_numbers(self.name, "networks", numbers)
         check_numbers(self.name, numbers, self.numbers)
         return [self.numbers.index(number) for number in numbers]
@@ -186,7 +185,7 @@ class RecordReader(ABC):
 
 
 class ArrayReader(RecordReader):
-    """Rows that lie in memory."""
+    """Predictions in memory."""
 
     def __init__(
         self,
@@ -219,7 +218,7 @@ class ArrayReader(RecordReader):
         return pick(self._probabilities, networks, epochs, samples)
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return one plain progress per epoch."""
+        """Return a progress of 1, 2, … and no metrics for each network."""
         progress = tuple(float(epoch + 1) for epoch in range(self.epochs))
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
         return tuple(NetworkInfo(number, progress, nothing) for number in self.numbers)
@@ -236,7 +235,7 @@ def pick(
     if isinstance(by, list) and isinstance(at, list):
         return values[:, :, samples][np.ix_(by, at)]
     found = values[by, at, samples]
-    found.flags.writeable = False  # the memory belongs to others too
+    found.flags.writeable = False  # the memory is shared
     return found
 
 
@@ -256,149 +255,113 @@ def as_slice(positions: Sequence[int]) -> slice | list[int]:
 
 
 class Subset(RecordReader):
-    """Some networks and epochs of other rows."""
+    """Some networks and epochs of another reader, and a range of its samples, by position."""
 
     def __init__(
-        self, rows: RecordReader, networks: tuple[int, ...], epochs: tuple[int, ...]
+        self,
+        reader: RecordReader,
+        networks: tuple[int, ...],
+        epochs: tuple[int, ...],
+        samples: slice = slice(None),
     ) -> None:
-        _check_choice(rows.name, "network", networks, rows.networks)
-        _check_choice(rows.name, "epoch", epochs, rows.epochs)
-        self.name = rows.name
-        self.sample_info = rows.sample_info
-        self.numbers = tuple(rows.numbers[network] for network in networks)
+        _check_positions(reader.name, "network", networks, reader.networks)
+        _check_positions(reader.name, "epoch", epochs, reader.epochs)
+        self.name = reader.name
+        self.sample_info = _cut_sample_info(reader, samples)
+        self.numbers = tuple(reader.numbers[network] for network in networks)
         self.epochs = len(epochs)
-        self.has_probabilities = set(self.numbers) <= set(rows.with_probabilities)
-        self._rows = rows
+        self.has_probabilities = set(self.numbers) <= set(reader.with_probabilities)
+        self._reader = reader
         self._networks = networks
-        self._chosen_epochs = epochs
+        self._epochs = epochs
+        self._samples = range(reader.samples)[samples]
 
     @property
     def with_probabilities(self) -> tuple[int, ...]:
-        """The numbers of the chosen networks whose probabilities were recorded."""
-        return tuple(number for number in self.numbers if number in self._rows.with_probabilities)
+        """The numbers of the selected networks with recorded probabilities."""
+        return tuple(number for number in self.numbers if number in self._reader.with_probabilities)
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return labels (network, epoch, sample)."""
-        return self._rows.read_labels(*self._positions(networks, epochs), samples)
+        return self._reader.read_labels(*self._within(networks, epochs, samples))
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return probabilities (network, epoch, sample, class)."""
-        return self._rows.read_probabilities(*self._positions(networks, epochs), samples)
+        return self._reader.read_probabilities(*self._within(networks, epochs, samples))
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return what was told of the chosen networks and epochs."""
-        everything = self._rows.networks_info()
-        return tuple(self._cut(everything[network]) for network in self._networks)
+        """Return the metadata of the selected networks and epochs."""
+        infos = self._reader.networks_info()
+        return tuple(self._cut(infos[network]) for network in self._networks)
 
-    def _cut(self, told: NetworkInfo) -> NetworkInfo:
-        return NetworkInfo(
-            told.network,
-            tuple(told.progress[epoch] for epoch in self._chosen_epochs),
-            tuple(told.metrics[epoch] for epoch in self._chosen_epochs),
-            tuple(told.times[epoch] for epoch in self._chosen_epochs) if told.times else (),
-            told.metadata,
-            told.made_with,
+    def _cut(self, info: NetworkInfo) -> NetworkInfo:
+        return replace(
+            info,
+            progress=tuple(info.progress[epoch] for epoch in self._epochs),
+            metrics=tuple(info.metrics[epoch] for epoch in self._epochs),
+            times=tuple(info.times[epoch] for epoch in self._epochs) if info.times else (),
         )
 
-    def _positions(
-        self, networks: Sequence[int], epochs: Sequence[int]
-    ) -> tuple[list[int], list[int]]:
+    def _within(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> tuple[list[int], list[int], slice]:
+        within = self._samples[samples]
         return (
             [self._networks[network] for network in networks],
-            [self._chosen_epochs[epoch] for epoch in epochs],
+            [self._epochs[epoch] for epoch in epochs],
+            slice(within.start, within.stop, within.step),
         )
 
 
-class SampleRange(RecordReader):
-    """A range of the samples of other rows, counted anew from 0."""
+def _cut_sample_info(reader: RecordReader, samples: slice) -> SampleInfo:
+    chosen, info = range(reader.samples)[samples], reader.sample_info
+    if chosen.step != 1:
+        raise ChoiceError(f"{reader.name}: samples must be a range without steps; got {chosen}")
+    if not chosen:
+        raise ChoiceError(f"{reader.name}: no sample is selected; there are {reader.samples}")
+    if len(chosen) == reader.samples:
+        return info
 
-    def __init__(self, rows: RecordReader, samples: slice) -> None:
-        self._range = range(rows.samples)[samples]
-        _check_range(rows.name, self._range, rows.samples)
-        self.name = rows.name
-        self.sample_info = _cut_sample_info(rows.sample_info, samples)
-        self.numbers = rows.numbers
-        self.epochs = rows.epochs
-        self.has_probabilities = rows.has_probabilities
-        self._rows = rows
-
-    @property
-    def with_probabilities(self) -> tuple[int, ...]:
-        """The numbers of the networks whose probabilities were recorded."""
-        return self._rows.with_probabilities
-
-    def read_labels(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample)."""
-        return self._rows.read_labels(networks, epochs, self._inside(samples))
-
-    def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Return probabilities (network, epoch, sample, class)."""
-        return self._rows.read_probabilities(networks, epochs, self._inside(samples))
-
-    def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return what was told of each network and its epochs."""
-        return self._rows.networks_info()
-
-    def _inside(self, samples: slice) -> slice:
-        inside = self._range[samples]
-        return slice(inside.start, inside.stop, inside.step)
-
-
-def _cut_sample_info(sample_info: SampleInfo, samples: slice) -> SampleInfo:
     def cut(values: NDArray[Any] | None) -> NDArray[Any] | None:
         return None if values is None else values[samples]
 
     return replace(
-        sample_info,
-        samples=len(range(sample_info.samples)[samples]),
-        truth=cut(sample_info.truth),
-        given=cut(sample_info.given),
-        ids=cut(sample_info.ids),
+        info, samples=len(chosen), truth=cut(info.truth), given=cut(info.given), ids=cut(info.ids)
     )
 
 
-def _check_range(name: str, chosen: range, samples: int) -> None:
-    if chosen.step != 1:
-        raise ChoiceError(f"{name}: samples are chosen by a range without steps; got {chosen}")
-    if not chosen:
-        raise ChoiceError(f"{name}: that choice leaves no sample; there are {samples}")
-
-
-def whole_numbers(name: str, what: str, chosen: Iterable[Any]) -> list[int]:
-    """Return networks or epochs as chosen, or say that it must be a list of whole numbers."""
+def whole_numbers(name: str, argument: str, values: Iterable[Any]) -> list[int]:
+    """Return networks or epochs as a list of integers; raise if they are anything else."""
     try:
-        return [operator.index(one) for one in chosen]
+        return [operator.index(value) for value in values]
     except TypeError as error:
         raise ChoiceError(
-            f"{name}: {what} are chosen by a list of whole numbers; got {chosen!r}. "
-            "For one alone: [3]"
+            f"{name}: {argument} must be a list of whole numbers; got {values!r}. "
+            "For a single one: [3]"
         ) from error
 
 
-def check_numbers(name: str, asked: Sequence[int], there: Collection[int]) -> None:
-    """Refuse numbers of networks that are not there, or asked for twice."""
-    strange = [number for number in asked if number not in there]
-    if strange:
-        have = ", ".join(map(str, there))
-        raise ChoiceError(f"{name}: no network {strange[0]}; there are {have}")
-    if len(set(asked)) < len(asked):
-        raise ChoiceError(f"{name}: a network is chosen twice in {list(asked)}")
-
-
-def _check_choice(name: str, what: str, chosen: tuple[int, ...], available: int) -> None:
-    if not chosen:
-        raise ChoiceError(f"{name}: that choice leaves no {what}; there are {available}")
+def check_numbers(name: str, chosen: Sequence[int], present: Collection[int]) -> None:
+    """Raise if a network's number is unknown, or given twice."""
+    unknown = [number for number in chosen if number not in present]
+    if unknown:
+        have = ", ".join(map(str, present))
+        raise ChoiceError(f"{name}: no network {unknown[0]}; there are {have}")
     if len(set(chosen)) < len(chosen):
-        raise ChoiceError(f"{name}: the same {what} is chosen twice in {list(chosen)}")
-    if not all(0 <= one < available for one in chosen):
+        raise ChoiceError(f"{name}: a network is selected twice in {list(chosen)}")
+
+
+def _check_positions(name: str, axis: str, positions: tuple[int, ...], available: int) -> None:
+    if not positions:
+        raise ChoiceError(f"{name}: no {axis} is selected; there are {available}")
+    if len(set(positions)) < len(positions):
+        raise ChoiceError(f"{name}: the same {axis} is selected twice in {list(positions)}")
+    if not all(0 <= position < available for position in positions):
         raise ChoiceError(
-            f"{name}: {what}s must lie in 0..{available - 1}; got {min(chosen)}..{max(chosen)}"
+            f"{name}: {axis}s must lie in 0..{available - 1}; "
+            f"got {min(positions)}..{max(positions)}"
         )

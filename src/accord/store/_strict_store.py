@@ -1,6 +1,7 @@
-"""A Zarr store in which a missing chunk is damage; imported where a packed record is opened.
+"""A Zarr store in which a missing chunk is damage; imported only to open a packed record.
 
-Zarr takes as long to import as all else that a reader needs, and unpacked records need none of it.
+Importing Zarr takes as long as everything else that a reader imports, and unpacked records do not
+require it.
 """
 
 from typing import Any
@@ -12,10 +13,10 @@ from accord.store import _layout as layout
 
 
 class StrictStore(WrapperStore[Store]):
-    """Another store, none of whose chunks may be missing."""
+    """A wrapper of another store that raises if a chunk is missing."""
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """Return what lies under `key`; only metadata may be absent."""
+        """Return the value of `key`; only metadata may be missing."""
         found = await super().get(key, prototype, byte_range)
         if found is None and not key.endswith(layout.ROOT):
             raise FileNotFoundError(f"{key} is missing")

@@ -1,4 +1,4 @@
-"""Check what a caller predicted or told and bring it into the form that is stored."""
+"""Check predictions, labels and metadata from callers and convert them for storage."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from accord.errors import ChoiceError, PredictionError, counted
 from accord.kernels import check_class_range
 from accord.store._layout import label_dtype
 
-SUM_TOLERANCE: Final = 1e-2  # half-precision softmax over 1,000 classes strays by up to 0.4 %
+SUM_TOLERANCE: Final = 1e-2  # a half-precision softmax over 1,000 classes is off by up to 0.4 %
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One network's predictions at one epoch, ready to be stored."""
+    """One network's predictions at one epoch, converted for storage."""
 
     labels: NDArray[Any]  # (sample,)
     probabilities: NDArray[np.float16] | None = None  # (sample, class)
@@ -27,13 +27,13 @@ class Row:
 def row_from_predictions(
     predicted: object, *, samples: int, classes: int, probabilities: bool
 ) -> Row:
-    """Make a row from labels (sample,) or from probabilities (sample, class)."""
+    """Return a row from labels (sample,) or probabilities (sample, class)."""
     values = to_numpy(predicted)
     if values.ndim == 2 and (values.dtype.kind == "f" or values.shape[1] == classes):
         return row_from_probabilities(values, samples=samples, classes=classes, keep=probabilities)
     if probabilities:
         raise PredictionError(
-            f"this recorder keeps probabilities, of shape ({samples}, {classes}); "
+            f"this recorder stores probabilities, of shape ({samples}, {classes}); "
             f"got an array of shape {values.shape}. "
             "Give probabilities or logits, or open the recorder with probabilities=False."
         )
@@ -43,14 +43,14 @@ def row_from_predictions(
 def row_from_probabilities(
     probabilities: NDArray[Any], *, samples: int, classes: int, keep: bool
 ) -> Row:
-    """Make a row from probabilities; labels are taken before rounding to float16."""
+    """Return a row from probabilities; labels are taken before rounding to float16."""
     check_probabilities(probabilities, samples=samples, classes=classes)
     labels = probabilities.argmax(axis=1).astype(label_dtype(classes))
     return Row(labels, probabilities.astype(np.float16) if keep else None)
 
 
 def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -> Row:
-    """Make a row from unnormalised scores; probabilities are their softmax."""
+    """Return a row from unnormalised scores; probabilities are their softmax."""
     values = to_numpy(logits)
     _check_table(values, "logits", samples=samples, classes=classes)
     labels = values.argmax(axis=1).astype(label_dtype(classes))
@@ -62,64 +62,63 @@ def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -
 
 
 def as_labels(
-    values: NDArray[Any], *, samples: int, classes: int, what: str = "labels"
+    values: NDArray[Any], *, samples: int, classes: int, name: str = "labels"
 ) -> NDArray[Any]:
-    """Return one class per sample in the record's own type, or say what is wrong.
+    """Return one class per sample in the smallest unsigned type.
 
     >>> as_labels(np.array([0, 2, 1]), samples=3, classes=3)
     array([0, 2, 1], dtype=uint8)
     """
     if values.shape != (samples,):
-        cure = "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
+        hint = "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
         if values.shape == (samples, classes):
-            cure = "Is it one-hot? Take the class of each: argmax(axis=1)."
+            hint = "Is it one-hot? Take the class of each sample: argmax(axis=1)."
         elif values.size == samples:
-            cure = "Make it flat: reshape(-1)."
+            hint = "Flatten it: reshape(-1)."
         elif values.ndim > 2:
-            cure = "Are they batches? Join them: np.concatenate(batches)"
+            hint = "Are they batches? Join them: np.concatenate(batches)"
         raise PredictionError(
-            f"{what} must have shape ({samples},), one class per sample; got {values.shape}. {cure}"
+            f"{name} must have shape ({samples},), one class per sample; got {values.shape}. {hint}"
         )
-    return as_classes(values, classes=classes, what=what)
+    return as_classes(values, classes=classes, name=name)
 
 
-def as_classes(values: NDArray[Any], *, classes: int, what: str = "labels") -> NDArray[Any]:
-    """Return classes of any shape in the smallest unsigned type, or say what is wrong."""
-    check_whole(values, what)
-    check_class_range(values, classes=classes, name=what)
+def as_classes(values: NDArray[Any], *, classes: int, name: str = "labels") -> NDArray[Any]:
+    """Return classes, in an array of any shape, in the smallest unsigned type."""
+    check_whole(values, name)
+    check_class_range(values, classes=classes, name=name)
     return values.astype(label_dtype(classes))
 
 
 def check_probabilities(values: NDArray[Any], *, samples: int, classes: int) -> None:
-    """Refuse anything that is not one distribution over the classes for each sample."""
+    """Raise unless each sample has one distribution over the classes."""
     _check_table(values, "probabilities", samples=samples, classes=classes)
     low, high = values.min(), values.max()
     sums = values.sum(axis=1, dtype=np.float64)
     worst = int(np.abs(sums - 1).argmax())
     if low < 0 or high > 1 + SUM_TOLERANCE or abs(sums[worst] - 1) > SUM_TOLERANCE:
         raise PredictionError(
-            f"probabilities must lie in 0..1 and add up to 1 for every sample; got "
-            f"{low:g}..{high:g}, and sample {worst} adds up to {sums[worst]:g}. "
+            f"probabilities must lie in 0..1 and sum to 1 for every sample; got "
+            f"{low:g}..{high:g}, and sample {worst} sums to {sums[worst]:g}. "
             "For scores before the softmax: record(logits=…)."
         )
 
 
 def to_numpy(values: object) -> NDArray[Any]:
-    """Return any array-like as numpy, tensors on any device included.
+    """Return any array-like, or a tensor on any device, as a numpy array.
 
     Raises:
-        PredictionError: it is no array, a list of arrays of different lengths, a sparse tensor,
-            or an array of which elements are masked.
+        PredictionError: it is not an array, is a list of arrays of different lengths, a sparse
+            tensor, or has masked elements.
     """
     tensor: Any = values
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
         if "strided" not in str(tensor.layout):
             raise PredictionError(
-                f"a dense tensor was wanted; got one of layout {tensor.layout}. "
-                "Give tensor.to_dense()"
+                f"expected a dense tensor; got layout {tensor.layout}. Pass tensor.to_dense()"
             )
-        if "bfloat16" in str(tensor.dtype):  # numpy has no such type
+        if "bfloat16" in str(tensor.dtype):  # numpy lacks this type
             tensor = tensor.float()
         return np.asarray(tensor.numpy())
     if isinstance(values, list | tuple) and values and hasattr(values[0], "detach"):
@@ -129,19 +128,19 @@ def to_numpy(values: object) -> NDArray[Any]:
         array = np.asarray(tensor)
     except ValueError as error:
         raise PredictionError(
-            "an array was wanted; got a list whose parts differ in shape. "
+            "expected an array; got a list whose parts differ in shape. "
             "Are they batches? Join them: np.concatenate(batches)"
         ) from error
-    if array.dtype == object and not array.ndim:  # numpy wraps what it cannot look into
+    if array.dtype == object and not array.ndim:  # numpy wraps objects that are not sequences
         raise PredictionError(
-            f"an array, tensor or list was wanted; got a {type(values).__name__}. "
-            "If it can be walked through, give list(…) of it."
+            f"expected an array, tensor or list; got a {type(values).__name__}. "
+            "Convert other iterables: list(…)"
         )
     return array
 
 
 def ids_to_numpy(values: object) -> NDArray[Any]:
-    """Return ids as numpy, whole numbers exactly: as text where no integer type holds them all.
+    """Return ids as numpy: whole numbers exactly, or as text if no integer type holds them all.
 
     >>> ids_to_numpy([2**63 + 1, 5])
     array([9223372036854775809,                   5], dtype=uint64)
@@ -153,7 +152,7 @@ def ids_to_numpy(values: object) -> NDArray[Any]:
         return array
     if not all(isinstance(value, Integral) for value in values):
         return array
-    # Where int64 and uint64 hold some each but not all, numpy takes float64 and rounds.
+    # If neither int64 nor uint64 holds all of them, numpy would round them to float64.
     below = any(value < 0 for value in values)
     return np.array([str(value) for value in values]) if below else np.array(values, np.uint64)
 
@@ -163,15 +162,15 @@ def _check_unmasked(values: object) -> None:
     masked = sum(int(np.sum(one.mask)) for one in parts if isinstance(one, np.ma.MaskedArray))
     if masked:
         raise PredictionError(
-            f"every element must have a value; got a masked array that hides {masked}. "
-            "Fill them: array.filled(…), or leave those samples out."
+            f"every element must have a value; got a masked array with {masked} masked. "
+            "Fill them with array.filled(…), or leave those samples out."
         )
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn what a caller told into JSON: numbers of any library, strings, lists, tables.
+    """Return metadata as JSON values: numbers of any library, strings, lists, mappings.
 
-    JSON has no NaN or infinity: they become strings.
+    JSON lacks NaN and infinity; they become strings.
 
     >>> plain({"loss": float("nan"), "lr": 0.1})
     {'loss': 'nan', 'lr': 0.1}
@@ -190,48 +189,50 @@ def _plain(name: str, value: Any) -> Any:
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise ChoiceError(f"{name} cannot be kept with the record: {type(value).__name__} is not JSON")
+    raise ChoiceError(
+        f"{name} cannot be stored with the record: {type(value).__name__} is not JSON"
+    )
 
 
-def check_whole(values: NDArray[Any], what: str) -> None:
-    """Refuse anything but whole numbers, of any type."""
+def check_whole(values: NDArray[Any], name: str) -> None:
+    """Raise unless all values are whole numbers, of an integer or floating type."""
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind != "f":
         texts = values.dtype.kind in "UT" or (values.size and isinstance(values.flat[0], str))
-        cure = "Give each class its number." if texts else "Add .astype(int)."
-        raise PredictionError(f"{what} must be whole numbers; got {values.dtype} values. {cure}")
-    strange = values[~(np.isfinite(values) & (values == np.floor(values)))]
-    if strange.size:
+        hint = "Number the classes from 0." if texts else "Add .astype(int)."
+        raise PredictionError(f"{name} must be whole numbers; got {values.dtype} values. {hint}")
+    fractions = values[~(np.isfinite(values) & (values == np.floor(values)))]
+    if fractions.size:
         raise PredictionError(
-            f"{what} must be whole numbers; got {strange.flat[0]:g}. "
-            "For probabilities, give an array of shape (samples, classes)."
+            f"{name} must be whole numbers; got {fractions.flat[0]:g}. "
+            "For probabilities, pass an array of shape (samples, classes)."
         )
 
 
-def _check_table(values: NDArray[Any], what: str, *, samples: int, classes: int) -> None:
+def _check_table(values: NDArray[Any], name: str, *, samples: int, classes: int) -> None:
     if values.shape != (samples, classes):
-        cure = "Does the evaluation loader drop the last batch?"
+        hint = "Does the evaluation loader drop the last batch?"
         if values.shape == (samples, 1) and classes == 2:
-            pair = "0 * z, z" if what == "logits" else "1 - p, p"
-            cure = f"Two classes need two columns: np.column_stack([{pair}])."
+            pair = "0 * z, z" if name == "logits" else "1 - p, p"
+            hint = f"Two classes need two columns: np.column_stack([{pair}])."
         elif values.ndim == 2 and len(values) == samples:
-            cure = "Is `classes` wrong?"
+            hint = "Is `classes` wrong?"
         elif values.ndim > 2:
-            cure = "Are they batches? Join them: np.concatenate(batches)"
+            hint = "Are they batches? Join them: np.concatenate(batches)"
         raise PredictionError(
-            f"{what} must have shape ({samples}, {classes}), (sample, class); got {values.shape}. "
-            f"{cure}"
+            f"{name} must have shape ({samples}, {classes}), (sample, class); got {values.shape}. "
+            f"{hint}"
         )
     if values.dtype.kind not in "fiu":
         raise PredictionError(
-            f"{what} must be numbers; got {values.dtype} values. Add .astype(float)."
+            f"{name} must be numbers; got {values.dtype} values. Add .astype(float)."
         )
     finite = np.isfinite(values).all(axis=1)
     if not finite.all():
         others = int((~finite).sum()) - 1
-        more = f", and {counted(others, 'other')} too" if others else ""
+        more = f", like {counted(others, 'other')}" if others else ""
         raise PredictionError(
-            f"{what} must be finite; sample {int(finite.argmin())} holds NaN or infinity{more}. "
+            f"{name} must be finite; sample {int(finite.argmin())} holds NaN or infinity{more}. "
             "Has the network diverged?"
         )

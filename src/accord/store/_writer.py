@@ -1,4 +1,10 @@
-"""Append one network's rows to a record, each whole and durable or not there at all."""
+"""Append the rows of one network to a record; each is written durably or not at all.
+
+A row is written in two steps: its arrays, then a commit with their checksums. Whatever lies in
+the record without a commit was left by a writer that was stopped, and may be overwritten. Each
+writer has a random token, which its commits carry: so it can tell its own interrupted attempt
+from a second writer's row, on storage without locks.
+"""
 
 import contextlib
 import json
@@ -31,9 +37,9 @@ RESIZE_SECONDS: Final = 1.0
 
 
 class Writer:
-    """The one writer of one network; a context manager.
+    """The only writer of one network; a context manager.
 
-    Opening it again appends after the last committed row.
+    Opening it again resumes after the last committed row.
     """
 
     def __init__(
@@ -46,8 +52,8 @@ class Writer:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         network = _checked_network(network)
-        said = plain(_checked_metadata(metadata))
-        self.place = open_storage(location)
+        checked = plain(_checked_metadata(metadata))
+        self.storage = open_storage(location)
         self.network = network
         self.sample_info = sample_info
         self._arrays = _arrays(sample_info, probabilities=probabilities)
@@ -55,15 +61,14 @@ class Writer:
         self._process = os.getpid()
         self._resources = contextlib.ExitStack()
         self._open = False
-        self._tried: int | None = None
-        _create_root(self.place, sample_info)
-        check_sample_info(self.place, sample_info)
-        _create_network(self.place, network, self._arrays, said)
-        self._resources.enter_context(self.place.hold(_network_key(network)))
+        self._attempted: int | None = None  # an epoch whose arrays may be overwritten
+        _create_root(self.storage, sample_info)
+        check_sample_info(self.storage, sample_info)
+        _create_network(self.storage, network, self._arrays, checked)
+        self._resources.enter_context(self.storage.hold(_network_key(network)))
         try:
-            write_sample_info(
-                self.place, sample_info
-            )  # not before: a recorder that is refused tells nothing
+            # Only now: a recorder that is refused must write nothing.
+            write_sample_info(self.storage, sample_info)
             self.epochs = self._resume()
         except BaseException:
             self._resources.close()
@@ -76,20 +81,20 @@ class Writer:
         return max(self._progress, 0.0)
 
     def _resume(self) -> int:
-        self.place.sweep(layout.network_folder(self.network))
-        committed = committed_epochs(self.place, self.network)
+        self.storage.sweep(layout.network_folder(self.network))
+        committed = committed_epochs(self.storage, self.network)
         self._progress = -math.inf
         if committed:
-            self._progress = read_commit(self.place, self.network, committed - 1)["progress"]
+            self._progress = read_commit(self.storage, self.network, committed - 1)["progress"]
         self._resize(committed, make=True)
-        # What lies there without a commit is a dead writer's and may be overwritten; where
-        # nothing lies, what appears is another writer's.
-        self._tried = committed if self._leftovers(committed) else None
+        # Arrays without a commit were left by a dead writer and may be overwritten. If there are
+        # none now, arrays that appear later are another writer's.
+        self._attempted = committed if self._leftovers(committed) else None
         return committed
 
     def _leftovers(self, epoch: int) -> bool:
         keys = [layout.row_key(self.network, array, epoch) for array in self._arrays]
-        return any(self.place.get(key) is not None for key in keys)
+        return any(self.storage.get(key) is not None for key in keys)
 
     def write(
         self,
@@ -99,10 +104,13 @@ class Writer:
         progress: float | None = None,
         metrics: Mapping[str, Any] | None = None,
     ) -> None:
-        """Append one row and return once it is on the disk.
+        """Append one row and return when it is on disk.
 
-        `epoch` is the row's position if the caller counts along, and `progress` the true
-        epoch, by default one per row.
+        Args:
+            row: the predictions.
+            epoch: the expected position of the row; raises if it differs.
+            progress: the true epoch, by default one per row.
+            metrics: stored with the row as JSON.
         """
         self.check_open()
         progress = self._checked_progress(self.epochs + 1 if progress is None else progress)
@@ -117,10 +125,10 @@ class Writer:
         except RowExists:
             raise
         except BaseException:  # Ctrl-C too
-            self._tried = self.epochs  # what lies there is ours: the next try overwrites it
+            self._attempted = self.epochs  # the arrays are ours: the next attempt overwrites them
             raise
         if time.monotonic() - self._resized > RESIZE_SECONDS:
-            with contextlib.suppress(StorageError):  # the row is safe; the next one may succeed
+            with contextlib.suppress(StorageError):  # the row is safe; the next resize may succeed
                 self._resize(self.epochs)
 
     def _encoded(self, row: Row) -> dict[str, bytes]:
@@ -128,33 +136,33 @@ class Writer:
         for array in self._arrays:
             values = row.labels if array == layout.LABELS else row.probabilities
             if values is None:
-                raise RecordError(f"{self.place.name}: a row without {array}")
+                raise RecordError(f"{self.storage.name}: the row has no {array}")
             objects[array] = layout.encode(values)
         return objects
 
     def _write_object(self, key: str, data: bytes) -> None:
-        # Object stores have no locks: look before writing, so that a second writer finds out
+        # Object stores have no locks: check before writing, so that a second writer raises
         # before it overwrites the first one's row.
-        commit = self.place.get(layout.commit_key(self.network, self.epochs))
+        commit = self.storage.get(layout.commit_key(self.network, self.epochs))
         if commit is not None and not self._is_ours(commit):
             self._refuse_second_writer()
-        if self._tried == self.epochs:
-            self.place.put(key, data, make=False)
-        elif not self.place.create(key, data, make=False):
+        if self._attempted == self.epochs:
+            self.storage.put(key, data, make=False)
+        elif not self.storage.create(key, data, make=False):
             self._refuse_second_writer()
 
     def _is_ours(self, commit: bytes | None) -> bool:
-        """Tell whether a commit is what an interrupted try of this very writer left."""
-        return layout.facts_in_commit(commit or b"").get("writer") == self._token
+        """Return whether an interrupted attempt of this writer left the commit."""
+        return layout.parse_commit(commit or b"").get("writer") == self._token
 
     def _refuse_second_writer(self) -> NoReturn:
         raise RowExists(
-            f"{self.place.name}: network {self.network}, epoch {self.epochs} was recorded by "
+            f"{self.storage.name}: network {self.network}, epoch {self.epochs} was recorded by "
             "another writer since this one opened. One network takes one writer."
         )
 
     def _commit_document(
-        self, progress: float, objects: dict[str, bytes], told: dict[str, Any]
+        self, progress: float, objects: dict[str, bytes], metrics: dict[str, Any]
     ) -> bytes:
         return layout.commit_document(
             {
@@ -164,7 +172,7 @@ class Writer:
                     array: {"bytes": len(data), "blake2b": layout.checksum(data)}
                     for array, data in objects.items()
                 },
-                "told": told,
+                layout.METRICS: metrics,
                 "writer": self._token,
                 "time": now(),
             }
@@ -172,29 +180,29 @@ class Writer:
 
     def _write_commit(self, commit: bytes) -> None:
         key = layout.commit_key(self.network, self.epochs)
-        if self.place.create(key, commit, make=False):
+        if self.storage.create(key, commit, make=False):
             return
-        if not self._is_ours(self.place.get(key)):
+        if not self._is_ours(self.storage.get(key)):
             self._refuse_second_writer()
-        self.place.put(key, commit, make=False)
+        self.storage.put(key, commit, make=False)
 
     def _resize(self, epochs: int, *, make: bool = False) -> None:
-        # For other Zarr readers alone: ours count commits. So a row need not wait for it, and a
-        # recorder that was killed leaves it to the next one.
+        # Only other Zarr readers need the shape; ours count commits. A row therefore does not wait
+        # for it, and if a recorder is killed, the next one writes it.
         for array, (shape, dtype) in self._arrays.items():
             key = layout.array_key(self.network, array)
             document = layout.array_document((epochs, *shape), chunks=(1, *shape), dtype=dtype)
-            self.place.put(key, document, flush=False, make=make)
+            self.storage.put(key, document, flush=False, make=make)
         key = layout.array_key(self.network, layout.COMMITS)
         commits = layout.array_document((epochs,), chunks=(1,), dtype=layout.TEXT, compressed=False)
-        self.place.put(key, commits, flush=False, make=make)
+        self.storage.put(key, commits, flush=False, make=make)
         self._resized = time.monotonic()
 
     def close(self) -> None:
-        """Let the network go; closing twice is harmless."""
+        """Release the network; closing twice is harmless."""
         if self._open and os.getpid() == self._process:
             self._open = False
-            with self._resources, contextlib.suppress(StorageError):  # the next one does it
+            with self._resources, contextlib.suppress(StorageError):  # the next writer does it
                 self._resize(self.epochs)
 
     def __enter__(self) -> Self:
@@ -204,26 +212,26 @@ class Writer:
         self.close()
 
     def check_open(self) -> None:
-        """Refuse to go on if it was closed, or belongs to another process."""
+        """Raise if the writer is closed, or belongs to another process."""
         if not self._open:
             raise RecordClosed(
-                f"{self.place.name}: the recorder of network {self.network} is closed; "
+                f"{self.storage.name}: the recorder of network {self.network} is closed; "
                 "open a new one to append"
             )
         if os.getpid() != self._process:
             raise RecordClosed(
-                f"{self.place.name}: the recorder of network {self.network} belongs to process "
+                f"{self.storage.name}: the recorder of network {self.network} belongs to process "
                 f"{self._process}; a forked process must open its own"
             )
 
     def _checked_progress(self, progress: Any) -> float:
-        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # tensors raise the last
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # tensors raise RuntimeError
             number = float(progress)
             if 0 <= number < math.inf:
                 return number
         raise RecordError(
-            f"{self.place.name}: progress must be a finite number, 0 or more; got {progress!r}. "
-            "It is the true epoch, such as 0.1; leave it out to count one for each row."
+            f"{self.storage.name}: progress must be a finite number, 0 or more; got {progress!r}. "
+            "It is the true epoch, such as 0.1; omit it to count one per row."
         )
 
     def _checked_epoch(self, epoch: Any) -> int | None:
@@ -233,23 +241,23 @@ class Writer:
             return operator.index(epoch)
         except TypeError as error:
             raise RecordError(
-                f"{self.place.name}: epoch must be a whole number; got {epoch!r}. "
-                "It is the row's position, from 0; the true epoch, such as 0.1, is progress."
+                f"{self.storage.name}: epoch must be a whole number; got {epoch!r}. "
+                "It is the row's position, from 0; the true epoch, such as 0.1, goes to `progress`."
             ) from error
 
     def _check_new(self, epoch: int | None, progress: float) -> None:
-        here = f"{self.place.name}: network {self.network} holds {counted(self.epochs, 'epoch')}"
+        here = f"{self.storage.name}: network {self.network} holds {counted(self.epochs, 'epoch')}"
         if epoch is not None and epoch < self.epochs:
             raise RowExists(
                 f"{here}; epoch {epoch} was recorded before. "
-                "After a restart, begin at recorder.epochs."
+                "After a restart, start at recorder.epochs."
             )
         if epoch is not None and epoch > self.epochs:
             raise RecordError(f"{here}, so the next is {self.epochs}; got epoch {epoch}")
         if progress <= self._progress:
             raise RowExists(
                 f"{here}, the last at progress {self._progress:g}; got {progress:g}, which was "
-                "recorded before. After a restart, begin at recorder.epochs."
+                "recorded before. After a restart, start at recorder.epochs."
             )
 
 
@@ -264,12 +272,12 @@ def _arrays(
     return arrays
 
 
-def _create_root(place: Storage, sample_info: SampleInfo) -> None:
-    if place.get(layout.ROOT) is None:
-        others = [name for name in place.children() if not name.startswith(".")]
-        if others and layout.ROOT not in place.children():
+def _create_root(storage: Storage, sample_info: SampleInfo) -> None:
+    if storage.get(layout.ROOT) is None:
+        others = [name for name in storage.children() if not name.startswith(".")]
+        if others and layout.ROOT not in storage.children():
             raise NotARecord(
-                f"{place.name}: holds {others[0]!r} and no record; give an empty or new folder"
+                f"{storage.name}: contains {others[0]!r} and no record; give an empty or new folder"
             )
         root = {
             "format": layout.FORMAT,
@@ -280,21 +288,21 @@ def _create_root(place: Storage, sample_info: SampleInfo) -> None:
             "created": now(),
             "made_with": made_with(),
         }
-        place.create(layout.ROOT, layout.group_document(root))
-    _check_same_root(place, sample_info)
+        storage.create(layout.ROOT, layout.group_document(root))
+    _check_same_root(storage, sample_info)
 
 
-def _check_same_root(place: Storage, sample_info: SampleInfo) -> None:
-    root = read_root(place)
+def _check_same_root(storage: Storage, sample_info: SampleInfo) -> None:
+    root = read_root(storage)
     if root["layout"] != layout.ROWS:
         raise RecordMismatch(
-            f"{place.name}: the record is packed and takes no more rows; record elsewhere"
+            f"{storage.name}: the record is packed and read-only; record elsewhere"
         )
-    for what in ("samples", "classes", "split"):
-        if root[what] != getattr(sample_info, what):
+    for name in ("samples", "classes", "split"):
+        if root[name] != getattr(sample_info, name):
             raise RecordMismatch(
-                f"{place.name}: the record has {what} {root[what]}; "
-                f"this recorder says {getattr(sample_info, what)}. Record other data elsewhere."
+                f"{storage.name}: the record has {name} {root[name]}; "
+                f"this recorder has {getattr(sample_info, name)}. Record other data elsewhere."
             )
 
 
@@ -303,20 +311,23 @@ def _network_key(network: int) -> str:
 
 
 def _create_network(
-    place: Storage,
+    storage: Storage,
     network: int,
     arrays: Mapping[str, tuple[tuple[int, ...], str]],
-    about: dict[str, Any],
+    metadata: dict[str, Any],
 ) -> None:
-    said = {"network": network, "arrays": list(arrays), "about": about}
+    settings = {"network": network, "arrays": list(arrays), layout.METADATA: metadata}
     key = _network_key(network)
-    place.create(key, layout.group_document({**said, "made_with": made_with(), "created": now()}))
-    there = layout.facts_in(place.get(key) or b"")
-    for what, value in said.items():
-        if there.get(what) != json.loads(json.dumps(value)):
+    storage.create(
+        key, layout.group_document({**settings, "made_with": made_with(), "created": now()})
+    )
+    recorded = layout.parse_attributes(storage.get(key) or b"")
+    for name, value in settings.items():
+        if recorded.get(name) != json.loads(json.dumps(value)):
+            argument = "metadata" if name == layout.METADATA else name
             raise RecordMismatch(
-                f"{place.name}: network {network} was recorded with {what} {there.get(what)}; "
-                f"this recorder says {value}. Give it another network number."
+                f"{storage.name}: network {network} was recorded with {argument} "
+                f"{recorded.get(name)}; this recorder has {value}. Use another network number."
             )
 
 
@@ -336,7 +347,7 @@ MOST_NETWORKS: Final = 1_000_000
 
 def _checked_network(network: Any) -> int:
     with contextlib.suppress(TypeError):
-        number = operator.index(network)  # numpy's numbers too: JSON takes Python's alone
+        number = operator.index(network)  # also numpy's numbers; JSON accepts only Python's
         if 0 <= number < MOST_NETWORKS:
             return number
     raise ChoiceError(f"network must be a whole number in 0..{MOST_NETWORKS - 1}; got {network!r}")

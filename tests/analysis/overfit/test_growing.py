@@ -64,14 +64,14 @@ def test_until_there_are_two_networks_with_epochs_it_waits(tmp_path, overfitted)
     assert isinstance(follower.missing, RecordMissing)
     with recorder(tmp_path / "record", 0):
         assert follower.look() == []
-    assert "holds no epochs yet" in follower.waiting_for
+    assert "has no epochs yet" in follower.waiting_for
     assert follower.missing is None
     grow(tmp_path / "record", overfitted, network=0, epochs=2)
     assert follower.look() == []
     assert "one network so far; agreement needs two" in follower.waiting_for
     with recorder(tmp_path / "record", 1):
         assert follower.look() == []
-    assert "a network holds no epochs yet" in follower.waiting_for
+    assert "a network has no epochs yet" in follower.waiting_for
     grow(tmp_path / "record", overfitted, network=1, epochs=2)
     assert [one.epoch for one in follower.look()] == [0, 1]
     assert follower.waiting_for == ""

@@ -123,7 +123,7 @@ def test_missing_input_raises_before_a_cluster_starts(tmp_path, monkeypatch):
     monkeypatch.setattr(_predict, "Cluster", lambda *_, **__: pytest.fail("started a cluster"))
     path = write_record(tmp_path / "record")
     for rule in ("soft-agreement", Consensus(threshold=0.5)):
-        with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
+        with pytest.raises(ProbabilitiesMissing, match="the record has labels only"):
             predict_remotely(path, rule)
     with pytest.raises(RecordMissing, match="no such file or folder"):
         predict_remotely(tmp_path / "nowhere")

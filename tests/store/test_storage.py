@@ -101,7 +101,7 @@ def test_a_record_missing_from_an_object_store_is_missing_as_a_folder_is(look):
     with pytest.raises(RecordMissing, match=f"{url}: nothing is stored there.*accord import"):
         look(url)
     open_storage(url).put("notes.txt", b"")
-    with pytest.raises(NotARecord, match=r"there is no zarr\.json in it"):
+    with pytest.raises(NotARecord, match=r"it has no zarr\.json"):
         look(url)
 
 
@@ -130,7 +130,7 @@ def test_a_second_writer_never_damages_a_row_of_the_first():
     url = f"memory://{uuid.uuid4()}"
     sample_info = make_sample_info(samples=SAMPLES, classes=CLASSES)
     first, second = (Writer(url, sample_info, network=0) for _ in range(2))
-    look = second.place.get
+    look = second.storage.get
 
     def look_then_lose(key):
         found = look(key)
@@ -138,7 +138,7 @@ def test_a_second_writer_never_damages_a_row_of_the_first():
             first.write(Row(labels_of(0, 0).astype("u1")))
         return found
 
-    second.place.get = look_then_lose
+    second.storage.get = look_then_lose
     with pytest.raises(RowExists, match="recorded by another writer"):
         second.write(Row(labels_of(0, 7).astype("u1")))
     labels = open_reader(url).read_labels([0], [0], slice(None))[0, 0]

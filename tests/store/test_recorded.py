@@ -26,7 +26,7 @@ def test_nothing_there(tmp_path):
 
 
 def test_not_a_record(tmp_path):
-    with pytest.raises(NotARecord, match=r"there is no zarr\.json in it"):
+    with pytest.raises(NotARecord, match=r"it has no zarr\.json"):
         open_reader(tmp_path)
     (tmp_path / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
     with pytest.raises(NotARecord, match="was not written by Accord"):
@@ -37,7 +37,7 @@ def test_half_a_record(record):
     root = json.loads((record / "zarr.json").read_text())
     del root["attributes"]["accord"]["classes"]
     (record / "zarr.json").write_text(json.dumps(root))
-    with pytest.raises(NotARecord, match="does not say classes"):
+    with pytest.raises(NotARecord, match="lacks classes"):
         open_reader(record)
     (record / "zarr.json").write_text("")
     with pytest.raises(NotARecord, match="was not written by Accord"):
@@ -48,13 +48,13 @@ def test_a_record_of_another_version(record):
     root = json.loads((record / "zarr.json").read_text())
     root["attributes"]["accord"]["format"] = 99
     (record / "zarr.json").write_text(json.dumps(root))
-    with pytest.raises(VersionError, match=r"format 99; this Accord reads format 1.*--upgrade"):
+    with pytest.raises(VersionError, match=r"format 99; this .* reads format 1.*--upgrade"):
         open_reader(record)
 
 
 def test_a_record_without_epochs(path):
     Recorder(path, network=0, samples=SAMPLES, classes=CLASSES).close()
-    with pytest.raises(NotARecord, match="holds no epochs yet"):
+    with pytest.raises(NotARecord, match="has no epochs yet"):
         open_reader(path)
     assert describe(path).epochs == {0: 0}
 
@@ -70,7 +70,7 @@ def test_unequal_networks_are_an_error_unless_the_common_epochs_are_asked_for(re
 
 def test_a_network_without_epochs_is_named_even_with_common(record):
     Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close()
-    with pytest.raises(UnequalNetworks, match=r"holds no epochs yet \(.*network 2: 0"):
+    with pytest.raises(UnequalNetworks, match=r"has no epochs yet \(.*network 2: 0"):
         open_reader(record, common=True)
 
 
@@ -81,11 +81,11 @@ def test_networks_that_are_not_asked_for_need_not_be_readable(record):
     assert open_reader(record, networks=[1, 0]).numbers == (1, 0)
     with pytest.raises(ChoiceError, match="no network 7; there are 0, 1, 2"):
         open_reader(record, networks=[7])
-    with pytest.raises(ChoiceError, match="a network is chosen twice"):
+    with pytest.raises(ChoiceError, match="a network is selected twice"):
         open_reader(record, networks=[1, 1])
-    with pytest.raises(ChoiceError, match="leaves no network; there are 3"):
+    with pytest.raises(ChoiceError, match="no network is selected; there are 3"):
         open_reader(record, networks=[])
-    with pytest.raises(ChoiceError, match="networks are chosen by a list of whole numbers; got 1"):
+    with pytest.raises(ChoiceError, match="networks must be a list of whole numbers; got 1"):
         open_reader(record, networks=1)
 
 
@@ -157,14 +157,14 @@ def test_a_view_of_a_view_reads_the_right_rows(record):
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ({"epochs": slice(9, 12)}, "leaves no epoch; there are 3"),
-        ({"networks": []}, "leaves no network; there are 2"),
-        ({"networks": [0, 0]}, "a network is chosen twice"),
-        ({"epochs": [0, 0]}, "the same epoch is chosen twice"),
+        ({"epochs": slice(9, 12)}, "no epoch is selected; there are 3"),
+        ({"networks": []}, "no network is selected; there are 2"),
+        ({"networks": [0, 0]}, "a network is selected twice"),
+        ({"epochs": [0, 0]}, "the same epoch is selected twice"),
         ({"epochs": [3]}, r"epochs must lie in 0\.\.2; got 3\.\.3"),
-        ({"epochs": -1}, r"chosen by a list of whole numbers; got -1\. For one alone: \[3\]"),
-        ({"epochs": "::2"}, "chosen by a list of whole numbers; got '::2'"),
-        ({"epochs": np.array([True])}, "chosen by a list of whole numbers; got array"),
+        ({"epochs": -1}, r"must be a list of whole numbers; got -1\. For a single one: \[3\]"),
+        ({"epochs": "::2"}, "must be a list of whole numbers; got '::2'"),
+        ({"epochs": np.array([True])}, "must be a list of whole numbers; got array"),
     ],
 )
 def test_an_impossible_choice_is_refused(record, choice, words):
@@ -180,16 +180,16 @@ def test_networks_are_found_by_their_numbers(path):
     assert rows.numbered([7]) == [1]
     with pytest.raises(ChoiceError, match="no network 0; there are 3, 7"):
         rows.numbered([0])
-    with pytest.raises(ChoiceError, match="networks are chosen by a list of whole numbers; got 7"):
+    with pytest.raises(ChoiceError, match="networks must be a list of whole numbers; got 7"):
         rows.numbered(7)
 
 
 def test_what_was_not_recorded_is_asked_for_in_vain(path):
     rows = open_reader(write_record(path))
-    with pytest.raises(TruthMissing, match=r"no true labels were recorded.*truth=labels"):
+    with pytest.raises(TruthMissing, match=r"no true labels.*truth=labels"):
         rows.truth()
     with pytest.raises(
-        ProbabilitiesMissing, match=r"only labels were recorded.*probabilities=True"
+        ProbabilitiesMissing, match=r"the record has labels only.*probabilities=True"
     ):
         next(rows.probability_blocks())
 

@@ -25,8 +25,8 @@ def row(predicted, *, probabilities=False):
         ([-1, 0], r"0\.\.2 for 3 classes; got -1\.\.0.*without a class\? Leave those"),
         ([0.5, 1], r"whole numbers; got 0\.5"),
         ([np.nan, 1], r"whole numbers; got nan"),
-        (["a", "b"], r"whole numbers; got <U1 values\. Give each class its number"),
-        (np.array(["a", "b"], object), r"got object values\. Give each class its number"),
+        (["a", "b"], r"whole numbers; got <U1 values\. Number the classes"),
+        (np.array(["a", "b"], object), r"got object values\. Number the classes"),
         (np.zeros((2, 1, 3)), r"shape \(2,\).*got \(2, 1, 3\).*np\.concatenate\(batches\)"),
         ([True, False], r"whole numbers; got bool values\. Add \.astype\(int\)"),
         ([[0], [1]], r"shape \(2,\), one class per sample; got \(2, 1\).*reshape\(-1\)"),
@@ -34,10 +34,13 @@ def row(predicted, *, probabilities=False):
         ([[0.5, 0.5, 0.0]], r"shape \(2, 3\).*got \(1, 3\).*drop the last batch"),
         ([[0.5, 0.5]] * 2, r"shape \(2, 3\).*got \(2, 2\)\. Is `classes` wrong\?"),
         (np.eye(3, dtype=bool)[:2], r"must be numbers; got bool values\. Add \.astype\(float\)"),
-        ((label for label in [0, 1]), r"array, tensor or list was wanted; got a generator.*list\("),
+        (
+            (label for label in [0, 1]),
+            r"an array, tensor or list; got a generator.*list\(",
+        ),
         ([[0, 1], [2]], r"list whose parts differ in shape.*np\.concatenate\(batches\)"),
         ([[0.5, 0.5, np.nan]] * 2, r"finite; sample 0 holds NaN.*diverged"),
-        ([[0.5, 0.4, 0.4], [1, 0, 0]], r"add up to 1.*sample 0 adds up to 1\.3.*logits="),
+        ([[0.5, 0.4, 0.4], [1, 0, 0]], r"sum to 1.*sample 0 sums to 1\.3.*logits="),
         ([[2.0, -1.0, 0.0]] * 2, r"lie in 0\.\.1.*got -1\.\.2"),
     ],
 )
@@ -57,7 +60,7 @@ def test_one_column_for_two_classes_is_refused_with_the_way_to_make_two():
 
 def test_one_hot_labels_are_refused_with_the_way_to_classes():
     with pytest.raises(PredictionError, match=r"truth must have shape.*argmax\(axis=1\)"):
-        as_labels(np.eye(3)[:2], **SIZE, what="truth")
+        as_labels(np.eye(3)[:2], **SIZE, name="truth")
 
 
 def test_whole_numbers_stored_as_floats_are_labels():
@@ -76,7 +79,7 @@ def test_equal_probabilities_go_to_the_smaller_class():
 
 
 def test_labels_alone_are_refused_where_probabilities_are_kept():
-    with pytest.raises(PredictionError, match=r"keeps probabilities, of shape \(2, 3\)"):
+    with pytest.raises(PredictionError, match=r"stores probabilities, of shape \(2, 3\)"):
         row([0, 1], probabilities=True)
 
 
@@ -95,7 +98,7 @@ def test_logits_in_batches_are_refused_with_the_way_to_join_them():
 def test_infinite_logits_are_refused():
     with pytest.raises(PredictionError, match=r"logits must be finite; sample 1 .*infinity\. Has"):
         row_from_logits([[0, 0, 0], [np.inf, 0, 0]], **SIZE, keep=False)
-    with pytest.raises(PredictionError, match=r"sample 0 .*infinity, and 1 other too\. Has"):
+    with pytest.raises(PredictionError, match=r"sample 0 .*infinity, like 1 other\. Has"):
         row_from_logits([[0, np.nan, 0], [np.inf, 0, 0]], **SIZE, keep=False)
 
 
@@ -122,7 +125,7 @@ def test_labels_take_the_smallest_type_that_holds_every_class(classes, dtype):
     ],
 )
 def test_masked_elements_are_refused(values):
-    with pytest.raises(PredictionError, match=r"masked array that hides 1\..*array\.filled"):
+    with pytest.raises(PredictionError, match=r"masked array with 1 masked\..*array\.filled"):
         to_numpy(values)
 
 
@@ -144,5 +147,5 @@ def test_told_values_become_plain_json():
 
 
 def test_what_is_not_json_is_refused_by_name():
-    with pytest.raises(ChoiceError, match="hook cannot be kept with the record: function"):
+    with pytest.raises(ChoiceError, match="hook cannot be stored with the record: function"):
         plain({"hook": lambda: None})

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from accord.errors import ChoiceError, PredictionError, RecordExists, SourceError
 from accord.store import import_record, open_reader
-from accord.store._import_rows import gather_rows, kind_of
-from accord.store._imports import import_arrays
+from accord.store._imports import gather_rows, import_arrays, kind_of
 
 LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
 LABELS[0, 0, 0] = 3
@@ -71,14 +70,14 @@ def test_a_table_is_told_by_its_entries():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        (np.array([[0.2, 0.3], [0.5, 0.5]]), r"x: all entries lie in 0\.\.1, yet .* 0\.5\.\.1"),
-        (np.array([[1, 0], [0, 1]]), "x: a table of int64 could be anything"),
+        (np.array([[0.2, 0.3], [0.5, 0.5]]), r"x: all entries lie in 0\.\.1, but .* 0\.5\.\.1"),
+        (np.array([[1, 0], [0, 1]]), "x: a table of int64 is ambiguous"),
         (np.array([[0.1], [0.9]]), r"x: .*got shape \(2, 1\)"),
         (np.zeros((2, 2, 2)), r"x: .*got shape \(2, 2, 2\)"),
         (np.array([]), r"x: .*got shape \(0,\)"),
         (np.zeros((0, 3)), r"x: .*got shape \(0, 3\)"),
         (np.array([0.5, 1.0]), "x: labels must be whole numbers; got 0.5"),
-        (np.array([[np.nan, 1.0]]), "x: holds NaN or infinity"),
+        (np.array([[np.nan, 1.0]]), "x: has NaN or infinity"),
     ],
 )
 def test_what_could_be_either_is_refused(values, words):
@@ -159,25 +158,25 @@ def test_two_files_of_one_network_and_epoch_are_named(tmp_path, one, other):
         file = tmp_path / f"source/{name}.npy"
         file.parent.mkdir(parents=True, exist_ok=True)
         np.save(file, LABELS[0, 0])
-    words = rf"{other}\.npy: holds network 0, epoch 0, as .*{one}\.npy does\. Rename"
+    words = rf"{other}\.npy: has the same network 0 and epoch 0 as .*{one}\.npy\. Rename"
     refused(tmp_path / "source", tmp_path, words)
 
 
 def test_a_folder_that_begins_late_is_refused(tmp_path):
     source = write_npy(tmp_path / "source", LABELS, start=2)
-    refused(source, tmp_path, "the first epoch there is 2; epochs count from 0 or 1")
+    refused(source, tmp_path, "the first epoch is 2; epochs must start at 0 or 1")
 
 
 def test_a_file_with_other_samples_is_named(tmp_path):
     source = write_npy(tmp_path / "source", LABELS)
     np.save(source / "resnet1/test_resnet_1_2.npy", LABELS[0, 0, :9])
-    refused(source, tmp_path, r"test_resnet_1_2\.npy: shape \(9,\), where .*_0_0\.npy has \(10,\)")
+    refused(source, tmp_path, r"_1_2\.npy: has shape \(9,\), but .*_0_0\.npy has \(10,\)")
 
 
 def test_a_file_of_another_kind_is_named(tmp_path):
     source = write_npy(tmp_path / "source", softmax(LOGITS))
     np.save(source / "resnet0/test_resnet_0_1.npy", LOGITS[0, 1])
-    refused(source, tmp_path, r"_0_1\.npy: holds logits, where .*_0_0\.npy holds probabilities")
+    refused(source, tmp_path, r"_0_1\.npy: has logits, but .*_0_0\.npy has probabilities")
 
 
 @pytest.mark.parametrize("content", [b"", b"not npy", b"\x93NUMPY\x01\x00v\x00 cut off"])
@@ -203,7 +202,11 @@ def test_pickled_files_are_never_loaded(tmp_path):
 def test_several_steps_are_asked_about(tmp_path):
     for step in ("step1", "step2"):
         write_npy(tmp_path / "source" / step, LABELS)
-    refused(tmp_path / "source", tmp_path, "holds several steps, step1, step2; import one: .*step2")
+    refused(
+        tmp_path / "source",
+        tmp_path,
+        "has several steps, step1, step2; import one .*step2",
+    )
     assert imported(tmp_path / "source/step2", tmp_path).epochs == 3
 
 
@@ -214,7 +217,7 @@ def test_labels_out_of_range_are_refused_with_the_folder_named(tmp_path):
 
 def test_a_folder_that_nobody_knows_is_refused(tmp_path):
     (tmp_path / "source").mkdir()
-    refused(tmp_path / "source", tmp_path, "no importer knows its files; name one", ChoiceError)
+    refused(tmp_path / "source", tmp_path, "files of no known format; choose one", ChoiceError)
     refused(tmp_path / "nothing", tmp_path, "no such file or folder")
     for name in ("npy-folder", "npy-folder-train", "cartography"):
         refused(tmp_path / "source", tmp_path, "no files such as", format=name)
@@ -273,13 +276,13 @@ def rewrite(folder, epoch, change):
     [
         (
             lambda lines: [*lines[:-1], {**lines[-1], "guid": 77}],
-            r"epoch_1\.jsonl: guid 77 is in dynamics_epoch_1\.jsonl and not in .*_0\.jsonl.*1 unkn",
+            r"epoch_1\.jsonl: guid 77 is in dynamics_epoch_1\.jsonl but not in .*_0\.jsonl.*1 unkn",
         ),
         (
             lambda lines: lines[:-1],
-            r"epoch_1\.jsonl: guid \d is in .*_0\.jsonl and not in .*_1\.jsonl.*0 unk.*1 missing",
+            r"epoch_1\.jsonl: guid \d is in .*_0\.jsonl but not in .*_1\.jsonl.*0 unk.*1 missing",
         ),
-        (lambda lines: [*lines, lines[0]], r"epoch_1\.jsonl, line 11: guid \d is there twice"),
+        (lambda lines: [*lines, lines[0]], r"epoch_1\.jsonl, line 11: guid \d occurs twice"),
         (lambda lines: [{**lines[0], "gold": 3}, *lines[1:]], r"_1\.jsonl: the gold of guid \d"),
         (
             lambda lines: [{**lines[0], "logits_epoch_1": [1.0]}, *lines[1:]],
@@ -287,7 +290,7 @@ def rewrite(folder, epoch, change):
         ),
         (
             lambda lines: [{**line, "logits_epoch_1": [1.0, 2.0]} for line in lines],
-            r"_1\.jsonl: shape \(10, 2\), where .*_0\.jsonl has \(10, 4\)",
+            r"_1\.jsonl: has shape \(10, 2\), but .*_0\.jsonl has \(10, 4\)",
         ),
         (
             lambda lines: [{**lines[0], "logits_epoch_1": [float("nan")] * 4}, *lines[1:]],
@@ -309,7 +312,7 @@ def rewrite(folder, epoch, change):
         (lambda lines: [{**lines[0], "gold": True}], "gold a class, a whole number; got .*True"),
         (lambda lines: [{"guid": 0, "gold": 0}], "line 1: .*KeyError: 'logits_epoch_1'"),
         (lambda lines: [[1, 2]], "line 1: .*TypeError"),
-        (lambda lines: [], r"_1\.jsonl: no lines in it"),
+        (lambda lines: [], r"_1\.jsonl: is empty"),
         (
             lambda lines: [{**lines[0], "guid": ["a"]}],
             r"guid must be text or a number; got \['a'\]",
@@ -334,7 +337,7 @@ def test_a_file_of_lines_cut_off_is_named(tmp_path):
     source = write_dynamics(tmp_path / "source", LOGITS[0])
     file = source / "dynamics_epoch_2.jsonl"
     file.write_text(file.read_text()[:-20])
-    refused(source, tmp_path, r"_2\.jsonl, line 10: .*Was the file cut off\?")
+    refused(source, tmp_path, r"_2\.jsonl, line 10: .*Was the file truncated\?")
     file.write_bytes(b"\xff\xfe")
     refused(source, tmp_path, r"_2\.jsonl: cannot be read")
 
@@ -342,7 +345,7 @@ def test_a_file_of_lines_cut_off_is_named(tmp_path):
 def test_a_missing_file_of_lines_is_named(tmp_path):
     source = write_dynamics(tmp_path / "source", LOGITS[0])
     (source / "dynamics_epoch_1.jsonl").unlink()
-    refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing; epochs count from 0 or 1")
+    refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing; epochs must start at 0 or 1")
     (source / "dynamics_epoch_0.jsonl").unlink()
     refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing")
 
@@ -352,13 +355,13 @@ def test_networks_with_different_epochs_are_refused(tmp_path, start, words):
     dynamics = tmp_path / "source/a/training_dynamics", tmp_path / "source/b/training_dynamics"
     write_dynamics(dynamics[0], LOGITS[0], gold=np.zeros(10))
     write_dynamics(dynamics[1], LOGITS[1, :2], gold=np.zeros(10), start=start)
-    refused(tmp_path / "source", tmp_path, f"{words} is missing, which another network has")
+    refused(tmp_path / "source", tmp_path, f"{words} is missing, but another network has")
 
 
 def test_two_files_of_lines_of_one_epoch_are_named(tmp_path):
     source = write_dynamics(tmp_path / "source", LOGITS[0])
     (source / "dynamics_epoch_00.jsonl").touch()
-    refused(source, tmp_path, r"_epoch_00\.jsonl: holds epoch 0, as dynamics_epoch_0\.jsonl does")
+    refused(source, tmp_path, r"_epoch_00\.jsonl: has the same epoch 0 as dynamics_epoch_0\.jsonl")
 
 
 def test_a_file_of_lines_without_an_epoch_is_none(tmp_path):
@@ -409,7 +412,7 @@ def test_arrays_of_probabilities_are_imported(tmp_path):
         ([], "at least one network"),
         ([[]], "at least one epoch"),
         ([[[0, 1]], [[0, 1], [1, 1]]], "the same number of epochs; got 1, 2"),
-        ([[[0, 1], [0, 1, 1]]], r"network 0, epoch 1: shape \(3,\), where network 0, epoch 0"),
+        ([[[0, 1], [0, 1, 1]]], r"network 0, epoch 1: has shape \(3,\), but network 0, epoch 0"),
         ([0, 1], "not iterable"),
     ],
 )
@@ -423,5 +426,5 @@ def test_arrays_do_not_overwrite_and_know_their_arguments(tmp_path):
     with pytest.raises(TypeError, match="unexpected argument 'thruth'"):
         import_arrays(tmp_path / "record", LABELS, thruth=LABELS[0, 0])
     (tmp_path / "record").mkdir()
-    with pytest.raises(RecordExists, match="already there"):
+    with pytest.raises(RecordExists, match="exists; choose another"):
         import_arrays(tmp_path / "record", LABELS)

@@ -1,3 +1,5 @@
+"""Records are described, and every damaged row is found by its checksum."""
+
 import re
 from pathlib import Path
 
@@ -31,13 +33,13 @@ def test_half_written_files_are_told_and_do_no_harm(record):
     (record / "network-001/labels/.c.3.0.abc.part").write_bytes(b"to")
     report = check_record(record)
     assert report.sound
-    assert texts(report)[0].startswith("network-001/labels/.c.3.0.abc.part: half-written")
+    assert texts(report)[0].startswith("network-001/labels/.c.3.0.abc.part: partially written")
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("{")])
 def test_rows_of_a_network_without_metadata_are_damage_and_never_left_out(record, spoil):
     spoil(record / "network-001/zarr.json")
-    words = r"network 1 holds rows, and network-001/zarr\.json is missing or cannot be read"
+    words = r"network 1 has rows, but network-001/zarr\.json is missing or cannot be read"
     report = check_record(record)
     assert not report.sound
     assert re.search(words, texts(report)[0])
@@ -52,7 +54,7 @@ def test_an_empty_record_is_told(record):
     for network in (0, 1):
         for commit in (record / f"network-00{network}/commits").glob("c.*"):
             commit.unlink()
-    assert "the record holds no epochs yet" in texts(check_record(record))
+    assert "the record has no epochs yet" in texts(check_record(record))
 
 
 def test_every_damaged_row_is_named(record):
@@ -71,7 +73,7 @@ def test_a_missing_commit_between_others_is_damage(record):
     (record / "network-000/commits/c.1").unlink()
     report = check_record(record)
     assert not report.sound
-    assert "network 0, epoch 1 is missing though later ones are there" in texts(report)[0]
+    assert "network 0, epoch 1 is missing, but later ones exist" in texts(report)[0]
 
 
 def test_a_damaged_truth_is_damage_and_hides_no_other(record):
@@ -141,10 +143,41 @@ def test_a_label_outside_the_classes_is_damage(packed):
 
     labels = zarr.open_array(packed / "labels", mode="r+")
     labels[0, 0, 0] = 200
-    assert "a label is outside the classes" in texts(check_record(packed))[0]
+    assert "a label is not one of the classes" in texts(check_record(packed))[0]
 
 
 def test_rows_are_as_they_were_after_a_check(record):
     check_record(record)
     labels = open_reader(record).read_labels([0], [0], slice(None))
     np.testing.assert_array_equal(labels[0, 0], labels_of(0, 0))
+
+
+def size_of(path):
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def test_the_size_is_that_of_all_files(record):
+    assert describe(record).size == size_of(record) > 0
+
+
+def test_the_size_of_a_zip_file_is_that_of_the_file(record, tmp_path):
+    pack_record(record, tmp_path / "packed.zip")
+    assert describe(tmp_path / "packed.zip").size == (tmp_path / "packed.zip").stat().st_size
+
+
+@pytest.mark.parametrize("unlinked", ["before", "after"])
+def test_a_file_that_a_writer_renames_meanwhile_is_ignored(record, monkeypatch, unlinked):
+    before = size_of(record)
+    part = record / "row.part"
+    part.write_bytes(b"12345")
+
+    def listed(self, pattern, *, rglob=Path.rglob):
+        for file in list(rglob(self, pattern)):
+            if file == part and unlinked == "before":
+                part.unlink()
+            yield file
+            if file == part:
+                part.unlink(missing_ok=True)
+
+    monkeypatch.setattr(Path, "rglob", listed)
+    assert describe(record).size == before + (5 if unlinked == "after" else 0)

@@ -47,7 +47,7 @@ def test_a_range_is_read_from_its_start_and_goes_with_networks_and_epochs():
     )
     np.testing.assert_array_equal(cut.read_probabilities([0], [1], slice(None)), TABLES[1:, :1, 6:])
     assert cut.has_probabilities
-    with pytest.raises(ProbabilitiesMissing, match="only labels were recorded"):
+    with pytest.raises(ProbabilitiesMissing, match="the record has labels only"):
         rows().select(samples=slice(2)).check_probabilities()
 
 
@@ -84,9 +84,9 @@ def test_stored_rows_have_ranges_too(tmp_path):
 @pytest.mark.parametrize(
     ("samples", "words"),
     [
-        (slice(5, 5), "leaves no sample; there are 10"),
-        (slice(10, None), "leaves no sample; there are 10"),
-        (slice(0, 10, 2), "by a range without steps"),
+        (slice(5, 5), "no sample is selected; there are 10"),
+        (slice(10, None), "no sample is selected; there are 10"),
+        (slice(0, 10, 2), "a range without steps"),
     ],
 )
 def test_no_samples_and_steps_are_refused(samples, words):

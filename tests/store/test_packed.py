@@ -88,10 +88,10 @@ def mixed(path):
 
 
 def test_probabilities_of_some_networks_alone_are_not_dropped_in_silence(mixed, tmp_path):
-    words = r"some networks were recorded \(0, 2\), of others not \(1\).*--labels-only"
+    words = r"some networks have probabilities \(0, 2\), others do not \(1\).*--labels-only"
     with pytest.raises(ProbabilitiesMissing, match=words):
         pack_record(mixed, tmp_path / "packed")
-    with pytest.raises(ProbabilitiesMissing, match=r"recorded \(2\), of others not \(1\)"):
+    with pytest.raises(ProbabilitiesMissing, match=r"probabilities \(2\), others do not \(1\)"):
         write_packed(open_reader(mixed).select([1, 2], samples=slice(1, 5)), tmp_path / "packed")
     assert [file.name for file in tmp_path.iterdir()] == ["record"]
 
@@ -141,13 +141,13 @@ def test_progress_reaches_the_end(record, tmp_path):
 
 def test_nothing_is_overwritten(record, tmp_path):
     (tmp_path / "here").mkdir()
-    with pytest.raises(RecordExists, match="already there; choose a new name"):
+    with pytest.raises(RecordExists, match="exists; choose another name"):
         pack_record(record, tmp_path / "here")
     zipfile.ZipFile(tmp_path / "empty.zip", "w").close()
-    with pytest.raises(RecordExists, match=r"empty\.zip: already there"):
+    with pytest.raises(RecordExists, match=r"empty\.zip: exists"):
         pack_record(record, tmp_path / "empty.zip")
     pack_record(record, "memory://taken")
-    with pytest.raises(RecordExists, match="memory://taken: already there"):
+    with pytest.raises(RecordExists, match="memory://taken: exists"):
         pack_record(record, "memory://taken")
 
 
@@ -177,5 +177,5 @@ def test_what_is_missing_or_half_there_is_not_packed(tmp_path, record):
         pack_record(tmp_path / "nowhere", tmp_path / "packed")
     pack_record(record, tmp_path / "packed")
     (tmp_path / "packed/labels/zarr.json").unlink()
-    with pytest.raises(NotARecord, match="half a packed record: no readable labels"):
+    with pytest.raises(NotARecord, match="record is incomplete: `labels` cannot be read"):
         open_reader(tmp_path / "packed")

@@ -1,0 +1,205 @@
+"""Read a packed record: one array over networks, epochs and samples."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord._files import storage_error
+from accord.errors import NotARecord, ProbabilitiesMissing, RowDamaged, StorageError
+from accord.store import _layout as layout
+from accord.store._metadata import read_root, read_sample_info
+from accord.store._record_reader import NetworkInfo, RecordReader, SampleInfo, as_slice
+from accord.store._storage import ZIP_DAMAGE, Storage
+
+# What Zarr raises for damaged chunks and metadata.
+ZARR_DAMAGE: Final = (
+    *ZIP_DAMAGE,
+    OSError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+)
+
+
+class PackedReader(RecordReader):
+    """A packed record: one array over networks, epochs and samples.
+
+    With `damaged`, for a check: sample arrays are not read, and chunks may be missing.
+    """
+
+    def __init__(self, storage: Storage, *, damaged: bool = False) -> None:
+        self.storage = storage
+        self.name = storage.name
+        root = read_root(storage)
+        self.sample_info = (
+            SampleInfo(root["samples"], root["classes"]) if damaged else read_sample_info(storage)
+        )
+        self._opened: dict[tuple[str, int], Any] = {}
+        self._encodings = root.get("arrays")
+        self.epochs = _epochs(storage, self._array(layout.LABELS))
+        self._networks = _checked_networks(storage, root.get("networks"), self.epochs)
+        self.numbers = tuple(network["network"] for network in self._networks)
+        self.has_probabilities = storage.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
+        for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + self.has_probabilities]:
+            _check_shape(self, name, self._array(name))
+            if not damaged:
+                _check_chunks(self, name, self._array(name))
+                self.check_encoding(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": {}}
+
+    def _array(self, name: str) -> Any:
+        # Opened again after a fork: a parent and its children share the position in an open zip
+        # file, and would read each other's bytes.
+        key = name, os.getpid()
+        if key not in self._opened:
+            self._opened[key] = _open_array(self.storage, name)
+        return self._opened[key]
+
+    def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return labels (network, epoch, sample)."""
+        return self._read(layout.LABELS, networks, epochs, samples)
+
+    def read_probabilities(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Return probabilities (network, epoch, sample, class)."""
+        if not self.has_probabilities:
+            raise ProbabilitiesMissing(f"{self.name}: the record has labels only")
+        return self._read(layout.PROBABILITIES, networks, epochs, samples)
+
+    def _read(
+        self, name: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        array = self._array(name)
+        chosen = as_slice(networks), as_slice(epochs), samples
+        try:
+            return np.asarray(array.oindex[chosen])
+        except PermissionError as error:
+            raise _denied(self.storage, error) from error
+        except ZARR_DAMAGE as error:
+            raise RowDamaged(
+                f"{self.name}: a chunk of the packed record is damaged ({error}). "
+                "Pack the original again, or restore this one from a copy."
+            ) from error
+
+    def chunks(self, name: str) -> tuple[int, ...]:
+        """Return the chunk shape of the labels or the probabilities."""
+        return tuple(self._array(name).chunks)
+
+    def chunk_name(self, name: str, numbers: tuple[int, ...]) -> str:
+        """Return the name of a chunk in Zarr, given its index along each axis."""
+        return str(self._array(name).metadata.encode_chunk_key(numbers))
+
+    def check_encoding(self, name: str) -> None:
+        """Raise if an array's metadata define another encoding than the one it was written in.
+
+        Without the transpose codec, for example, chunks of the right size would be read permuted.
+        Records that were packed before the encoding was stored cannot be checked.
+        """
+        key = f"{name}/{layout.ROOT}"
+        encoding = self._encodings.get(name) if isinstance(self._encodings, dict) else None
+        if encoding and layout.parse_encoding(self.storage.get(key)) != encoding:
+            raise RowDamaged(
+                f"{self.name}: {key} was changed: it does not match the encoding of the {name}. "
+                "Pack the original again, or restore this file from a copy."
+            )
+
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
+        """Return the metadata of each network and its epochs."""
+        return tuple(
+            NetworkInfo(
+                network["network"],
+                tuple(network["progress"]),
+                tuple(network[layout.METRICS]),
+                tuple(network.get("times", ())),
+                network.get(layout.METADATA, {}),
+                network.get("made_with", {}),
+            )
+            for network in self._networks
+        )
+
+
+def _check_shape(reader: PackedReader, name: str, array: Any) -> None:
+    expected: tuple[int, ...] = reader.networks, reader.epochs, reader.samples
+    if name == layout.PROBABILITIES:
+        expected = (*expected, reader.classes)
+    if array.shape != expected:
+        raise NotARecord(
+            f"{reader.name}: {name} have shape {array.shape}; {layout.ROOT} requires {expected}"
+        )
+
+
+def _check_chunks(reader: PackedReader, name: str, array: Any) -> None:
+    sizes = zip(array.shape, array.chunks, strict=True)
+    numbers = itertools.product(*(range(-(-size // step)) for size, step in sizes))
+    expected = {reader.chunk_name(name, number) for number in numbers}
+    missing = expected - set(reader.storage.children(name))
+    if missing:
+        raise RowDamaged(
+            f"{reader.name}: {len(missing)} of {len(expected)} chunks of {name} are missing"
+        )
+
+
+def _open_array(storage: Storage, array: str) -> Any:
+    import zarr
+
+    from accord.store._strict_store import StrictStore
+
+    store = StrictStore(storage.zarr_store())
+    encoding = layout.parse_encoding(storage.get(f"{array}/{layout.ROOT}"))
+    try:
+        if 0 in encoding["chunk_grid"]["configuration"]["chunk_shape"]:
+            # Zarr 3.4 would read the 0 as a 1, with a warning; older versions fail.
+            raise ValueError("a chunk has size 0")
+        opened = zarr.open_array(store, path=array, mode="r", zarr_format=3)
+    except PermissionError as error:
+        raise _denied(storage, error) from error
+    except ZARR_DAMAGE as error:
+        raise NotARecord(
+            f"{storage.name}: the packed record is incomplete: `{array}` cannot be read"
+        ) from error
+    return opened
+
+
+def _denied(storage: Storage, error: PermissionError) -> StorageError:
+    # Missing permission to read a file is not damage.
+    return storage_error(Path(error.filename or storage.name), error, "read")
+
+
+def _epochs(storage: Storage, labels: Any) -> int:
+    if labels.ndim != 3:
+        raise NotARecord(f"{storage.name}: labels have {labels.ndim} axes; a packed record has 3")
+    return int(labels.shape[1])
+
+
+def _checked_networks(storage: Storage, networks: Any, epochs: int) -> list[dict[str, Any]]:
+    if isinstance(networks, list) and all(_is_complete(network, epochs) for network in networks):
+        return networks
+    raise NotARecord(
+        f"{storage.name}: {layout.ROOT} does not describe {epochs} epochs of all networks. "
+        "Pack the original again, or restore this one from a copy."
+    )
+
+
+def _is_complete(network: Any, epochs: int) -> bool:
+    """Return whether the metadata of a network has what a reader requires."""
+    if not isinstance(network, dict) or not isinstance(network.get("network"), int):
+        return False
+    kinds: dict[str, Any] = {"progress": int | float, layout.METRICS: dict}
+    if network.get("times", []) != []:  # missing in older records
+        kinds["times"] = str
+    return all(
+        isinstance(values := network.get(key), list)
+        and len(values) == epochs
+        and all(isinstance(value, kind) for value in values)
+        for key, kind in kinds.items()
+    )
