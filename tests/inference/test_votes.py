@@ -95,7 +95,7 @@ def test_a_record_of_other_epochs_is_refused(copied, tmp_path):
 def test_a_packed_record_is_refused(whole, tmp_path):
     infer(whole, TEST.inputs[:9], record=tmp_path / "votes")
     pack_record(tmp_path / "votes", tmp_path / "packed")
-    with pytest.raises(RecordMismatch, match="the record is packed and takes no more rows"):
+    with pytest.raises(RecordMismatch, match="the record is packed and read-only"):
         infer(whole, TEST.inputs[:9], record=tmp_path / "packed")
 
 
