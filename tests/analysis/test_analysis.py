@@ -16,7 +16,7 @@ from accord.store import ArrayReader, SampleInfo
 from accord.testing import small_records
 from accord.testing._contracts import rows_of
 
-quickly = settings(deadline=None, max_examples=40)
+quickly = settings(max_examples=40)
 
 
 @quickly

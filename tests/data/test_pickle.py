@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -51,14 +51,12 @@ def through_file(data, folder):
     return load_pickle(path)
 
 
-@settings(deadline=None)  # each case is a file
 @given(PLAIN, st.integers(0, pickle.HIGHEST_PROTOCOL))
 def test_plain_data_are_loaded(tmp_path_factory, value, protocol):
     folder = tmp_path_factory.getbasetemp()
     assert through_file(pickle.dumps(value, protocol), folder) == value
 
 
-@settings(deadline=None)  # each case is a file
 @given(
     arrays.arrays(KINDS, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0)),
     st.integers(2, pickle.HIGHEST_PROTOCOL),
@@ -166,14 +164,12 @@ def test_crafted_pickles_are_refused(load, parts):
         load(hand_made(*parts))
 
 
-@settings(deadline=None)  # each case is a file
 @given(st.binary(max_size=200))
 def test_damaged_files_raise_one_error_and_nothing_else(tmp_path_factory, data):
     with contextlib.suppress(SourceError):
         through_file(data, tmp_path_factory.getbasetemp())
 
 
-@settings(deadline=None)  # each case is a file
 @given(st.data())
 def test_a_changed_byte_raises_one_error_or_none(tmp_path_factory, data):
     whole = bytearray(pickle.dumps({"data": np.arange(6), "labels": [1, 2]}, protocol=2))

@@ -32,7 +32,7 @@ def by(loops, labels, classes):
         return everything(labels, classes)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(labels_and_classes())
 def test_both_loops_give_the_same_bits(drawn):
     for slow, quick in zip(by("numpy", *drawn), by("numba", *drawn), strict=True):
@@ -55,7 +55,6 @@ def test_loops_are_compiled_for_read_only_labels_alone():
 
 @pytest.mark.parametrize("loops", [dense, fast])
 @given(st.permutations([5] * 9 + [0, 1, 2, 3, 3, 3, 3]))
-@settings(deadline=None)
 def test_a_majority_of_the_guessers_is_guessed(loops, labels):
     guessed, votes = loops.guess(Block(np.array(labels, np.uint8)[:, None], 0, 1, 6))
     assert (guessed, votes) == ([5], [9])

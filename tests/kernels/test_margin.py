@@ -23,7 +23,6 @@ def columns(labels):
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None)
 @given(labels_and_classes())
 def test_margin_is_best_less_second_best(drawn):
     labels, classes = drawn
@@ -33,7 +32,6 @@ def test_margin_is_best_less_second_best(drawn):
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None)
 @given(labels_and_classes())
 def test_final_margin_is_that_of_the_last_majority(drawn):
     labels, classes = drawn
@@ -45,7 +43,7 @@ def test_final_margin_is_that_of_the_last_majority(drawn):
 
 
 @pytest.mark.usefixtures("loops")
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(labels_and_classes())
 def test_seeing_every_epoch_twice_changes_no_margin(drawn):
     labels, classes = drawn

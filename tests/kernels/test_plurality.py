@@ -35,14 +35,13 @@ def votes_with_leader(share, *, voters, samples, classes, seed=0):
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None)
 @given(labels_and_classes())
 def test_winners_equal_the_definition(drawn):
     assert_won(*drawn)
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(labels_and_classes(), st.randoms(use_true_random=False))
 def test_the_order_of_voters_changes_nothing(drawn, random):
     labels, classes = drawn
@@ -54,7 +53,7 @@ def test_the_order_of_voters_changes_nothing(drawn, random):
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(labels_and_classes())
 def test_seeing_every_epoch_twice_changes_no_winner(drawn):
     labels, classes = drawn

@@ -26,7 +26,6 @@ def majority(labels):
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None)
 @given(labels_and_classes(epochs=6))
 def test_running_winners_equal_the_definition(drawn):
     labels, classes = drawn
@@ -36,7 +35,7 @@ def test_running_winners_equal_the_definition(drawn):
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(labels_and_classes())
 def test_the_last_running_winner_is_the_winner(drawn):
     labels, classes = drawn

@@ -19,7 +19,7 @@ from accord.testing._contracts import labels_and_classes
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(labels_and_classes(), st.data())
 def test_a_subset_wins_as_its_networks_alone_would(drawn, data):
     labels, classes = drawn
@@ -32,7 +32,7 @@ def test_a_subset_wins_as_its_networks_alone_would(drawn, data):
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(labels_and_classes(epochs=6))
 def test_spaced_epochs_win_as_they_alone_would(drawn):
     labels, classes = drawn

@@ -21,7 +21,6 @@ SMALL_TABLES = labels_and_classes().filter(lambda drawn: drawn[1] < 2**32)
 
 
 @pytest.mark.usefixtures("engine")
-@settings(deadline=None)
 @given(SMALL_TABLES)
 def test_votes_equal_the_definition(drawn):
     labels, classes = drawn
@@ -31,7 +30,7 @@ def test_votes_equal_the_definition(drawn):
 
 
 @pytest.mark.usefixtures("loops")
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SMALL_TABLES)
 def test_agreement_is_the_share_of_votes(drawn):
     labels, classes = drawn

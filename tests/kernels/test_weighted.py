@@ -30,7 +30,6 @@ def weighted_labels(draw):
     return labels, np.where(generator.random(shape[1]) < 0.3, 0, weights), classes
 
 
-@settings(deadline=None)
 @given(weighted_labels())
 def test_weighted_votes_equal_the_definition(drawn):
     labels, weights, classes = drawn
@@ -39,7 +38,7 @@ def test_weighted_votes_equal_the_definition(drawn):
     assert table.dtype == np.min_scalar_type(len(labels) * weights.sum())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(weighted_labels())
 def test_in_narrow_spans_the_votes_are_the_same(drawn):
     labels, weights, classes = drawn

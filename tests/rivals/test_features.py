@@ -96,7 +96,7 @@ def one_by_one(network, samples):
     return {name: np.stack(some) for name, some in rows.items()}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(samples=st.integers(1, 9), batch=st.integers(1, 10))
 def test_features_equal_those_of_one_sample_after_the_other(samples, batch):
     network, some = convolutional(), images(samples)

@@ -46,7 +46,7 @@ def numbers(*shape, seed=0):
 # Concentrations, draws and divergence
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=seeds, classes=st.integers(2, 6))
 def test_divergence_is_that_of_gamma_variables_of_rate_one(seed, classes):
     inferred, prior = (1.1 + numbers(5, classes, seed=seed + one).abs() for one in (0, 1))
@@ -118,7 +118,7 @@ def slow_classes(known, labels, asked, *, classes, neighbours=10):
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=seeds, known=st.integers(1, 30), classes=st.integers(2, 4), neighbours=st.integers(1, 12)
 )
@@ -162,7 +162,7 @@ def test_equal_votes_go_to_the_smaller_class():
 # The prior
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=seeds, samples=st.integers(1, 40), batch=st.integers(1, 15))
 def test_the_surest_sample_of_each_class_in_each_batch_is_kept(seed, samples, batch):
     logits = numbers(samples, 3, seed=seed).numpy()
@@ -285,7 +285,7 @@ def test_a_last_layer_that_is_not_linear_is_refused():
         autoencoder(network)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=seeds, samples=st.integers(1, 4))
 def test_calibration_equals_a_sum_over_what_the_classifier_may_have_said(seed, samples):
     coder = autoencoder().eval()

@@ -70,7 +70,7 @@ def draw(samples=60, width=4, classes=3, *, seed=0, apart=3.0, wrong=0.0):
 
 
 # Fewer samples than these would leave several equally typical, and rounding would choose.
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     samples=st.integers(40, 70),
     width=st.integers(1, 5),

@@ -325,7 +325,7 @@ def plain_by_definition(labels, classes, rounds):
     return posterior
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4))
 def test_the_plain_method_is_dawid_and_skenes(seed, rounds):
     generator = np.random.default_rng(seed)

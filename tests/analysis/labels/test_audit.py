@@ -5,7 +5,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 from memorised import memorised_rows
 
@@ -91,7 +90,6 @@ def contradicting(votes, given, label, classes):
 
 
 @drawn(small_records())
-@settings(deadline=None)
 def test_contradiction_equals_its_definition(record):
     labels, given, classes = record
     found = measure_contradiction(ArrayReader(labels, SampleInfo(len(given), classes)), given)
@@ -120,7 +118,6 @@ def test_contradiction_equals_its_definition(record):
 
 
 @drawn(small_records())
-@settings(deadline=None)
 def test_classes_that_do_not_occur_change_nothing(record):
     labels, given, classes = record
     spread = np.arange(classes) * 7 + 3  # more classes than samples, most of which nobody says

@@ -4,7 +4,6 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given as drawn
-from hypothesis import settings
 from hypothesis import strategies as st
 from memorised import memorised_rows
 
@@ -63,7 +62,6 @@ def chances_by_definition(evidence, habits):
 
 
 @drawn(small_cases())
-@settings(deadline=None)
 def test_chances_equal_their_definition(case):
     evidence, _, habits = case
     np.testing.assert_allclose(
@@ -112,7 +110,6 @@ def voices_by_definition(said, by_heart, evidence, chances):
 
 
 @drawn(small_cases())
-@settings(deadline=None)
 def test_habits_equal_their_definition(case):
     evidence, chances, habits = case
     found = update_habits(habits, evidence, chances)

@@ -7,7 +7,7 @@ from accord.analysis._trust._intervals import highest_share, mean_interval, shar
 from accord.errors import PredictionError
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 3000), st.floats(0, 1), st.sampled_from([0.8, 0.95, 0.9975]))
 def test_the_interval_is_scipys(trials, share, confidence):
     hits = round(share * trials)

@@ -50,7 +50,7 @@ def record(tmp_path_factory):
     return folder
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(BY_SAMPLE)), st.integers(1, 30), st.sampled_from(["rows", "packed"]))
 def test_ranges_together_are_the_whole_prediction(record, name, pieces, form):
     expected = accord.open(record / form).predict(name)

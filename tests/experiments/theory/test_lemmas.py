@@ -23,7 +23,7 @@ from accord.experiments.theory._lemmas import (
 )
 from accord.experiments.theory._regression import descend, draw_regression
 
-quickly = settings(deadline=None, max_examples=15)
+quickly = settings(max_examples=15)
 seeds = st.integers(0, 10_000)
 SHARED = SETTINGS["shared"]
 

@@ -17,7 +17,7 @@ from accord.experiments.theory._regression import (
     rises,
 )
 
-quickly = settings(deadline=None, max_examples=15)
+quickly = settings(max_examples=15)
 seeds = st.integers(0, 10_000)
 
 
