@@ -7,6 +7,7 @@ from recorded import CLASSES, SAMPLES, write_record
 
 from accord._recorder import Recorder
 from accord.errors import (
+    ChoiceError,
     NotARecord,
     ProbabilitiesMissing,
     RecordExists,
@@ -14,7 +15,7 @@ from accord.errors import (
     StorageError,
     UnequalNetworks,
 )
-from accord.store import open_reader, pack_record, write_packed
+from accord.store import check_record, open_reader, pack_record, write_packed
 from accord.store._record_reader import RecordReader
 
 WHOLE = slice(None)
@@ -73,6 +74,24 @@ def test_probabilities_can_be_left_out(full, tmp_path):
     assert not after.has_probabilities
     np.testing.assert_array_equal(everything(after)[0], everything(before)[0])
     assert after.networks_info() == before.networks_info()
+
+
+@pytest.mark.parametrize("epochs", [slice(None, None, 2), [0, -1]])
+def test_packing_some_epochs_keeps_their_true_epochs(full, tmp_path, epochs):
+    pack_record(full, tmp_path / "some.zip", epochs=epochs)
+    before, after = open_reader(full), open_reader(tmp_path / "some.zip")
+    for old, new in zip(everything(before), everything(after), strict=True):
+        np.testing.assert_array_equal(old[:, [0, 2]], new)
+    assert [one.progress for one in after.networks_info()] == [(0.1, 0.3)] * 2
+    report = check_record(tmp_path / "some.zip")
+    assert (report.rows, report.sound) == (4, True)
+
+
+@pytest.mark.parametrize("epochs", [slice(None, None, -1), [2, 0], [1, 1]])
+def test_epochs_out_of_order_are_not_packed(full, tmp_path, epochs):
+    with pytest.raises(ChoiceError, match="the epochs of a packed record must ascend; got"):
+        pack_record(full, tmp_path / "some", epochs=epochs)
+    assert not (tmp_path / "some").exists()
 
 
 @pytest.fixture

@@ -4,13 +4,27 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Common, Networks, RecordPath, epilog, parse_numbers
+from accord.cli._arguments import (
+    Common,
+    Epochs,
+    Networks,
+    RecordPath,
+    epilog,
+    parse_numbers,
+    parse_slice,
+)
 from accord.cli._progress import Bar
+
+EPILOG = epilog(
+    "accord pack runs/mine mine.zip",
+    "accord pack runs/mine half.zip --epochs 1::2 --labels-only",
+    done="written",
+)
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command(epilog=epilog("accord pack runs/mine mine.zip", done="written"))(pack)
+    app.command(epilog=EPILOG)(pack)
 
 
 def pack(
@@ -22,6 +36,7 @@ def pack(
         ),
     ],
     networks: Networks = None,
+    epochs: Epochs = None,
     common: Common = False,
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="leave probabilities out")
@@ -39,6 +54,7 @@ def pack(
             out,
             common=common,
             networks=parse_numbers(networks),
+            epochs=parse_slice(epochs),
             labels_only=labels_only,
             progress=bar.samples,
         )

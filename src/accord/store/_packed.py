@@ -7,11 +7,12 @@ import tempfile
 import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from accord._files import storage_error
-from accord.errors import ProbabilitiesMissing, RecordExists, StorageError
+from accord.errors import ChoiceError, ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import _layout as layout
 from accord.store._layout import made_with, now
 from accord.store._metadata import write_sample_info
@@ -31,6 +32,7 @@ def pack_record(
     *,
     common: bool = False,
     networks: Sequence[int] | None = None,
+    epochs: slice | Sequence[int] | None = None,
     labels_only: bool = False,
     progress: CountProgress | None = None,
 ) -> None:
@@ -41,11 +43,21 @@ def pack_record(
         out: where to write; with the ending `.zip` a single file. Nothing may exist there.
         common: cut networks of unequal length to the epochs that all of them have.
         networks: pack only these, by number.
+        epochs: pack only these, by position or from the end, in ascending order; the true
+            epochs remain in `progress`.
         labels_only: leave out probabilities, which are far larger than labels; otherwise all
             networks must have them, or none.
         progress: called with samples done and the total.
     """
     reader = open_reader(source, common=common, networks=networks)
+    if epochs is not None:
+        _, chosen = reader.positions(None, epochs)
+        if any(later <= earlier for earlier, later in pairwise(chosen)):
+            raise ChoiceError(
+                f"{reader.name}: the epochs of a packed record must ascend; got "
+                f"{', '.join(map(str, chosen[:3]))}, …"
+            )
+        reader = reader.select(epochs=chosen)
     write_packed(reader, out, labels_only=labels_only, progress=progress)
 
 
