@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from accord.baselines.rog import fit_rog
+from accord.baselines import fit_rog
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What a network makes of each sample at chosen layers, gathered batch by batch."""
+"""Features of samples at chosen layers of a network."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +19,13 @@ from accord.training.networks import MLP, DenseNet121, MobileNetV2, ResNet32, Sm
 from accord.training.networks._external import find_last_layer
 from accord.training.networks.resnet import ResNet
 
-INPUT: Final = ":input"  # after a layer's name: what goes into it, not what comes out
+INPUT: Final = ":input"  # after a layer's name: its input, not its output
 
 _DEPTHS: Final[Mapping[type[nn.Module], tuple[str, ...]]] = MappingProxyType(
     {
         ResNet: ("layer1", "layer2", "layer3", "layer4"),
         ResNet32: ("layer1", "layer2", "layer3"),
-        # The last batch norm and rectifier are no layer's output: the linear layer sees them.
+        # No layer outputs the last batch norm and rectifier: they are the input of the linear one.
         WideResNet: ("stage1", "stage2", "fc:input"),
         DenseNet121: (
             "features.denseblock3.denselayer8",
@@ -40,12 +40,12 @@ _DEPTHS: Final[Mapping[type[nn.Module], tuple[str, ...]]] = MappingProxyType(
 
 
 def default_layers(network: nn.Module) -> tuple[str, ...]:
-    """Name the layers at whose depths a network's features are worth a look, the last one last.
+    """Return the names of the layers that features are taken from by default, in their order.
 
-    For a network that Accord does not know, it is the input of its last linear layer.
+    For networks that do not come with Accord, the input of the last linear layer.
 
     Raises:
-        ChoiceError: a network without a linear layer.
+        ChoiceError: the network has no linear layer.
 
     >>> default_layers(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
     ('2:input',)
@@ -60,10 +60,12 @@ def default_layers(network: nn.Module) -> tuple[str, ...]:
 
 
 def last_layer(network: nn.Module) -> str:
-    """Name the layer that gives a network's logits: as the network says, or its last linear one.
+    """Return the name of the layer that outputs the logits: the last linear one by default.
+
+    A network may name another in its attribute `last_layer`.
 
     Raises:
-        ChoiceError: a network without a linear layer.
+        ChoiceError: the network has no linear layer.
     """
     named = getattr(network, "last_layer", None) or find_last_layer(network)
     if isinstance(named, str):
@@ -72,17 +74,17 @@ def last_layer(network: nn.Module) -> str:
     linear: list[str] = [name for name, layer in modules if isinstance(layer, nn.Linear)]
     if not linear:
         raise ChoiceError(
-            f"{type(network).__name__} has no linear layer, and so none that gives the logits. "
+            f"{type(network).__name__} has no linear layer that could output the logits. "
             "Name the layers to take features from."
         )
     return linear[-1]
 
 
 def find_layer(network: nn.Module, name: str) -> nn.Module:
-    """Return a layer by its name, with or without `:input`.
+    """Return a layer by name, with or without `:input`.
 
     Raises:
-        ChoiceError: no such layer; the message offers the nearest.
+        ChoiceError: no layer has that name.
 
     >>> find_layer(nn.Sequential(nn.Linear(4, 8), nn.ReLU()), "1:input")
     ReLU()
@@ -91,16 +93,16 @@ def find_layer(network: nn.Module, name: str) -> nn.Module:
     wanted = name.removesuffix(INPUT)
     if wanted not in layers:
         near = difflib.get_close_matches(wanted, layers, n=1)
-        # Not all of them: a DenseNet has hundreds.
-        offered = near or [child for child, _ in network.named_children()]
+        # Without a near name, the children alone: a DenseNet has hundreds of layers.
+        names = near or [child for child, _ in network.named_children()]
         raise ChoiceError(
-            f"{type(network).__name__} has no layer {wanted!r}. {suggest(wanted, offered)}"
+            f"{type(network).__name__} has no layer {wanted!r}. {suggest(wanted, names)}"
         )
     return layers[wanted]
 
 
 Features = NDArray[np.float32]  # (sample, channel)
-Sees = Callable[[str], Batches]  # a split's samples as a network sees them, by the split's name
+LoadSplit = Callable[[str], Batches]  # from the name of a split to its samples
 
 
 def extract_features(
@@ -111,22 +113,22 @@ def extract_features(
     batch: int = 1024,
     bfloat16: bool = False,
 ) -> dict[str, Features]:
-    """Return the features (sample, channel) at each layer, images averaged over all their pixels.
+    """Return the features (sample, channel) at each layer; images are averaged over their pixels.
 
-    Of the activations, one batch's alone are ever in memory. The network answers in evaluation
-    mode and is left exactly as it was.
+    The network is evaluated without changing its state. Activations of one batch at a time are in
+    memory.
 
     Args:
         network: on the device of the samples.
-        samples: taken plain, in their order.
-        layers: names as in `network.named_modules()`; `NAME:input` is what goes into a layer.
-        batch: how many samples to ask about at once.
-        bfloat16: whether to compute in it where that is safe.
+        samples: the samples, without augmentation.
+        layers: names as in `network.named_modules()`; `NAME:input` is the input of a layer.
+        batch: the number of samples evaluated at once.
+        bfloat16: compute in bfloat16 under autocast.
 
     Raises:
-        ChoiceError: no such layer; the message offers the nearest.
-        PredictionError: no samples; or a layer that does not give one vector or image for each
-            sample, is not used exactly once, or gives numbers that are not finite.
+        ChoiceError: no layer has that name.
+        PredictionError: there are no samples; or a layer does not output one vector or image
+            per sample, is not called exactly once, or outputs numbers that are not finite.
 
     >>> from accord.training._batches import TableBatches
     >>> rows, zero, one = np.ones((5, 4), np.float32), np.zeros(4), np.ones(4)
@@ -153,10 +155,10 @@ def extract_with_logits(
     Arguments and errors are those of `extract_features`.
     """
     if not len(samples):
-        raise PredictionError("there are no samples to take features of.")
+        raise PredictionError("there are no samples to extract features of")
     found = {name: find_layer(network, name) for name in layers}
-    tables = {name: _Table(f"layer {name!r}", len(samples)) for name in found}
-    answers = _Table("the network's last layer", len(samples))
+    tables = {name: _FeatureTable(f"layer {name!r}", len(samples)) for name in found}
+    outputs = _FeatureTable("the network's last layer", len(samples))
     with (
         ExitStack() as hooks,
         eval_mode(network),
@@ -164,65 +166,65 @@ def extract_with_logits(
         autocast(samples.device, bfloat16),
     ):
         for name, layer in found.items():
-            hooks.callback(_watch(layer, tables[name], before=name.endswith(INPUT)).remove)
+            hooks.callback(_add_hook(layer, tables[name], before=name.endswith(INPUT)).remove)
         parts = torch.arange(len(samples)).split(batch)
         for part, taken in zip(parts, stream_batches(samples, parts), strict=True):
             logits = network(taken)
             for table in tables.values():
                 table.keep(len(part))
-            answers.see(logits)
-            answers.keep(len(part))
-    return {name: table.finish() for name, table in tables.items()}, answers.finish()
+            outputs.see(logits)
+            outputs.keep(len(part))
+    return {name: table.finish() for name, table in tables.items()}, outputs.finish()
 
 
-class _Table:
-    """Gathers one row for each sample."""
+class _FeatureTable:
+    """Collects the output of one layer for each sample, batch by batch."""
 
-    def __init__(self, what: str, samples: int) -> None:
-        self._what, self._samples = what, samples
-        self._rows: Features = np.empty((0, 0), np.float32)
+    def __init__(self, name: str, samples: int) -> None:
+        self._name, self._samples = name, samples
+        self._features: Features = np.empty((0, 0), np.float32)
         self._kept = 0
-        self._seen: list[Tensor] = []
+        self._seen: list[Tensor] = []  # outputs since the last batch was kept
 
     def see(self, values: object) -> None:
-        """Average what a layer gives for a batch."""
+        """Take the output of a layer for a batch."""
         if not isinstance(values, Tensor) or values.ndim not in (2, 4):
             shape = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise PredictionError(
-                f"{self._what} must give vectors (sample, channel) or images (sample, channel, "
+                f"{self._name} must output vectors (sample, channel) or images (sample, channel, "
                 f"row, column); got {shape}. Name another layer, or the input of the last one."
             )
         images = values.ndim == 4
-        # Averaged here and now: a later layer may write over its input.
+        # Averaged now: a later layer may overwrite its input.
         self._seen.append(
             values.mean(dim=(2, 3), dtype=torch.float32) if images else values.clone()
         )
 
     def keep(self, samples: int) -> None:
-        """Keep the one answer for a batch of so many samples."""
+        """Store the output for a batch; raise unless there is exactly one."""
         if [len(seen) for seen in self._seen] != [samples]:
             raise PredictionError(
-                f"{self._what} must answer once for each sample; for {samples} samples it gave "
-                f"{[len(seen) for seen in self._seen]} rows. Is it shared by several places, left "
-                "out, or inside a BatchEnsemble?"
+                f"{self._name} must output one vector for each sample; for {samples} samples it "
+                f"gave {[len(seen) for seen in self._seen]}. Is the layer used in several places, "
+                "skipped, or inside a BatchEnsemble?"
             )
-        rows = self._seen.pop().float().cpu().numpy()
+        values = self._seen.pop().float().cpu().numpy()
         if not self._kept:
-            self._rows = np.empty((self._samples, rows.shape[1]), np.float32)
-        self._rows[self._kept : self._kept + samples] = rows
+            self._features = np.empty((self._samples, values.shape[1]), np.float32)
+        self._features[self._kept : self._kept + samples] = values
         self._kept += samples
 
     def finish(self) -> Features:
-        """Return the rows of all samples."""
-        if not np.isfinite(self._rows).all():
+        """Return the features of all samples."""
+        if not np.isfinite(self._features).all():
             raise PredictionError(
-                f"{self._what} gives numbers that are not finite. Did the network's loss become "
-                "NaN, or is bfloat16 too coarse for it?"
+                f"{self._name} outputs numbers that are not finite. Did the training loss become "
+                "NaN, or is bfloat16 too coarse?"
             )
-        return self._rows
+        return self._features
 
 
-def _watch(layer: nn.Module, table: _Table, *, before: bool) -> Any:
+def _add_hook(layer: nn.Module, table: _FeatureTable, *, before: bool) -> Any:
     if before:
         return layer.register_forward_pre_hook(lambda _, inputs: table.see(inputs[0]))
     return layer.register_forward_hook(lambda _, __, output: table.see(output))

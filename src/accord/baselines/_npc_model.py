@@ -1,4 +1,4 @@
-"""The prior of NPC: the class that a network's surest predictions of similar samples suggest."""
+"""The model of NPC: its autoencoder, and its prior from similar samples."""
 
 from copy import deepcopy
 from typing import Final
@@ -15,12 +15,12 @@ from accord.training._randomness import derive_seed, draw_epoch, seeded
 
 
 def concentrations_of(scores: Tensor) -> Tensor:  # (sample, class)
-    """Turn any scores into concentrations above 1, so that the most likely class is inside."""
+    """Return Dirichlet concentrations above 1, so that the mode lies inside the simplex."""
     return functional.softplus(scores) + 1 + 1 / scores.shape[1]
 
 
 def prior_concentrations(labels: Tensor, *, classes: int, strength: float = 5.0) -> Tensor:
-    """Return concentrations (sample, class) that favour one class each.
+    """Return concentrations (sample, class) that favour one class for each sample.
 
     >>> import torch
     >>> prior_concentrations(torch.tensor([1]), classes=2)
@@ -30,11 +30,11 @@ def prior_concentrations(labels: Tensor, *, classes: int, strength: float = 5.0)
 
 
 def draw_latent(concentrations: Tensor, uniform: Tensor) -> Tensor:
-    """Draw classes' weights through which gradients flow; they are not made to sum to 1.
+    """Draw unnormalised class weights, differentiable in the concentrations.
 
     Args:
         concentrations: (sample, class).
-        uniform: of the same shape, above 0: the gradient at 0 would not be a number.
+        uniform: random numbers of the same shape, above 0, where the gradient is NaN.
     """
     return (((uniform * concentrations).log() + concentrations.lgamma()) / concentrations).exp()
 
@@ -42,7 +42,7 @@ def draw_latent(concentrations: Tensor, uniform: Tensor) -> Tensor:
 def divergence(inferred: Tensor, prior: Tensor) -> Tensor:
     """Return the Kullback-Leibler divergence of each sample's concentrations, (sample,).
 
-    Each class's weight is a Gamma variable of rate 1, before they are made to sum to 1.
+    Of the Gamma variables of rate 1 that a Dirichlet distribution normalises.
 
     >>> import torch
     >>> divergence(torch.tensor([[2.0, 1.0]]), torch.tensor([[2.0, 2.0]]))
@@ -53,11 +53,11 @@ def divergence(inferred: Tensor, prior: Tensor) -> Tensor:
 
 
 class Autoencoder(nn.Module):
-    """Tells the true class from a sample and its predicted class, and the predicted one back.
+    """Encodes a sample and its predicted class to the true class, and decodes the predicted class.
 
     Args:
-        network: gives logits (sample, class) of samples; trained along.
-        classes: how many classes there are.
+        network: returns logits (sample, class); trained with the rest.
+        classes: the number of classes.
     """
 
     def __init__(self, network: nn.Module, *, classes: int) -> None:
@@ -70,35 +70,35 @@ class Autoencoder(nn.Module):
         """Return the concentrations of the true class, (sample, class).
 
         Args:
-            logits: what the network inside makes of the samples, (sample, class).
-            predicted: the classes that the classifier predicts, one-hot, (sample, class).
+            logits: the output of `network`, (sample, class).
+            predicted: the predicted classes, one-hot, (sample, class).
         """
         return concentrations_of(self.encoder(torch.cat([logits, predicted], dim=1)))
 
     def decode(self, logits: Tensor, latent: Tensor) -> Tensor:
-        """Return logits of what the classifier predicts, (sample, class)."""
+        """Return the logits of the predicted class, (sample, class)."""
         predicted: Tensor = self.decoder(torch.cat([logits, latent], dim=1))
         return predicted
 
 
 def build_autoencoder(network: nn.Module, *, classes: int, seed: int) -> Autoencoder:
-    """Build an autoencoder around a copy of a trained network, whose last layer starts anew.
+    """Build an autoencoder around a copy of a trained network, with its last layer reinitialised.
 
-    What starts anew follows from the seed; torch's global random state is left as it was.
+    New weights follow from the seed; torch's global random state is unchanged.
 
     Raises:
-        ChoiceError: a network without a last linear layer.
+        ChoiceError: the network has no last linear layer.
     """
     copy = deepcopy(network).requires_grad_(True)
     layer = find_layer(copy, last_layer(copy))
     if not isinstance(layer, nn.Linear):
         raise ChoiceError(
             f"the last layer of {type(network).__name__}, {last_layer(copy)!r}, must be linear to "
-            f"start anew; it is a {type(layer).__name__}."
+            f"be reinitialised; it is a {type(layer).__name__}."
         )
     device = layer.weight.device
     with seeded(seed):
-        # On the CPU: another device would draw from random numbers of its own.
+        # On the CPU: every device has another random generator.
         layer.cpu().reset_parameters()
         autoencoder = Autoencoder(copy, classes=classes)
     return autoencoder.to(device)
@@ -107,13 +107,13 @@ def build_autoencoder(network: nn.Module, *, classes: int, seed: int) -> Autoenc
 def calibration_loss(
     autoencoder: Autoencoder, logits: Tensor, predicted: Tensor, prior: Tensor, uniform: Tensor
 ) -> Tensor:
-    """Return what NPC minimises, summed over samples and classes.
+    """Return the loss of NPC, summed over samples and classes.
 
     Args:
-        autoencoder: to be trained.
-        logits: what its network makes of the samples, (sample, class).
-        predicted: the classes that the classifier predicts, one-hot, (sample, class).
-        prior: the concentrations that are expected, (sample, class).
+        autoencoder: the model to train.
+        logits: the output of its network, (sample, class).
+        predicted: the predicted classes, one-hot, (sample, class).
+        prior: the concentrations of the prior, (sample, class).
         uniform: random numbers above 0 and at most 1, (sample, class).
     """
     inferred = autoencoder.encode(logits, predicted)
@@ -122,47 +122,47 @@ def calibration_loss(
     return missed + divergence(inferred, prior).sum()
 
 
-def calibrate(autoencoder: Autoencoder, logits: Tensor, answers: Tensor) -> Tensor:
+def calibrate(autoencoder: Autoencoder, logits: Tensor, predicted: Tensor) -> Tensor:
     """Return the probability of each class, (sample, class).
 
-    It is p(y|x) = Σₖ p(y|ŷ=k, x) p(ŷ=k|x), where p(y|ŷ=k, x) is the mode of the Dirichlet
+    p(y|x) = Σₖ p(y|ŷ=k, x) p(ŷ=k|x), where p(y|ŷ=k, x) is the mode of the Dirichlet
     distribution with the encoder's concentrations.
 
     Args:
         autoencoder: in evaluation mode.
-        logits: what its own network makes of the samples, (sample, class).
-        answers: the classifier's logits, (sample, class).
+        logits: the output of its network, (sample, class).
+        predicted: the logits of the trained network, (sample, class).
     """
-    chances = answers.softmax(dim=1)
-    total = torch.zeros_like(chances)
-    # What the encoder makes of a sample and of a class adds up, so each is asked for once.
-    of_sample, of_class = autoencoder.encoder.weight.split(chances.shape[1], dim=1)
-    seen = functional.linear(logits, of_sample, autoencoder.encoder.bias)
-    # One class after the other: a (sample, class, class) table could be too large.
-    for number in range(chances.shape[1]):
-        mode = concentrations_of(seen + of_class[:, number]) - 1
-        total += chances[:, number, None] * mode / mode.sum(dim=1, keepdim=True)
+    probabilities = predicted.softmax(dim=1)
+    total = torch.zeros_like(probabilities)
+    # The encoder is linear: the parts of the sample and of the class are computed once and added.
+    of_sample, of_class = autoencoder.encoder.weight.split(probabilities.shape[1], dim=1)
+    encoded = functional.linear(logits, of_sample, autoencoder.encoder.bias)
+    # One class at a time: a (sample, class, class) array could be too large.
+    for number in range(probabilities.shape[1]):
+        mode = concentrations_of(encoded + of_class[:, number]) - 1
+        total += probabilities[:, number, None] * mode / mode.sum(dim=1, keepdim=True)
     return total
 
 
 CELLS: Final = 2**24  # distances in memory at once
-MOST_ROWS: Final = 1024  # samples asked about at once
+MOST_SAMPLES: Final = 1024  # at once
 
 
 def nearest_classes(
-    known: Tensor, labels: Tensor, asked: Tensor, *, classes: int, neighbours: int = 10
+    known: Tensor, labels: Tensor, samples: Tensor, *, classes: int, neighbours: int = 10
 ) -> Tensor:
-    """Predict each sample's class by a vote of its nearest neighbours, (sample,).
+    """Predict the class of each sample by its nearest neighbours, (sample,).
 
-    A neighbour's vote counts one over its distance; those at distance 0 outvote all others.
-    Equal votes go to the smaller class.
+    Neighbours are weighted by the inverse of their distance; those at distance 0 outvote all
+    others. Ties go to the lowest class.
 
     Args:
-        known: (known, feature).
-        labels: (known,), their classes.
-        asked: (sample, feature).
-        classes: how many classes there are.
-        neighbours: how many vote; all of `known` if they are fewer.
+        known: features of samples with labels, (known, feature).
+        labels: their classes, (known,).
+        samples: features of the samples to predict, (sample, feature).
+        classes: the number of classes.
+        neighbours: the number of neighbours, at most all of `known`.
 
     >>> known, labels = torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([1, 1, 0])
     >>> nearest_classes(known, labels, torch.tensor([[4.9], [2.0]]), classes=2)
@@ -173,12 +173,12 @@ def nearest_classes(
     lengths = around.square().sum(dim=1)
     count = min(neighbours, len(known))
     predicted = []
-    for rows in asked.split(max(1, min(MOST_ROWS, CELLS // len(known)))):
-        # Squared distances, but for what they share. They are good enough to rank by; exact
-        # ones are then taken of the few that are nearest, so that a sample is at 0 of itself.
-        ranks = lengths - 2 * (rows - centre) @ around.T
+    for part in samples.split(max(1, min(MOST_SAMPLES, CELLS // len(known)))):
+        # Squared distances up to a constant rank the neighbours. For the nearest, distances are
+        # computed exactly, so that a sample is at distance 0 from itself.
+        ranks = lengths - 2 * (part - centre) @ around.T
         near = ranks.topk(count, dim=1, largest=False).indices
-        distances = (rows[:, None] - known[near]).double().square().sum(dim=2).sqrt()
+        distances = (part[:, None] - known[near]).double().square().sum(dim=2).sqrt()
         predicted.append(_vote(distances, labels[near], classes))
     return torch.cat(predicted)
 
@@ -196,39 +196,43 @@ Table = NDArray[np.float32]
 def similar_classes(
     features: Table, logits: Table, *, seed: int, batch: int, device: torch.device
 ) -> Tensor:
-    """Return the class of each sample by the samples that are like it, (sample,), on the device.
+    """Predict the class of each sample from similar samples, (sample,), on the device.
 
     Args:
-        features: (sample, feature), what goes into the network's last layer.
-        logits: (sample, class), what comes out.
-        seed: decides which samples share a batch.
-        batch: among so many samples, the surest one of each predicted class is kept to vote.
-        device: where to compute.
+        features: the input of the network's last layer, (sample, feature).
+        logits: its output, (sample, class).
+        seed: of the division into batches.
+        batch: the size of the batches; the most confident sample of each predicted class in each
+            batch votes.
+        device: the device to compute on.
     """
     order = draw_epoch(len(logits), seed=derive_seed(seed), epoch=0).order.numpy()
-    kept = surest_samples(logits[order], batch=batch)
-    asked = torch.from_numpy(features).to(device)
+    kept = most_confident(logits[order], batch=batch)
+    samples = torch.from_numpy(features).to(device)
     votes = torch.from_numpy(logits.argmax(axis=1)[order[kept]]).to(device)
     return nearest_classes(
-        asked[torch.from_numpy(order[kept]).to(device)], votes, asked, classes=logits.shape[1]
+        samples[torch.from_numpy(order[kept]).to(device)],
+        votes,
+        samples,
+        classes=logits.shape[1],
     )
 
 
-def surest_samples(logits: Table, *, batch: int) -> NDArray[np.intp]:
-    """Return the positions of the surest sample of each predicted class in each batch.
+def most_confident(logits: Table, *, batch: int) -> NDArray[np.intp]:
+    """Return the positions of the most confident sample of each predicted class in each batch.
 
-    Of equally sure samples, the first.
+    Ties go to the first sample.
 
-    >>> surest_samples(np.array([[1, 0], [3, 0], [0, 2], [2, 0]], np.float32), batch=2)
+    >>> most_confident(np.array([[1, 0], [3, 0], [0, 2], [2, 0]], np.float32), batch=2)
     array([1, 3, 2])
     """
     predicted = logits.argmax(axis=1)
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    doubt = powers.sum(axis=1)  # one over the largest probability
+    doubt = powers.sum(axis=1)  # the inverse of the largest probability
     found = []
     for start in range(0, len(logits), batch):
         part = slice(start, start + batch)
-        surest_first = np.argsort(doubt[part], kind="stable")
-        _, first = np.unique(predicted[part][surest_first], return_index=True)
-        found.append(start + surest_first[first])
+        by_confidence = np.argsort(doubt[part], kind="stable")
+        _, first = np.unique(predicted[part][by_confidence], return_index=True)
+        found.append(start + by_confidence[first])
     return np.concatenate(found)

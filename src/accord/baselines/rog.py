@@ -1,4 +1,4 @@
-"""RoG, the robust generative classifier on a trained network's features (Lee and others, 2019)."""
+"""RoG: a robust generative classifier on the features of a trained network (Lee et al., 2019)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from accord.baselines._features import Sees, default_layers, extract_features
+from accord.baselines._features import LoadSplit, default_layers, extract_features
 from accord.errors import ChoiceError, PredictionError
 from accord.kernels import check_class_range
 from accord.training._prepared_data import PreparedData
 from accord.training._randomness import derive_seed
 
-# A direction whose variance is a smaller part of the largest one is rounding in float32 features.
+# Relative to the largest variance; a smaller one is rounding of float32 features.
 LEAST_VARIANCE: Final = 1e6 * float(np.finfo(np.float64).eps)
 
 Table = NDArray[np.floating[Any]]  # (sample, feature)
@@ -26,15 +26,15 @@ Positions = NDArray[np.intp]  # of samples
 
 @dataclass(frozen=True, eq=False)
 class RogHead:
-    """A linear classifier on the features of one depth: what the Gaussians come down to.
+    """The linear classifier that Gaussians of equal covariance give, on the features of one layer.
 
-    A class that no training sample has is never predicted: its bias is minus infinity.
+    A class without training samples is never predicted: its bias is minus infinity.
     """
 
     weights: NDArray[np.float64]  # (class, feature)
     bias: NDArray[np.float64]  # (class,)
     means: NDArray[np.float64]  # (class, feature)
-    root: NDArray[np.float64]  # (feature, direction); times its transpose, it is the precision
+    root: NDArray[np.float64]  # (feature, direction); root @ root.T is the precision matrix
 
     def predict_probabilities(self, features: Table) -> NDArray[np.float64]:
         """Return the probability of each class for each sample, (sample, class)."""
@@ -43,7 +43,7 @@ class RogHead:
             logits = features.astype(np.float64) @ self.weights.T + self.bias
             if not (logits < np.inf).all():  # NaN is not
                 raise PredictionError(
-                    "the features are too large to tell their classes: the largest is "
+                    "the features are too large for the classifier: the largest is "
                     f"{np.abs(features).max():.3g}. Are they scaled as in training?"
                 )
             powers = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -51,10 +51,10 @@ class RogHead:
         return probabilities
 
     def score(self, features: Table, labels: Labels) -> NDArray[np.float64]:
-        """Return how typical each sample is of the class it was given, (sample,), at most 0.
+        """Return how typical each sample is of its given class, (sample,), at most 0.
 
-        It is minus half its squared Mahalanobis distance to the class; minus infinity for a class
-        that the training samples do not have.
+        Minus half the squared Mahalanobis distance to the class; minus infinity for a class
+        without training samples.
         """
         _check_features(features, wanted=self.means.shape[1])
         check_given(labels, samples=len(features), classes=len(self.means))
@@ -65,24 +65,24 @@ class RogHead:
 def fit_head(
     features: Table, labels: Labels, *, classes: int, seed: int, share: float = 0.7
 ) -> RogHead:
-    """Fit the Gaussians to each class's most typical samples.
+    """Fit Gaussians of equal covariance to the most typical samples of each class.
 
-    A random share of each class gives a first estimate. The same share of each class that scores
-    best by it gives the second and last one: one step towards the least covariance determinant.
-    Covariances are inverted in the directions in which features vary at all, so that a class may
-    have fewer samples than there are features. Of each class at least one sample is taken.
+    A first estimate takes a random share of each class. The second and last one takes the same
+    share of each class, those that score best under the first: one step towards the minimum
+    covariance determinant. The covariance is inverted in the directions in which features vary,
+    so that a class may have fewer samples than features. Every class keeps at least one sample.
 
     Args:
         features: (sample, feature).
-        labels: the given ones, right or wrong.
-        classes: how many classes there are.
-        seed: decides the first share.
-        share: how much of each class to trust, above 0 and at most 1.
+        labels: the given labels, right or wrong.
+        classes: the number of classes.
+        seed: draws the first share.
+        share: the share of each class to use, above 0 and at most 1.
 
     Raises:
-        ChoiceError: a share that cannot be.
-        PredictionError: features or labels out of shape or range, or features so large that
-            their covariance overflows.
+        ChoiceError: the share is out of range.
+        PredictionError: features or labels have a wrong shape or range, or their covariance
+            overflows.
 
     >>> features = np.array([[0.0], [1.0], [4.0], [5.0]])
     >>> head = fit_head(features, np.array([0, 0, 1, 1]), classes=2, seed=0, share=1.0)
@@ -90,23 +90,23 @@ def fit_head(
     ([2.0, 18.0], [0, 0, 1, 1])
     """
     _check_fit(features, labels, classes, share)
-    members = [np.flatnonzero(labels == number) for number in range(classes)]
+    by_class = [np.flatnonzero(labels == number) for number in range(classes)]
     generator = np.random.default_rng(seed)
-    drawn = [generator.permutation(some)[: _part(some, share)] for some in members]
+    drawn = [generator.permutation(some)[: _part(some, share)] for some in by_class]
     means, root = _describe(features, drawn)
     kept = [
         some[_best(_score(features[some], mean, root), _part(some, share))]
-        for some, mean in zip(members, means, strict=True)
+        for some, mean in zip(by_class, means, strict=True)
     ]
     means, root = _describe(features, kept)
     whitened = means @ root
     bias = -0.5 * np.square(whitened).sum(axis=1) - np.log(classes)
-    missing = [not len(some) for some in members]
+    missing = [not len(some) for some in by_class]
     return RogHead(whitened @ root.T, np.where(missing, -np.inf, bias), means, root)
 
 
-def _part(members: Positions, share: float) -> int:
-    return max(1, int(share * len(members)))
+def _part(samples: Positions, share: float) -> int:
+    return max(1, int(share * len(samples)))
 
 
 def _best(scores: NDArray[np.float64], count: int) -> Positions:
@@ -116,17 +116,17 @@ def _best(scores: NDArray[np.float64], count: int) -> Positions:
 def _describe(
     features: Table, chosen: Sequence[Positions]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the classes' means, and the root of the inverse of their common covariance."""
+    """Return the mean of each class, and the root of the inverse of their common covariance."""
     means = np.zeros((len(chosen), features.shape[1]))
     scatter = np.zeros((features.shape[1], features.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         # Class by class: a copy of all features in float64 could be too large.
         for number, some in enumerate(chosen):
             if len(some):
-                rows = features[some].astype(np.float64)
-                means[number] = rows.mean(axis=0)
-                rows -= means[number]
-                scatter += rows.T @ rows
+                values = features[some].astype(np.float64)
+                means[number] = values.mean(axis=0)
+                values -= means[number]
+                scatter += values.T @ values
         covariance = scatter / sum(len(some) for some in chosen)
     if not np.isfinite(covariance).all():
         raise PredictionError(
@@ -152,18 +152,18 @@ def _score(
 
 def _check_fit(features: Table, labels: Labels, classes: int, share: float) -> None:
     if not 0 < share <= 1:
-        raise ChoiceError(f"the share to trust must lie above 0 and at most at 1; got {share}.")
+        raise ChoiceError(f"the share of each class must be above 0 and at most 1; got {share}")
     _check_features(features)
     check_given(labels, samples=len(features), classes=classes)
     if not len(features):
-        raise PredictionError("there are no samples to fit Gaussians to.")
+        raise PredictionError("there are no samples to fit Gaussians to")
 
 
 def check_given(labels: Labels, *, samples: int, classes: int) -> None:
-    """Refuse labels that are not one class in 0..classes-1 for each sample."""
+    """Raise unless labels hold one class in 0..classes-1 for each sample."""
     if labels.shape != (samples,) or not np.issubdtype(labels.dtype, np.integer):
         raise PredictionError(
-            f"labels must be one integer for each of {samples} samples; "
+            f"labels must hold one integer for each of {samples} samples; "
             f"got {labels.dtype} of shape {labels.shape}."
         )
     check_class_range(labels, classes=classes)
@@ -172,36 +172,34 @@ def check_given(labels: Labels, *, samples: int, classes: int) -> None:
 def _check_features(features: Table, *, wanted: int | None = None) -> None:
     if features.ndim != 2 or not np.issubdtype(features.dtype, np.floating):
         raise PredictionError(
-            "features must be real numbers (sample, feature); "
+            "features must be floating-point numbers (sample, feature); "
             f"got {features.dtype} of shape {features.shape}."
         )
     if wanted is not None and features.shape[1] != wanted:
         raise PredictionError(
-            f"there must be {wanted} features of each sample, as in training; got "
-            f"{features.shape[1]}. Are they of the same layer?"
+            f"each sample must have {wanted} features, as in training; got "
+            f"{features.shape[1]}. Are they from the same layer?"
         )
     if not np.isfinite(features).all():
-        raise PredictionError(
-            "features must be finite. Did the network's loss become NaN in training?"
-        )
+        raise PredictionError("features must be finite. Did the training loss become NaN?")
 
 
 EPOCHS: Final = 20
 BATCH: Final = 50
 RATE: Final = 0.02
-TRUSTED: Final = 0.5  # the share of the validation samples to weigh the depths on
-LEAST: Final = 1e-10  # added to a probability before its logarithm is taken
+TRUSTED: Final = 0.5  # the share of the validation samples that weights are learnt on
+LEAST: Final = 1e-10  # added to probabilities before the logarithm
 
 
 @dataclass(frozen=True, eq=False)
 class Rog:
-    """Heads at several depths of one network, and what each counts."""
+    """Classifiers at several layers of one network, and their weights."""
 
     heads: dict[str, RogHead]  # by layer
-    weights: NDArray[np.float64]  # (depth,), with sum 1
+    weights: NDArray[np.float64]  # (layer,), with sum 1
 
     def predict_probabilities(self, features: Mapping[str, Table]) -> NDArray[np.float64]:
-        """Return the mixture of the depths' probabilities, (sample, class)."""
+        """Return the weighted mean of the layers' probabilities, (sample, class)."""
         parts = zip(self.weights, self.heads.items(), strict=True)
         mixture: NDArray[np.float64] = sum(
             weight * head.predict_probabilities(features[layer]) for weight, (layer, head) in parts
@@ -217,17 +215,17 @@ def fit_rog(
     seed: int,
     share: float = 0.7,
 ) -> dict[str, RogHead]:
-    """Fit one head for each depth to the training samples' features and given labels.
+    """Fit one classifier for each layer to the features and given labels of training samples.
 
-    Each depth draws its own first share of the samples. What is raised, and what happens to small
-    classes, is told at `fit_head`.
+    Each layer draws its own first share of the samples. See `fit_head` for small classes and
+    for errors.
 
     Args:
-        features: of the training samples, by layer, each (sample, feature).
-        labels: (sample,), as they were given.
-        classes: how many classes there are.
-        seed: where all chance comes from.
-        share: how much of each class to trust.
+        features: the features of the training samples by layer, each (sample, feature).
+        labels: the given labels, (sample,).
+        classes: the number of classes.
+        seed: of all random draws.
+        share: the share of each class to use.
     """
     return {
         layer: fit_head(table, labels, classes=classes, seed=derive_seed(seed, depth), share=share)
@@ -242,20 +240,20 @@ def mix_depths(
     *,
     seed: int,
 ) -> Rog:
-    """Learn how much each depth counts from samples that the network was not trained on.
+    """Learn the weights of the layers on samples that the network was not trained on.
 
-    Their labels may be wrong: the half that is most typical of its given class, by the head of
-    the last depth, is trusted. The weights, softmax of one number for each depth, minimise the
-    negative log-likelihood of the mixture there.
+    Their labels may be wrong: only the half that is most typical of its given class, by the
+    classifier of the last layer, is used. The weights, a softmax of one number for each layer,
+    minimise the negative log-likelihood of the mixture on these samples.
 
     Args:
-        heads: what `fit_rog` gave, the last depth last.
-        features: of the validation samples, by layer.
-        labels: (sample,), as they were given.
-        seed: decides the order of the samples.
+        heads: the result of `fit_rog`, the last layer last.
+        features: the features of the validation samples by layer.
+        labels: the given labels, (sample,).
+        seed: of the order of the samples.
 
     Raises:
-        ChoiceError: no validation samples.
+        ChoiceError: there are no validation samples.
     """
     last = list(heads)[-1]
     check_given(labels, samples=len(features[last]), classes=len(heads[last].bias))
@@ -263,7 +261,7 @@ def mix_depths(
         raise _no_validation()
     scores = heads[last].score(features[last], labels)
     trusted = np.argsort(-scores, kind="stable")[: max(1, int(TRUSTED * len(labels)))]
-    chances = np.stack(
+    probabilities = np.stack(
         [
             head.predict_probabilities(features[layer][trusted])[
                 np.arange(len(trusted)), labels[trusted]
@@ -271,12 +269,15 @@ def mix_depths(
             for layer, head in heads.items()
         ]
     )
-    return Rog(dict(heads), _learn_weights(chances, seed=seed))
+    return Rog(dict(heads), _learn_weights(probabilities, seed=seed))
 
 
-def _learn_weights(chances: NDArray[np.float64], *, seed: int) -> NDArray[np.float64]:
-    """Weigh the probabilities (depth, sample) that the depths give to the given labels."""
-    table = torch.from_numpy(chances)
+def _learn_weights(
+    probabilities: NDArray[np.float64],  # of the given labels, (layer, sample)
+    *,
+    seed: int,
+) -> NDArray[np.float64]:
+    table = torch.from_numpy(probabilities)
     numbers = torch.ones(len(table), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([numbers], lr=RATE)
     generator = torch.Generator().manual_seed(derive_seed(seed))
@@ -293,8 +294,8 @@ def _learn_weights(chances: NDArray[np.float64], *, seed: int) -> NDArray[np.flo
 
 def predict_rog(
     network: nn.Module,
-    material: PreparedData,
-    sees: Sees,
+    data: PreparedData,
+    load: LoadSplit,
     *,
     seed: int,
     split: str = "test",
@@ -303,35 +304,35 @@ def predict_rog(
 ) -> NDArray[np.float64]:
     """Predict the probability of each class for each sample of a split, (sample, class).
 
-    For several networks, ask of each and take the mean, or each one's largest class and a vote.
+    For several networks, average their probabilities, or count votes for their largest classes.
 
     Args:
-        network: trained on the material's training samples; moved to the samples' device.
-        material: must have a validation split, held out before the network was trained.
-        sees: gives a split's samples, such as `partial(material.batches, device=device)`.
-        seed: where all chance comes from.
-        split: what to predict.
-        layers: where to take features; by default where `default_layers` says.
-        bfloat16: whether to compute features in it where that is safe.
+        network: trained on the training split; moved to the device of the samples.
+        data: splits with their labels; "validation" must have been held out from training.
+        load: returns the samples of a split, such as `partial(data.batches, device=device)`.
+        seed: of all random draws.
+        split: the split to predict.
+        layers: the layers to take features from, by default those of `default_layers`.
+        bfloat16: extract features in bfloat16 under autocast.
 
     Raises:
-        ChoiceError: no validation split, or no such layer.
-        PredictionError: features that are not finite.
+        ChoiceError: there is no validation split, or no such layer.
+        PredictionError: features are not finite.
     """
-    if "validation" not in material.splits:
+    if "validation" not in data.splits:
         raise _no_validation()
-    train = sees("train")
+    train = load("train")
     network.to(train.device)
-    depths = default_layers(network) if layers is None else layers
-    extract = partial(extract_features, network, layers=depths, bfloat16=bfloat16)
-    given, held = (material.splits[one].labels for one in ("train", "validation"))
-    heads = fit_rog(extract(train), given, classes=material.classes, seed=seed)
-    rog = mix_depths(heads, extract(sees("validation")), held, seed=seed)
-    return rog.predict_probabilities(extract(sees(split)))
+    layers = default_layers(network) if layers is None else layers
+    extract = partial(extract_features, network, layers=layers, bfloat16=bfloat16)
+    given, held = (data.splits[one].labels for one in ("train", "validation"))
+    heads = fit_rog(extract(train), given, classes=data.classes, seed=seed)
+    rog = mix_depths(heads, extract(load("validation")), held, seed=seed)
+    return rog.predict_probabilities(extract(load(split)))
 
 
 def _no_validation() -> ChoiceError:
     return ChoiceError(
-        "RoG weighs its depths on samples that were held out before training, and there are none. "
-        "Set data.validation, to 0.01 or more, and train again."
+        "RoG learns the weights of layers on samples held out from training, and there are none. "
+        "Set data.validation to 0.01 or more, and train again."
     )

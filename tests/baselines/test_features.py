@@ -1,4 +1,4 @@
-"""Features are what the layers give, batch by batch, and the network never notices."""
+"""Features are the outputs of layers, batch by batch, and the network stays unchanged."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def network_of(name):
 
 
 class Convolutional(nn.Module):
-    """Small enough to follow by hand; batch norm and dropout tell the two modes apart."""
+    """A small network whose batch norm and dropout differ between training and evaluation."""
 
     def __init__(self):
         super().__init__()
@@ -80,7 +80,7 @@ def convolutional():
 
 
 def one_by_one(network, samples):
-    """The features of one sample after the other, by hand."""
+    """Compute the features of one sample after another."""
     network.eval()
     rows = {"convolution": [], "norm": [], "head:input": [], "head": []}
     with torch.no_grad():
@@ -98,7 +98,7 @@ def one_by_one(network, samples):
 
 @settings(max_examples=15)
 @given(samples=st.integers(1, 9), batch=st.integers(1, 10))
-def test_features_equal_those_of_one_sample_after_the_other(samples, batch):
+def test_features_equal_those_of_single_samples(samples, batch):
     network, some = convolutional(), images(samples)
     found = extract_features(
         network, some, ["norm", "head:input", "convolution", "head"], batch=batch
@@ -110,7 +110,7 @@ def test_features_equal_those_of_one_sample_after_the_other(samples, batch):
         np.testing.assert_allclose(rows, expected[name], rtol=1e-4, atol=1e-5)
 
 
-def test_logits_come_with_the_same_pass():
+def test_logits_are_those_of_the_same_pass():
     network, some = convolutional(), images(7)
     calls = []
     network.register_forward_hook(lambda *_: calls.append(1))
@@ -119,7 +119,7 @@ def test_logits_come_with_the_same_pass():
     assert len(calls) == 3
 
 
-def test_the_network_and_all_random_states_are_left_as_they_were():
+def test_the_network_and_all_random_states_are_unchanged():
     network, some = convolutional(), images()
     network.train()
     network.norm.eval()
@@ -166,12 +166,12 @@ def test_a_missing_layer_is_refused_with_the_nearest_name():
         extract_features(convolutional(), images(), ["x:input"])
 
 
-def test_a_layer_deep_inside_is_offered_too():
+def test_a_nested_layer_is_suggested():
     with pytest.raises(ChoiceError, match=r"Did you mean 'features\.denseblock3\.denselayer\d+'\?"):
         extract_features(network_of("densenet121"), images(), ["features.denseblock3.denslayer"])
 
 
-def test_a_layer_that_writes_over_its_input_does_not_change_what_was_seen():
+def test_a_layer_that_overwrites_its_input_does_not_change_the_features():
     network = nn.Sequential(nn.Linear(4, 3), nn.ReLU(inplace=True), nn.Linear(3, 2))
     with torch.no_grad():
         network[0].bias.fill_(-100)
@@ -189,14 +189,14 @@ def test_numbers_that_are_not_finite_are_refused():
     network = convolutional()
     with torch.no_grad():
         network.head.weight.fill_(torch.nan)
-    with pytest.raises(PredictionError, match="'head' gives numbers that are not finite"):
+    with pytest.raises(PredictionError, match="'head' outputs numbers that are not finite"):
         extract_features(network, images(), ["head"])
-    with pytest.raises(PredictionError, match="last layer gives numbers that are not finite"):
+    with pytest.raises(PredictionError, match="last layer outputs numbers that are not finite"):
         extract_features(network, images(), ["norm"])
 
 
 class Odd(nn.Module):
-    """Uses one layer twice, another never, and a third on sequences."""
+    """A network that uses one layer twice, another never, and a third on sequences."""
 
     def __init__(self):
         super().__init__()
@@ -218,8 +218,8 @@ class Pair(nn.Module):
 @pytest.mark.parametrize(
     ("layer", "words"),
     [
-        ("twice", r"once for each sample; for 5 samples it gave \[5, 5\] rows"),
-        ("never", r"for 5 samples it gave \[\] rows"),
+        ("twice", r"one vector for each sample; for 5 samples it gave \[5, 5\]"),
+        ("never", r"for 5 samples it gave \[\]"),
         ("sequence", r"vectors .* or images .*; got \(5, 1, 4\)"),
         ("pair", r"vectors .* or images .*; got tuple"),
     ],
@@ -231,14 +231,14 @@ def test_a_layer_without_one_vector_for_each_sample_is_refused(layer, words):
 
 def test_a_batch_ensemble_is_refused():
     ensemble = to_batch_ensemble(convolutional(), members=2, seed=0)
-    with pytest.raises(PredictionError, match=r"gave \[10\] rows.*BatchEnsemble"):
+    with pytest.raises(PredictionError, match=r"gave \[10\]\..*BatchEnsemble"):
         extract_features(ensemble, images(), ["network.norm"])
     with pytest.raises(ChoiceError, match="BatchEnsemble has no linear layer"):
         default_layers(ensemble)
 
 
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name != "random"])
-def test_every_network_has_depths_that_exist(name):
+def test_default_layers_exist_in_every_network(name):
     network = network_of(name)
     layers = default_layers(network)
     features = extract_features(network, images(), layers)
@@ -246,7 +246,7 @@ def test_every_network_has_depths_that_exist(name):
 
 
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name != "random"])
-def test_the_last_depth_is_what_the_last_layer_sees(name):
+def test_the_last_default_layer_is_the_input_of_the_last_layer(name):
     network = network_of(name)
     last = default_layers(network)[-1]
     seen = f"{last_layer(network)}:input"
@@ -254,20 +254,20 @@ def test_the_last_depth_is_what_the_last_layer_sees(name):
     np.testing.assert_allclose(features[last], features[seen], rtol=1e-5, atol=1e-6)
 
 
-def test_an_unknown_network_gives_what_its_last_linear_layer_sees():
+def test_an_unknown_network_gives_the_input_of_its_last_linear_layer():
     network = convolutional()
     assert default_layers(network) == ("head:input",)
     assert find_layer(network, "head:input") is network.head
 
 
-def test_an_mlp_without_hidden_layers_gives_its_samples():
+def test_an_mlp_without_hidden_layers_gives_the_samples():
     network = build("mlp", classes=3, channels=4, size=1, seed=0, widths=())
     rows = np.arange(20).reshape(5, 4)
     (features,) = extract_features(network, table(rows), default_layers(network)).values()
     np.testing.assert_array_equal(features, rows)
 
 
-def test_a_network_that_names_its_last_layer_is_believed():
+def test_a_network_may_name_its_last_layer():
     network = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
     assert last_layer(network) == "1"
     network.default_cfg = {"classifier": "0"}  # as timm's networks do

@@ -1,4 +1,4 @@
-"""RoG is what its formulas say, survives what data are like, and mends a noisy network."""
+"""RoG follows its formulas, handles degenerate features, and improves on a noisy network."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ epochs = 1
 
 
 def slow_head(features, labels, *, classes, seed, share=0.7):
-    """One head by the formulas, sample by sample: (weights, bias)."""
+    """Compute the weights and the bias of one head, sample by sample."""
     members = [[i for i, label in enumerate(labels) if label == c] for c in range(classes)]
     generator = np.random.default_rng(seed)
     chosen = [list(generator.permutation(some)[: int(share * len(some))]) for some in members]
@@ -59,7 +59,7 @@ def mahalanobis(row, mean, precision):
 
 
 def draw(samples=60, width=4, classes=3, *, seed=0, apart=3.0, wrong=0.0):
-    """Gaussian classes: features, given labels, true ones."""
+    """Draw Gaussian classes: features, given labels, true labels."""
     generator = np.random.default_rng(seed)
     truth = np.arange(samples) % classes
     centres = apart * generator.normal(size=(classes, width))
@@ -112,7 +112,7 @@ def test_float32_features_are_computed_with_in_float64():
     np.testing.assert_array_equal(head.weights, again.weights)
 
 
-def test_features_far_from_zero_lose_nothing():
+def test_features_far_from_zero_keep_their_precision():
     features, labels, _ = draw()
     near, far = (
         fit_head(table, labels, classes=3, seed=0).predict_probabilities(table)
@@ -130,7 +130,7 @@ def test_another_seed_starts_from_other_samples():
     assert not np.allclose(first, other)
 
 
-def test_wrong_labels_hurt_less_than_they_hurt_plain_gaussians():
+def test_wrong_labels_cost_less_accuracy_than_with_plain_gaussians():
     features, labels, truth = draw(3000, 8, wrong=0.2, apart=2)
     distances = [
         np.linalg.norm(
@@ -142,7 +142,7 @@ def test_wrong_labels_hurt_less_than_they_hurt_plain_gaussians():
     assert distances[0] < 0.5 * distances[1]
 
 
-def test_a_class_with_fewer_samples_than_features_is_no_obstacle():
+def test_a_class_may_have_fewer_samples_than_features():
     features, labels, truth = draw(samples=12, width=30, apart=5)
     head = fit_head(features, labels, classes=3, seed=0)
     assert head.root.shape[1] == 3 * 2 - 3  # of 4 samples 2 are kept, less a mean for each class
@@ -179,14 +179,14 @@ def test_classes_of_one_and_two_samples_keep_one():
     assert np.abs(features[few[1:]] - head.means[1]).sum(axis=1).min() == 0
 
 
-def test_a_class_that_no_sample_has_is_never_predicted():
+def test_a_class_without_samples_is_never_predicted():
     features, labels, _ = draw()
     head = fit_head(features, labels, classes=5, seed=0)
     np.testing.assert_array_equal(head.predict_probabilities(features)[:, 3:], 0)
     assert (head.score(features, np.full(60, 4)) == -np.inf).all()
 
 
-def test_features_that_never_vary_leave_every_class_as_likely():
+def test_constant_features_make_all_classes_equally_likely():
     features, labels = np.ones((12, 4)), np.arange(12) % 3
     heads = fit_rog({"only": features}, labels, classes=3, seed=0)
     rog = mix_depths(heads, {"only": features}, labels, seed=0)
@@ -219,7 +219,7 @@ def test_scores_that_overflow_are_refused():
     [
         ({"features": np.full((6, 2), np.nan)}, "must be finite.*NaN"),
         ({"features": np.zeros(6)}, r"\(sample, feature\); got float64 of shape \(6,\)"),
-        ({"features": np.zeros((6, 2), int)}, "real numbers .* got int64"),
+        ({"features": np.zeros((6, 2), int)}, "floating-point numbers .* got int64"),
         ({"labels": np.arange(5)}, r"each of 6 samples; got int64 of shape \(5,\)"),
         ({"labels": np.zeros(6)}, "one integer for each of 6 samples; got float64"),
         ({"labels": np.arange(6)}, r"0\.\.2 for 3 classes; got 0\.\.5"),
@@ -234,38 +234,36 @@ def test_unusable_features_and_labels_are_refused(changes, words):
 
 
 @pytest.mark.parametrize("share", [0, 1.1, 70])
-def test_a_share_that_cannot_be_is_refused(share):
-    with pytest.raises(ChoiceError, match=f"share to trust .* got {share}"):
+def test_a_share_out_of_range_is_refused(share):
+    with pytest.raises(ChoiceError, match=f"share of each class .* got {share}"):
         fit_head(np.zeros((6, 2)), np.arange(6) % 3, classes=3, seed=0, share=share)
 
 
-def test_features_of_another_layer_and_labels_of_no_class_are_refused():
+def test_features_of_another_layer_and_unknown_labels_are_refused():
     features, labels = draw()[:2]
     head = fit_head(features, labels, classes=3, seed=0)
-    for ask in (head.predict_probabilities, partial(head.score, labels=labels)):
-        with pytest.raises(
-            PredictionError, match=r"4 features of each sample, .* got 3\. .* layer"
-        ):
-            ask(features[:, :3])
+    for call in (head.predict_probabilities, partial(head.score, labels=labels)):
+        with pytest.raises(PredictionError, match=r"4 features, as in training; got 3\. .* layer"):
+            call(features[:, :3])
     with pytest.raises(PredictionError, match=r"0\.\.2 for 3 classes; got 0\.\.5"):
         head.score(features, np.where(labels == 1, 5, labels))
 
 
 def test_unusable_features_to_predict_are_refused():
     head = fit_head(*draw()[:2], classes=3, seed=0)
-    for ask in (head.predict_probabilities, partial(head.score, labels=np.zeros(1, int))):
+    for call in (head.predict_probabilities, partial(head.score, labels=np.zeros(1, int))):
         with pytest.raises(PredictionError, match="must be finite"):
-            ask(np.full((1, 4), np.inf))
+            call(np.full((1, 4), np.inf))
 
 
-def test_all_depths_trust_the_same_share():
+def test_all_layers_use_the_same_share():
     features, labels, _ = draw(wrong=0.2)
     (head,) = fit_rog({"one": features}, labels, classes=3, seed=5, share=0.9).values()
     alone = fit_head(features, labels, classes=3, seed=derive_seed(5, 0), share=0.9)
     np.testing.assert_array_equal(head.weights, alone.weights)
 
 
-def test_every_depth_has_a_head_of_its_own():
+def test_every_layer_has_its_own_head():
     features, labels, _ = draw(wrong=0.2)
     heads = fit_rog({"one": features, "two": features[:, :2]}, labels, classes=3, seed=5)
     assert {layer: head.weights.shape for layer, head in heads.items()} == {
@@ -277,16 +275,16 @@ def test_every_depth_has_a_head_of_its_own():
         np.testing.assert_array_equal(list(heads.values())[depth].weights, alone.weights)
 
 
-def slow_weights(chances, *, seed):
-    """Adam, spelt out, on the mixture's negative log-likelihood; chances are (depth, sample)."""
-    depths, samples = chances.shape
+def slow_weights(table, *, seed):
+    """Minimise the negative log-likelihood of the mixture by Adam, written out."""
+    depths, samples = table.shape
     numbers, mean, square = np.ones(depths), np.zeros(depths), np.zeros(depths)
     generator = torch.Generator().manual_seed(derive_seed(seed))
     step = 0
     for _ in range(20):
         order = torch.randperm(samples, generator=generator).numpy()
         for start in range(0, samples, 50):
-            part = chances[:, order[start : start + 50]]
+            part = table[:, order[start : start + 50]]
             weights = np.exp(numbers) / np.exp(numbers).sum()
             gradient = np.zeros(depths)
             for column in part.T:
@@ -301,7 +299,7 @@ def slow_weights(chances, *, seed):
 
 
 def two_depths(*, seed=0, samples=260):
-    """A depth that tells the classes apart and a depth of nothing but chance; heads and samples."""
+    """Return heads and samples of an informative layer and of a random one."""
     features, labels, truth = draw(samples, wrong=0.3, apart=0.7, seed=seed)
     chance = np.random.default_rng(9).normal(size=(samples, 2))
     tables = {"chance": chance, "good": features}
@@ -311,7 +309,7 @@ def two_depths(*, seed=0, samples=260):
     return heads, held, labels[samples // 2 :], truth[samples // 2 :]
 
 
-def test_weights_are_learnt_as_the_formulas_say():
+def test_weights_are_learnt_by_the_formulas():
     heads, held, labels, _ = two_depths()
     precision = heads["good"].root @ heads["good"].root.T
     far = [
@@ -319,24 +317,24 @@ def test_weights_are_learnt_as_the_formulas_say():
         for row, label in zip(held["good"], labels, strict=True)
     ]
     trusted = np.argsort(far)[:65]
-    chances = np.array(
+    table = np.array(
         [
             [heads[layer].predict_probabilities(held[layer])[i, labels[i]] for i in trusted]
             for layer in ("chance", "good")
         ]
     )
     rog = mix_depths(heads, held, labels, seed=4)
-    np.testing.assert_allclose(rog.weights, slow_weights(chances, seed=4), rtol=1e-9)
+    np.testing.assert_allclose(rog.weights, slow_weights(table, seed=4), rtol=1e-9)
 
 
-def test_the_depth_that_tells_more_weighs_more():
+def test_the_informative_layer_gets_the_larger_weight():
     heads, held, labels, _ = two_depths()
     chance, good = mix_depths(heads, held, labels, seed=0).weights
     assert chance + good == pytest.approx(1)
     assert good > 0.6
 
 
-def test_the_prediction_is_the_weighted_mean_of_the_depths_probabilities():
+def test_the_prediction_is_the_weighted_mean_of_the_layers():
     heads, held, _, _ = two_depths()
     mixture = Rog(heads, np.array([0.25, 0.75])).predict_probabilities(held)
     parts = [heads[layer].predict_probabilities(held[layer]) for layer in ("chance", "good")]
@@ -352,7 +350,7 @@ def test_few_validation_samples_are_enough(samples):
     assert chance != good  # something was learnt
 
 
-def test_a_validation_label_that_no_training_sample_has_does_no_harm():
+def test_a_validation_label_without_training_samples_is_harmless():
     features, labels, _ = draw()
     heads = fit_rog({"one": features, "two": features[:, :2]}, labels, classes=4, seed=0)
     rog = mix_depths(heads, {"one": features, "two": features[:, :2]}, np.full(60, 3), seed=0)
@@ -362,7 +360,7 @@ def test_a_validation_label_that_no_training_sample_has_does_no_harm():
 def test_no_validation_samples_are_refused():
     heads, held, labels, _ = two_depths()
     none = {layer: table[:0] for layer, table in held.items()}
-    with pytest.raises(ChoiceError, match=r"held out before training.*Set data\.validation"):
+    with pytest.raises(ChoiceError, match=r"held out from training.*Set data\.validation"):
         mix_depths(heads, none, labels[:0], seed=0)
 
 
@@ -373,7 +371,7 @@ def test_validation_labels_that_do_not_fit_are_refused():
 
 
 class Flat(nn.Module):
-    """A network that was never trained, of two layers."""
+    """An untrained network of two layers."""
 
     def __init__(self):
         super().__init__()
@@ -389,58 +387,58 @@ def flat():
     return Flat()
 
 
-def material_of(text=SPEC):
-    material = prepare_data(parse_spec(text))
-    return material, partial(material.batches, device=torch.device("cpu"))
+def load_data(text=SPEC):
+    data = prepare_data(parse_spec(text))
+    return data, partial(data.batches, device=torch.device("cpu"))
 
 
-def test_rog_learns_from_the_features_of_a_network():
-    """Even random features hold the digits, though the network's own head says nothing."""
-    material, sees = material_of()
-    network, truth = flat(), material.splits["test"].truth
-    single = predict_probabilities(network, sees("test")).argmax(axis=1)
-    probabilities = predict_rog(network, material, sees, seed=0)
+def test_rog_predicts_from_features_that_the_head_does_not_use():
+    """Random features separate the digits, though the untrained head predicts at random."""
+    data, load = load_data()
+    network, truth = flat(), data.splits["test"].truth
+    single = predict_probabilities(network, load("test")).argmax(axis=1)
+    probabilities = predict_rog(network, data, load, seed=0)
     assert probabilities.shape == (len(truth), 10)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     assert (single == truth).mean() < 0.3
     assert (probabilities.argmax(axis=1) == truth).mean() > 0.7
 
 
-def test_a_whole_prediction_follows_from_its_seed_alone():
-    material, sees = material_of()
-    ask = partial(predict_rog, flat(), material, sees, layers=["hidden", "head:input"])
+def test_a_prediction_follows_from_its_seed_alone():
+    data, load = load_data()
+    predict = partial(predict_rog, flat(), data, load, layers=["hidden", "head:input"])
     state = torch.get_rng_state()
-    first = ask(seed=1)
+    first = predict(seed=1)
     assert torch.equal(torch.get_rng_state(), state)
     torch.rand(3)
-    np.testing.assert_array_equal(ask(seed=1), first)
-    assert not np.array_equal(ask(seed=2), first)
+    np.testing.assert_array_equal(predict(seed=1), first)
+    assert not np.array_equal(predict(seed=2), first)
 
 
-def test_a_whole_prediction_is_made_of_its_parts():
-    material, sees = material_of()
+def test_predict_rog_extracts_fits_mixes_and_predicts():
+    data, load = load_data()
     network, layers = flat(), ["hidden", "head:input"]
-    features = {one: extract_features(network, sees(one), layers) for one in material.splits}
-    given_labels, held = (material.splits[one].labels for one in ("train", "validation"))
+    features = {one: extract_features(network, load(one), layers) for one in data.splits}
+    given_labels, held = (data.splits[one].labels for one in ("train", "validation"))
     heads = fit_rog(features["train"], given_labels, classes=10, seed=3)
     expected = mix_depths(heads, features["validation"], held, seed=3)
-    found = predict_rog(network, material, sees, seed=3, layers=layers)
+    found = predict_rog(network, data, load, seed=3, layers=layers)
     np.testing.assert_array_equal(found, expected.predict_probabilities(features["test"]))
 
 
 def test_another_split_can_be_predicted():
-    material, sees = material_of()
-    predicted = predict_rog(flat(), material, sees, seed=0, split="train").argmax(axis=1)
-    assert len(predicted) == len(material.splits["train"])
+    data, load = load_data()
+    predicted = predict_rog(flat(), data, load, seed=0, split="train").argmax(axis=1)
+    assert len(predicted) == len(data.splits["train"])
 
 
-def test_a_material_without_validation_is_refused():
-    material, sees = material_of(SPEC.replace(", validation = 0.2", ""))
+def test_data_without_validation_are_refused():
+    data, load = load_data(SPEC.replace(", validation = 0.2", ""))
     with pytest.raises(ChoiceError, match=r"Set data\.validation"):
-        predict_rog(flat(), material, sees, seed=0)
+        predict_rog(flat(), data, load, seed=0)
 
 
 def test_a_network_without_the_named_layer_is_refused():
-    material, sees = material_of()
+    data, load = load_data()
     with pytest.raises(ChoiceError, match=r"Flat has no layer 'hiden'.*'hidden'"):
-        predict_rog(flat(), material, sees, seed=0, layers=["hiden"])
+        predict_rog(flat(), data, load, seed=0, layers=["hiden"])

@@ -1,4 +1,4 @@
-"""NPC is what its formulas say, follows from its seed, and leaves the network as it was."""
+"""NPC follows its formulas and its seed, and leaves the network unchanged."""
 
 import itertools
 import math
@@ -24,10 +24,10 @@ from accord.baselines._npc_model import (
     concentrations_of,
     divergence,
     draw_latent,
+    most_confident,
     nearest_classes,
     prior_concentrations,
     similar_classes,
-    surest_samples,
 )
 from accord.baselines.npc import Npc, fit_npc, learning_epochs, predict_npc
 from accord.errors import ChoiceError, PredictionError, TrainingError
@@ -75,7 +75,7 @@ def test_divergence_is_the_mean_difference_of_log_densities():
     assert found == pytest.approx(gap.mean(), abs=0.01)
 
 
-def test_concentrations_are_softplus_and_a_little_more_than_one():
+def test_concentrations_are_softplus_plus_one_and_a_share():
     scores = numbers(3, 4)
     expected = [[math.log1p(math.exp(one)) + 1 + 1 / 4 for one in row] for row in scores.tolist()]
     np.testing.assert_allclose(concentrations_of(scores).numpy(), expected, rtol=1e-6)
@@ -105,9 +105,9 @@ def test_the_smallest_random_number_still_has_a_gradient():
 # Neighbours
 
 
-def slow_classes(known, labels, asked, *, classes, neighbours=10):
+def slow_classes(known, labels, queries, *, classes, neighbours=10):
     found = []
-    for row in asked.double().numpy():
+    for row in queries.double().numpy():
         distances = [np.sqrt(np.square(row - other).sum()) for other in known.double().numpy()]
         votes = np.zeros(classes)
         nearest = np.argsort(distances, kind="stable")[:neighbours]
@@ -125,36 +125,36 @@ def slow_classes(known, labels, asked, *, classes, neighbours=10):
 def test_neighbours_equal_the_definition(seed, known, classes, neighbours):
     points = numbers(known, 3, seed=seed)
     labels = torch.from_numpy(np.random.default_rng(seed).integers(0, classes, known))
-    asked = torch.cat([numbers(20, 3, seed=seed + 1), points[:5]])  # some are known themselves
-    found = nearest_classes(points, labels, asked, classes=classes, neighbours=neighbours)
-    expected = slow_classes(points, labels, asked, classes=classes, neighbours=neighbours)
+    queries = torch.cat([numbers(20, 3, seed=seed + 1), points[:5]])  # some are known themselves
+    found = nearest_classes(points, labels, queries, classes=classes, neighbours=neighbours)
+    expected = slow_classes(points, labels, queries, classes=classes, neighbours=neighbours)
     assert found.tolist() == expected
 
 
 def test_neighbours_equal_those_of_scikit_learn_in_blocks():
-    known, asked = numbers(200, 5, seed=1), numbers(1500, 5, seed=2)
+    known, queries = numbers(200, 5, seed=1), numbers(1500, 5, seed=2)
     labels = torch.from_numpy(np.random.default_rng(0).integers(0, 4, 200))
     method = KNeighborsClassifier(n_neighbors=10, weights="distance").fit(known, labels)
-    found = nearest_classes(known, labels, asked, classes=4)
-    np.testing.assert_array_equal(found.numpy(), method.predict(asked))
+    found = nearest_classes(known, labels, queries, classes=4)
+    np.testing.assert_array_equal(found.numpy(), method.predict(queries))
 
 
-def test_a_block_never_holds_more_distances_than_it_should(monkeypatch):
-    known, asked = numbers(20, 3), numbers(50, 3, seed=1)
+def test_blocks_of_distances_stay_within_the_limit(monkeypatch):
+    known, queries = numbers(20, 3), numbers(50, 3, seed=1)
     labels = torch.arange(20) % 3
-    whole = nearest_classes(known, labels, asked, classes=3)
+    whole = nearest_classes(known, labels, queries, classes=3)
     monkeypatch.setattr("accord.baselines._npc_model.CELLS", 10)  # less than one sample needs
-    torch.testing.assert_close(nearest_classes(known, labels, asked, classes=3), whole)
+    torch.testing.assert_close(nearest_classes(known, labels, queries, classes=3), whole)
 
 
-def test_a_sample_far_from_zero_is_at_no_distance_from_itself():
+def test_a_sample_far_from_zero_is_at_distance_zero_from_itself():
     known = numbers(500, 3) + 10_000
     labels = torch.arange(500) % 5
     found = nearest_classes(known, labels, known, classes=5)
     torch.testing.assert_close(found, labels)
 
 
-def test_equal_votes_go_to_the_smaller_class():
+def test_ties_go_to_the_lowest_class():
     known, labels = torch.tensor([[0.0], [2.0]]), torch.tensor([1, 0])
     assert nearest_classes(known, labels, torch.tensor([[1.0]]), classes=2).tolist() == [0]
 
@@ -164,7 +164,7 @@ def test_equal_votes_go_to_the_smaller_class():
 
 @settings(max_examples=30)
 @given(seed=seeds, samples=st.integers(1, 40), batch=st.integers(1, 15))
-def test_the_surest_sample_of_each_class_in_each_batch_is_kept(seed, samples, batch):
+def test_the_most_confident_sample_of_each_class_in_each_batch_is_kept(seed, samples, batch):
     logits = numbers(samples, 3, seed=seed).numpy()
     sureness = special.softmax(logits.astype(np.float64), axis=1).max(axis=1)
     predicted = logits.argmax(axis=1)
@@ -175,17 +175,17 @@ def test_the_surest_sample_of_each_class_in_each_batch_is_kept(seed, samples, ba
             members = [i for i in part if predicted[i] == one]
             if members:
                 expected.append(max(members, key=lambda i: sureness[i]))
-    assert surest_samples(logits, batch=batch).tolist() == expected
+    assert most_confident(logits, batch=batch).tolist() == expected
 
 
-def test_large_logits_do_not_hide_who_is_surest():
+def test_large_logits_do_not_hide_the_most_confident_sample():
     logits = np.array([[1000, 999], [1000, 0], [0, -1000]], np.float32)
-    assert surest_samples(logits[[0, 2]], batch=2).tolist() == [1]
-    assert surest_samples(logits, batch=3).tolist() == [1]
+    assert most_confident(logits[[0, 2]], batch=2).tolist() == [1]
+    assert most_confident(logits, batch=3).tolist() == [1]
 
 
-def test_similar_samples_outvote_a_doubtful_prediction():
-    """Two clusters; one sample lies in the first, but the network, unsure, says the second."""
+def test_similar_queriesoutvote_a_doubtful_prediction():
+    """A sample of the first of two clusters, predicted with doubt as the second."""
     features = torch.cat([numbers(20, 2) * 0.1, numbers(20, 2, seed=1) * 0.1 + 5]).numpy()
     logits = np.zeros((40, 2), np.float32)
     logits[:20, 0] = logits[20:, 1] = 4
@@ -196,9 +196,9 @@ def test_similar_samples_outvote_a_doubtful_prediction():
 
 def test_the_order_of_the_prior_follows_from_the_seed():
     features, logits = numbers(60, 2).numpy(), numbers(60, 3, seed=1).numpy()
-    ask = partial(similar_classes, features, logits, batch=8, device=CPU)
-    assert torch.equal(ask(seed=0), ask(seed=0))
-    assert not torch.equal(ask(seed=0), ask(seed=1))
+    predict = partial(similar_classes, features, logits, batch=8, device=CPU)
+    assert torch.equal(predict(seed=0), predict(seed=0))
+    assert not torch.equal(predict(seed=0), predict(seed=1))
 
 
 # The autoencoder
@@ -240,8 +240,8 @@ def test_the_loss_equals_a_transcription():
         z = np.exp((np.log(u * alpha) + special.gammaln(alpha)) / alpha)
         out = weights["decoder.weight"] @ [*logits[row].tolist(), *z] + weights["decoder.bias"]
         chance = 1 / (1 + np.exp(-out))
-        said = predicted[row].numpy()
-        expected -= (said * np.log(chance) + (1 - said) * np.log(1 - chance)).sum()
+        label = predicted[row].numpy()
+        expected -= (label * np.log(chance) + (1 - label) * np.log(1 - chance)).sum()
         p = prior[row].double().numpy()
         expected += (
             special.gammaln(p) - special.gammaln(alpha) + (alpha - p) * special.digamma(alpha)
@@ -250,7 +250,7 @@ def test_the_loss_equals_a_transcription():
     assert found.item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_last_layer_alone_starts_anew():
+def test_only_the_last_layer_is_reinitialised():
     network = classifier()
     inside = autoencoder(network).network
     same = {
@@ -261,7 +261,7 @@ def test_the_last_layer_alone_starts_anew():
     assert not any(one is other for one in inside.parameters() for other in network.parameters())
 
 
-def test_what_starts_anew_follows_from_the_seed_alone():
+def test_new_weights_follow_from_the_seed_alone():
     network, state = classifier(), torch.get_rng_state()
     first, again, other = (
         build_autoencoder(network, classes=3, seed=seed).state_dict() for seed in (0, 0, 1)
@@ -287,17 +287,17 @@ def test_a_last_layer_that_is_not_linear_is_refused():
 
 @settings(max_examples=20)
 @given(seed=seeds, samples=st.integers(1, 4))
-def test_calibration_equals_a_sum_over_what_the_classifier_may_have_said(seed, samples):
+def test_calibration_equals_a_sum_over_the_predicted_classes(seed, samples):
     coder = autoencoder().eval()
     logits, answers = numbers(samples, 3, seed=seed), numbers(samples, 3, seed=seed + 1)
-    chances = special.softmax(answers.double().numpy(), axis=1)
+    predicted_shares = special.softmax(answers.double().numpy(), axis=1)
     expected = np.zeros((samples, 3))
     for row in range(samples):
-        for said in range(3):
-            alpha = coder.encode(logits[row : row + 1], torch.eye(3)[said : said + 1])[0]
+        for label in range(3):
+            alpha = coder.encode(logits[row : row + 1], torch.eye(3)[label : label + 1])[0]
             mode = alpha.detach().double().numpy() - 1
             for one in range(3):
-                expected[row, one] += mode[one] / mode.sum() * chances[row, said]
+                expected[row, one] += mode[one] / mode.sum() * predicted_shares[row, label]
     with torch.no_grad():
         found = calibrate(coder, logits, answers).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
@@ -308,7 +308,7 @@ def test_calibration_equals_a_sum_over_what_the_classifier_may_have_said(seed, s
 
 
 def clusters(samples=300, seed=0):
-    """Three clusters: rows and their classes."""
+    """Draw samples of three clusters, and their classes."""
     generator = np.random.default_rng(seed)
     classes = np.arange(samples) % 3
     centres = np.array([[0, 4], [4, 0], [-4, -4]])
@@ -336,7 +336,7 @@ ROWS, CLASSES = clusters()
 NETWORK = trained(ROWS, CLASSES)
 
 
-def test_npc_keeps_what_a_good_classifier_knows():
+def test_npc_keeps_the_accuracy_of_a_good_classifier():
     test_rows, test_classes = clusters(seed=1)
     npc = fit_npc(NETWORK, batches(ROWS), seed=0, epochs=60)
     probabilities = npc.predict_probabilities(batches(test_rows))
@@ -346,14 +346,14 @@ def test_npc_keeps_what_a_good_classifier_knows():
 
 
 def flagged(samples, seed):
-    """The clusters with a third number, small and mostly 0, that says nothing of the class."""
+    """Add a third feature to the clusters, small and mostly 0, that is unrelated to the class."""
     rows, classes = clusters(samples, seed)
     flags = 0.2 * (np.random.default_rng(seed + 1).random(samples) < 0.3)
     return np.column_stack([rows, flags]).astype(np.float32), classes
 
 
 def misled():
-    """A network that takes a flag for the first class."""
+    """Return a network that mistakes the flag for the first class."""
     network = nn.Sequential(nn.Linear(3, 3))
     with torch.no_grad():
         network[0].weight.copy_(torch.tensor([[0, 1, 90], [1, 0, 0], [-0.7, -0.7, 0]]))
@@ -362,7 +362,7 @@ def misled():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_npc_mends_predictions_that_similar_samples_contradict(seed):
+def test_npc_corrects_predictions_that_similar_queriescontradict(seed):
     network = misled()
     rows, _ = flagged(1000, seed)
     test_rows, test_classes = flagged(900, seed + 50)
@@ -373,7 +373,7 @@ def test_npc_mends_predictions_that_similar_samples_contradict(seed):
     assert (mended == test_classes).mean() > 0.95
 
 
-def test_fitting_and_predicting_leave_the_network_and_torch_as_they_were():
+def test_the_network_and_the_random_state_of_torch_are_unchanged():
     network = trained(ROWS, CLASSES, steps=20).train()
     network.norm.eval()
     before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -386,14 +386,14 @@ def test_fitting_and_predicting_leave_the_network_and_torch_as_they_were():
 
 
 def test_a_prediction_follows_from_its_seed_alone():
-    def ask(seed):
+    def predict(seed):
         npc = fit_npc(NETWORK, batches(ROWS), seed=seed, epochs=2)
         return npc.predict_probabilities(batches(ROWS))
 
-    first = ask(1)
+    first = predict(1)
     torch.rand(3)
-    np.testing.assert_array_equal(ask(1), first)
-    assert not np.array_equal(ask(2), first)
+    np.testing.assert_array_equal(predict(1), first)
+    assert not np.array_equal(predict(2), first)
 
 
 def test_predictions_do_not_depend_on_the_batch():
@@ -402,7 +402,7 @@ def test_predictions_do_not_depend_on_the_batch():
     np.testing.assert_allclose(whole, parts, rtol=1e-4, atol=1e-6)
 
 
-def test_the_prediction_is_the_calibrated_answer_of_both_networks():
+def test_the_prediction_calibrates_the_outputs_of_both_networks():
     coder = autoencoder(NETWORK)
     found = Npc(NETWORK, coder).predict_probabilities(batches(ROWS))
     NETWORK.eval()
@@ -414,7 +414,7 @@ def test_the_prediction_is_the_calibrated_answer_of_both_networks():
 
 
 def slow_fit(network, rows, *, seed):
-    """Ten epochs of Adam in batches of 128, spelt out; the weights that they lead to."""
+    """Return the weights after ten epochs of Adam in batches of 128, written out."""
     extracted, logits = extract_with_logits(network, batches(rows), ["head:input"])
     features = extracted["head:input"]
     predicted = nn.functional.one_hot(torch.from_numpy(logits.argmax(axis=1)), 3).float()
@@ -436,7 +436,7 @@ def slow_fit(network, rows, *, seed):
     return coder.state_dict()
 
 
-def test_training_equals_the_loop_spelt_out():
+def test_training_equals_a_written_out_loop():
     found = fit_npc(NETWORK, batches(ROWS), seed=3, epochs=10)._autoencoder.state_dict()
     for name, expected in slow_fit(NETWORK, ROWS, seed=3).items():
         torch.testing.assert_close(found[name], expected)
@@ -448,21 +448,21 @@ def test_training_lowers_the_loss():
         coder = npc._autoencoder.eval()
         with torch.no_grad():
             logits = coder.network(torch.from_numpy(ROWS))
-            said = nn.functional.one_hot(NETWORK.eval()(torch.from_numpy(ROWS)).argmax(dim=1), 3)
+            label = nn.functional.one_hot(NETWORK.eval()(torch.from_numpy(ROWS)).argmax(dim=1), 3)
             prior = prior_concentrations(torch.from_numpy(CLASSES), classes=3)
             half = torch.full_like(logits, 0.5)
-            return calibration_loss(coder, logits, said.float(), prior, half).item()
+            return calibration_loss(coder, logits, label.float(), prior, half).item()
 
     assert loss_for(60) < 0.8 * loss_for(1)
 
 
-def test_a_last_batch_of_one_sample_is_no_obstacle():
+def test_a_last_batch_of_one_sample_is_skipped():
     rows = ROWS[:129]
     npc = fit_npc(NETWORK, batches(rows), seed=0, epochs=1)
     assert np.isfinite(npc.predict_probabilities(batches(rows))).all()
 
 
-def test_every_epoch_sees_every_sample_in_another_order():
+def test_every_epoch_takes_all_queriesin_another_order():
     seen = []
 
     class Watched(TableBatches):
@@ -497,7 +497,7 @@ def test_a_network_of_nan_is_refused():
 
 
 class Explodes(Classifier):
-    """Answers in evaluation mode, and with NaN while it is trained."""
+    """A classifier that outputs NaN in training mode."""
 
     def forward(self, rows):
         return super().forward(rows) * (torch.nan if self.training else 1)
@@ -511,19 +511,19 @@ def test_a_loss_that_becomes_nan_is_named():
 @pytest.mark.parametrize(
     ("samples", "epochs"), [(50_000, 10), (12_800, 10), (12_672, 11), (970, 125), (5, 1000)]
 )
-def test_few_samples_are_learnt_from_for_longer(samples, epochs):
+def test_few_queriestake_more_epochs(samples, epochs):
     assert learning_epochs(samples) == epochs
 
 
-def test_without_a_number_of_epochs_it_learns_long_enough(monkeypatch):
+def test_the_default_number_of_epochs_is_used(monkeypatch):
     monkeypatch.setattr("accord.baselines.npc.STEPS", 12 * math.ceil(len(ROWS) / 128))
     predict = partial(predict_npc, NETWORK, lambda _: batches(ROWS), seed=0)
     np.testing.assert_array_equal(predict(), predict(epochs=12))
     assert not np.array_equal(predict(), predict(epochs=10))
 
 
-def test_no_epoch_at_all_is_refused():
-    with pytest.raises(ChoiceError, match="at least 1 epoch; got 0"):
+def test_zero_epochs_are_refused():
+    with pytest.raises(ChoiceError, match="at least 1 epoch of training; got 0"):
         fit_npc(NETWORK, batches(ROWS), seed=0, epochs=0)
 
 
@@ -532,7 +532,7 @@ def test_a_network_without_a_linear_layer_is_refused():
         fit_npc(nn.Sequential(nn.BatchNorm1d(2)), batches(ROWS), seed=0)
 
 
-def test_a_split_is_predicted_in_one_call():
+def test_one_call_predicts_a_split():
     splits = {"train": batches(ROWS), "test": batches(clusters(30, seed=1)[0])}
     found = predict_npc(NETWORK, splits.__getitem__, seed=0, epochs=3)
     npc = fit_npc(NETWORK, splits["train"], seed=0, epochs=3)
@@ -541,7 +541,7 @@ def test_a_split_is_predicted_in_one_call():
     assert other.shape == (300, 3)
 
 
-def test_bfloat16_is_close_in_learning_and_in_predicting():
+def test_bfloat16_gives_similar_predictions():
     fine, rough = (
         fit_npc(NETWORK, batches(ROWS), seed=0, epochs=3, bfloat16=low) for low in (False, True)
     )
@@ -560,8 +560,8 @@ def test_a_new_autoencoder_takes_a_sample_and_a_class():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_on_a_gpu_a_graph_learns_what_the_cpu_learns():
-    """300 images: two whole batches through the graph, and one of 44 without it."""
+def test_a_cuda_graph_learns_the_weights_of_the_cpu():
+    """Of 300 images, two full batches run in the graph, and one of 44 without it."""
     pixels = np.random.default_rng(0).integers(0, 255, (300, 1, 8, 8), dtype=np.uint8)
     pixels[::2] //= 4  # dark ones are the other class
     zero, spread = np.zeros(1, np.float32), np.full(1, 255, np.float32)
