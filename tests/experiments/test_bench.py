@@ -15,33 +15,33 @@ def small(monkeypatch):
     monkeypatch.setattr(bench, "RUNNING_SHAPE", (2, 3, 50, 4))
 
 
-def test_bench_prints_json_and_nothing_else(small, capsys, tmp_path, monkeypatch):
+def test_bench_prints_json_only(small, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["bench", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["machine"]["cores"] >= 1
-    peers = {(one["ours"], one["peer"]) for one in told["timings"]}
+    results = json.loads(capsys.readouterr().out)
+    assert results["machine"]["cores"] >= 1
+    peers = {(one["ours"], one["peer"]) for one in results["timings"]}
     assert {("numpy", "scipy.stats.mode"), ("numba", "torch.mode")} <= peers
-    for one in told["timings"]:
+    for one in results["timings"]:
         assert one["ratio"] == pytest.approx(one["peer_seconds"] / one["seconds"])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_full_bench_times_running_winners_too(small, tmp_path, monkeypatch):
+def test_full_bench_includes_running_winners(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     results = bench.run_bench(full=True)
     assert any("running winners of 2 × 3 × 50 × 4" in one["what"] for one in results["timings"])
     assert "times as fast" in bench.bench_text(results)
 
 
-def test_votes_have_the_share_they_promise():
+def test_votes_have_the_leading_share():
     labels = bench.draw_votes(1000, 200, 10)
     leading = max(np.bincount(labels[:, 0])) / 1000
     assert labels.dtype == np.uint8
     assert leading == pytest.approx(0.75 + 0.25 / 10, abs=0.06)
 
 
-def test_the_peer_of_running_winners_computes_the_same():
+def test_numpy_alternative_gives_the_same_running_winners():
     labels = bench.draw_votes(12, 40, 5, leading=0.3).reshape(3, 4, 40)
     expected = bench._winners_anew(labels, 5)
     np.testing.assert_array_equal(running_winners(labels, classes=5), expected)

@@ -135,7 +135,7 @@ def test_figure_1_keeps_its_picture_without_the_data(context):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("accord.experiments.paper._measure.missing_data", no_data)
         assert run(target, context).numbers["panels"][0]["picture"] == [[[1, 2, 3]]]
-        other = {**panel, "sample": panel["sample"] + 1}  # of which the picture tells nothing
+        other = {**panel, "sample": panel["sample"] + 1}  # another sample than the picture's
         save_result(replace(first, numbers={**first.numbers, "panels": [other]}), context.out)
         assert run(target, context).numbers["panels"][0]["picture"] is None
     assert run(target, context).numbers == first.numbers

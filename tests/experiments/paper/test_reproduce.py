@@ -134,7 +134,7 @@ def test_finished_runs_require_no_gpu(context, trainer, monkeypatch):
     monkeypatch.setitem(protocols()["scale"]["medium"], "train", SMALL)
     run(CELL, context)
     trained = context.out / "runs" / trainer.trained[0]
-    (trained / "spec.toml").unlink()  # it would say what was really trained
+    (trained / "spec.toml").unlink()  # it names the scale stand-in
     trained.rename(run_folder(context.out, build_spec(CELL.cells["noisy"], "medium")))
     assert reproduce(CELL, context, scale="medium").scale == "medium"
     assert len(trainer.trained) == 1

@@ -1,4 +1,4 @@
-"""Every cell and every figure of the paper has a name, and names find what they should."""
+"""Every cell and every figure of the paper has a name."""
 
 import tomllib
 from collections import Counter
@@ -25,7 +25,7 @@ def published():
         yield from leaves(table, name, {"table6": 1}.get(name, 3))
 
 
-def test_every_published_cell_is_a_target_with_its_numbers():
+def test_every_published_cell_is_a_target():
     cells = dict(published())
     assert len(cells) == 24 + 7 + 8 + 8 + 3 + 4
     for name, rows in cells.items():
@@ -38,7 +38,7 @@ def test_every_published_cell_is_a_target_with_its_numbers():
             assert list(target.published[row]) == (value if isinstance(value, list) else [value])
 
 
-def test_some_numbers_as_the_paper_prints_them():
+def test_published_numbers():
     assert all_targets()["table1/cifar10/sym/40"].published["max-agreement"] == (90.0, 0.1)
     assert all_targets()["table2/cifar100/sym/40"].published["rog"] == (55.6,)
     assert all_targets()["table3/hyper-ensemble/asym/20"].published["original"] == (71.2,)
@@ -62,7 +62,7 @@ def test_every_figure_is_a_target():
     assert {"theory", "setup/webvision50"} < all_targets().keys()
 
 
-def test_a_cell_is_what_its_name_says():
+def test_cells_follow_the_names():
     assert dict(all_targets()["table4/cifar10/asym/20"].cells) == {
         "noisy": Cell("cifar10", "asym", 20, "many-networks")
     }
@@ -78,13 +78,13 @@ def test_a_cell_is_what_its_name_says():
     assert {cell.per_class for cell in few.values()} == {int(role) for role in few}
 
 
-def test_the_beginning_of_a_name_stands_for_all_below_it():
+def test_prefix_selects_every_target_below_it():
     names = [target.name for target in find_targets(["figure6", "theory", "figure6/"])]
     assert names == ["figure6/cifar10/asym/20", "figure6/cifar100/sym/40", "theory"]
     assert not any(target.name.startswith("figure10") for target in find_targets(["figure1"]))
 
 
-def test_a_wrong_name_is_refused_with_the_nearest():
+def test_unknown_target_raises_with_the_nearest_name():
     with pytest.raises(ChoiceError, match=r"'table1/cifar10/sym/41'.*'table1/cifar10/sym/40'\?"):
         find_targets(["table1/cifar10/sym/41"])
 
@@ -98,12 +98,12 @@ def test_a_wrong_name_is_refused_with_the_nearest():
         ("cifar10/sym/40", "table1/cifar10/sym/40"),
     ],
 )
-def test_a_misspelt_group_is_offered_the_nearest(name, near):
+def test_unknown_group_raises_with_the_nearest_name(name, near):
     with pytest.raises(ChoiceError, match=rf"'{name}'\. Did you mean '{near}'\?"):
         find_targets([name])
 
 
-def test_a_name_that_is_near_to_nothing_is_offered_the_largest_groups():
+def test_unrelated_name_raises_with_the_top_level_groups():
     words = r"There are: table1, table2, .*, figure9, theory, setup, ours$"
     with pytest.raises(ChoiceError, match=words) as caught:
         find_targets(["xyz"])

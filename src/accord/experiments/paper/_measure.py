@@ -28,24 +28,21 @@ from accord.training.spec import Spec
 PAPER_NETWORKS: Final = 5  # in the paper's ensembles
 
 
-def measure_table(kind: str, record: Record, *, batch_ensemble: bool = False) -> dict[str, float]:
-    """Return the rows of a table for one record, in percent."""
-    if kind == "ensemble":
-        return _ensemble(record, "probability-average" if batch_ensemble else "majority")
-    return MEASURES[kind](record)
+def _rules(run: RequiredRun) -> dict[str, float]:
+    return {score.rule: 100 * score.accuracy for score in run.open().score()}
 
 
-def _rules(record: Record) -> dict[str, float]:
-    return {score.rule: 100 * score.accuracy for score in record.score()}
-
-
-def _ensemble(record: Record, own_rule: str) -> dict[str, float]:
-    original, agreed = record.score([own_rule, "max-agreement"])
+def _ensemble(run: RequiredRun) -> dict[str, float]:
+    # A BatchEnsemble's authors average probabilities, those of a hyper-ensemble vote.
+    batch_ensemble = run.spec.train.batch_ensemble is not None
+    own_rule = "probability-average" if batch_ensemble else "majority"
+    original, agreed = run.open().score([own_rule, "max-agreement"])
     return {"original": 100 * original.accuracy, "max-agreement": 100 * agreed.accuracy}
 
 
-def _sizes(record: Record) -> dict[str, float]:
+def _sizes(run: RequiredRun) -> dict[str, float]:
     """Score max agreement of 5 networks, and both rules at their best number of networks."""
+    record = run.open()
     sweeps = {rule: by_networks(record.reader, rule) for rule in ("majority", "max-agreement")}
     five = min(PAPER_NETWORKS, record.networks) - 1
     rows = {"max-agreement-5": 100 * float(sweeps["max-agreement"].mean[five])}
@@ -56,14 +53,14 @@ def _sizes(record: Record) -> dict[str, float]:
     return rows
 
 
-def _elr(record: Record) -> dict[str, float]:
+def _elr(run: RequiredRun) -> dict[str, float]:
     rules = {"elr": "single", "elr-ensemble": "majority", "elr-max-agreement": "max-agreement"}
-    scores = record.score(list(rules.values()))
+    scores = run.open().score(list(rules.values()))
     return {row: 100 * score.accuracy for row, score in zip(rules, scores, strict=True)}
 
 
-def _ablation(record: Record) -> dict[str, float]:
-    single, majority, agreed = record.score(["single", "majority", "max-agreement"])
+def _ablation(run: RequiredRun) -> dict[str, float]:
+    single, majority, agreed = run.open().score(["single", "majority", "max-agreement"])
     best = max(single.per_network or (single.accuracy,))
     return {
         "single": 100 * best,  # of the best network
@@ -72,8 +69,10 @@ def _ablation(record: Record) -> dict[str, float]:
     }
 
 
-MEASURES: Final[Mapping[str, Callable[[Record], dict[str, float]]]] = {
+# By kind of target, the rows of its table in percent.
+TABLE_ROWS: Final[Mapping[str, Callable[[RequiredRun], dict[str, float]]]] = {
     "rules": _rules,
+    "ensemble": _ensemble,
     "sizes": _sizes,
     "elr": _elr,
     "ablation": _ablation,
@@ -81,17 +80,17 @@ MEASURES: Final[Mapping[str, Callable[[Record], dict[str, float]]]] = {
 
 
 def measure_figure(
-    target: Target, number: int, runs: Mapping[str, RequiredRun], data: Path, known: Result | None
+    target: Target, runs: Mapping[str, RequiredRun], data: Path, known: Result | None
 ) -> tuple[dict[str, TableRow], Numbers]:
     """Return the scores beside a figure, and the numbers that it shows.
 
     Args:
         target: a panel.
-        number: of the figure.
         runs: the finished runs of the target, by role.
         data: the data folder, with the pictures of figure 1.
         known: the stored result; its picture is kept if the data are missing.
     """
+    number = target.figure or 0
     records = {role: run.open() for role, run in runs.items()}
     stand_in = next(iter(runs.values())).scale == STAND_IN
     name = f"digits instead of {target.description}" if stand_in else target.description

@@ -13,7 +13,7 @@ from accord._version import __version__
 from accord.errors import AccordError
 from accord.experiments.comparison import compare
 from accord.experiments.paper._analytic import ANALYTIC, run_analytic
-from accord.experiments.paper._measure import draw_figure, measure_figure, measure_table
+from accord.experiments.paper._measure import TABLE_ROWS, draw_figure, measure_figure
 from accord.experiments.paper._protocols import check_data, resolve_data
 from accord.experiments.paper._required_runs import (
     ReproduceContext,
@@ -130,56 +130,84 @@ def _reproduce_plan(plan: TargetPlan, context: ReproduceContext) -> Result:
     if plan.known is not None and plan.keep_known:
         result = plan.known
     else:
-        result = _keep_if_same(_measure(plan, context), plan, context)
+        measure = MEASURE_BY_KIND.get(plan.target.kind, _measure_table)
+        result = _keep_if_same(measure(plan, context), plan, context)
     save_result(result, context.out)
     if plan.target.figure is not None:
         draw_figure(result, context.out, redraw=result is not plan.known)
     return result
 
 
-def _measure(plan: TargetPlan, context: ReproduceContext) -> Result:
-    target = plan.target
-    result = Result(
-        target.name,
-        target.description,
-        plan.scale,
-        plan.repetitions,
-        runs=run_names(target, plan.scale, plan.repetitions),
-        version=__version__,
-    )
-    if target.kind == "post-processing":
-        measured, failed = _post_process(plan, context)
-    else:
-        for run in plan.runs:
-            train_missing(run, context)
-        if target.figure is not None:
-            runs = {run.role: run for run in plan.runs}
-            rows, numbers = measure_figure(target, target.figure, runs, context.data, plan.known)
-            return replace(result, rows=rows, numbers=numbers)
-        measured, failed = _measure_repetitions(plan), {}
-    soft = _rules_on_probabilities()
-    failed = _missing_probabilities(target, measured, soft) | failed
-    table = {
-        row: row_of([one.get(row) for one in measured], target.published.get(row, ()))
-        for row in max(measured, key=len)
-        if row in soft or (row not in failed and all(row in one for one in measured))
-    }
-    return replace(result, rows=table, failed=failed)
-
-
-def _measure_repetitions(plan: TargetPlan) -> list[dict[str, float]]:
-    """Measure each repetition; what packed records cannot give comes from the known result."""
+def _measure_table(plan: TargetPlan, context: ReproduceContext) -> Result:
     measured = []
     for seed, run in enumerate(plan.runs):
-        is_batch_ensemble = run.spec.train.batch_ensemble is not None
-        rows = measure_table(plan.target.kind, run.open(), batch_ensemble=is_batch_ensemble)
+        train_missing(run, context)
+        rows = TABLE_ROWS[plan.target.kind](run)
         if plan.known is not None and seed < plan.known.repetitions:
-            for name in _rules_on_probabilities():
+            for name in _rules_on_probabilities():  # a packed record may lack them
                 known = plan.known.rows.get(name)
                 if known is not None and (value := known.values[seed]) is not None:
                     rows.setdefault(name, value)
         measured.append(rows)
-    return measured
+    return _table_result(plan, measured, {})
+
+
+def _post_process(plan: TargetPlan, context: ReproduceContext) -> Result:
+    """Measure the methods of table 2, which need the networks and a validation split."""
+    measured: list[dict[str, float]] = []
+    failed: dict[str, str] = {}
+    for seed, run in enumerate(plan.runs):
+        found = compare(
+            resolve_data(run.cell_spec, context.data),
+            run.folder.parent,
+            methods=POST_PROCESSING,
+            train=context.train,
+            progress=context.cost_log(run.folder),
+            on_start=context.on_start,
+        )
+        measured.append(
+            {one.method.name: 100 * one.accuracy for one in found.methods if one.measurements}
+        )
+        prefix = f"repetition {seed}: " if plan.repetitions > 1 else ""
+        failures = {one.method.name: one.failures[0] for one in found.methods if one.failures}
+        failed = {row: f"{prefix}{reason}" for row, reason in failures.items()} | failed
+    return _table_result(plan, measured, failed)
+
+
+def _measure_figure(plan: TargetPlan, context: ReproduceContext) -> Result:
+    for run in plan.runs:
+        train_missing(run, context)
+    runs = {run.role: run for run in plan.runs}
+    rows, numbers = measure_figure(plan.target, runs, context.data, plan.known)
+    return replace(_new_result(plan), rows=rows, numbers=numbers)
+
+
+MEASURE_BY_KIND: Final = {"post-processing": _post_process, "figure": _measure_figure}
+
+
+def _table_result(
+    plan: TargetPlan, measured: Sequence[Mapping[str, float]], failed: dict[str, str]
+) -> Result:
+    published, soft = plan.target.published, _rules_on_probabilities()
+    failed = _missing_probabilities(plan.target, measured, soft) | failed
+    rows = {
+        row: row_of([one.get(row) for one in measured], published.get(row, ()))
+        for row in max(measured, key=len)
+        if row in soft or (row not in failed and all(row in one for one in measured))
+    }
+    return replace(_new_result(plan), rows=rows, failed=failed)
+
+
+def _new_result(plan: TargetPlan) -> Result:
+    target, runs = plan.target, run_names(plan.target, plan.scale, plan.repetitions)
+    return Result(
+        target.name,
+        target.description,
+        plan.scale,
+        plan.repetitions,
+        runs=runs,
+        version=__version__,
+    )
 
 
 def _missing_probabilities(
@@ -199,30 +227,6 @@ def _missing_probabilities(
 
 def _rules_on_probabilities() -> list[str]:
     return [name for name, rule in all_rules().items() if "probabilities" in rule.needs]
-
-
-def _post_process(
-    plan: TargetPlan, context: ReproduceContext
-) -> tuple[list[dict[str, float]], dict[str, str]]:
-    """Measure the methods of table 2, which need the networks and a validation split."""
-    measured: list[dict[str, float]] = []
-    failed: dict[str, str] = {}
-    for seed, run in enumerate(plan.runs):
-        found = compare(
-            resolve_data(run.cell_spec, context.data),
-            run.folder.parent,
-            methods=POST_PROCESSING,
-            train=context.train,
-            progress=context.cost_log(run.folder),
-            on_start=context.on_start,
-        )
-        measured.append(
-            {one.method.name: 100 * one.accuracy for one in found.methods if one.measurements}
-        )
-        prefix = f"repetition {seed}: " if plan.repetitions > 1 else ""
-        failures = {one.method.name: one.failures[0] for one in found.methods if one.failures}
-        failed = {row: f"{prefix}{reason}" for row, reason in failures.items()} | failed
-    return measured, failed
 
 
 def _keep_if_same(measured: Result, plan: TargetPlan, context: ReproduceContext) -> Result:
@@ -286,48 +290,50 @@ def reproduce_all(
         Each result as soon as it is stored, a failure for each target that failed in its turn, and
         last a failure for each target that could not start.
     """
+    plans, failures = _plan_all(targets, context, scale, repetitions)
+    if failures and len(targets) > 1:
+        context.notify(f"{len(failures)} of {len(targets)} targets cannot run; reasons at the end")
+    for target in targets:
+        if target.name in failures:
+            continue
+        try:
+            if target.kind in ANALYTIC:
+                result = run_analytic(target, context.out)
+            else:
+                result = _reproduce_plan(plans[target.name], context)
+        except AccordError as error:
+            yield Failure(target, error)
+        else:
+            update_summary(context)
+            yield result
+    yield from failures.values()
+
+
+def _plan_all(
+    targets: Sequence[Target], context: ReproduceContext, scale: str, repetitions: int | None
+) -> tuple[dict[str, TargetPlan], dict[str, Failure]]:
     plans: dict[str, TargetPlan] = {}
     failures: dict[str, Failure] = {}
     for target in targets:
         if target.kind not in ANALYTIC:
             try:
-                plans[target.name] = plan_target(
-                    target, context, scale=scale, repetitions=repetitions
-                )
+                plan = plan_target(target, context, scale=scale, repetitions=repetitions)
+                plans[target.name] = plan
             except AccordError as error:
                 failures[target.name] = Failure(target, error)
-    if failures and len(targets) > 1:
-        context.notify(f"{len(failures)} of {len(targets)} targets cannot run; reasons at the end")
-    for target in targets:
-        if target.name not in failures:
-            yield _reproduce_one(target, plans.get(target.name), context)
-    yield from failures.values()
-
-
-def _reproduce_one(
-    target: Target, plan: TargetPlan | None, context: ReproduceContext
-) -> Result | Failure:
-    try:
-        if plan is None:
-            result = run_analytic(target, context.out)
-        else:
-            result = _reproduce_plan(plan, context)
-    except AccordError as error:
-        return Failure(target, error)
-    try:
-        update_summary(context)
-    except AccordError as error:  # the result itself is stored
-        context.notify(str(error))
-    return result
+    return plans, failures
 
 
 def update_summary(context: ReproduceContext) -> None:
-    """Update the summary in `OUT`; a damaged result is reported and left out."""
+    """Update the summary in `OUT`; what cannot be read or written is reported."""
     # Another process may store a result while this one writes: read until nothing changes.
     before: list[Result] | None = None
-    while (found := _stored_results(context)) != before:
-        write_summary(found, context.out)
-        before = found
+    try:
+        while (found := _stored_results(context)) != before:
+            write_summary(found, context.out)
+            before = found
+    except AccordError as error:  # the result itself is stored
+        context.notify(str(error))
 
 
 def _stored_results(context: ReproduceContext) -> list[Result]:
