@@ -226,7 +226,14 @@ class RunsOfRepetition:
     def __getitem__(self, name: str) -> FinishedRun:
         if name not in self._runs:
             try:
-                self._runs[name] = self._train(name)
+                spec = SPECS[name](self._spec)
+                out = run_path(self._out, name, spec)
+                if self._on_start is not None:
+                    self._on_start(f"{name} run, seed {spec.train.seed}:")
+                result = self._train_spec(spec, out, self._progress)
+                self.notes += result.notes
+                _check_result(result, out)
+                self._runs[name] = FinishedRun(spec, out)
             except TrainingError as error:
                 self._runs[name] = error  # raised again for the next method
                 self.stopped.append(str(error))
@@ -239,16 +246,10 @@ class RunsOfRepetition:
             raise found
         return found
 
-    def _train(self, name: str) -> FinishedRun:
-        spec = SPECS[name](self._spec)
-        out = run_path(self._out, name, spec)
-        if self._on_start is not None:
-            self._on_start(f"{name} run, seed {spec.train.seed}:")
-        result = self._train_spec(spec, out, self._progress)
-        self.notes += result.notes
-        if result.failed:
-            numbers, count = ", ".join(map(str, result.failed)), len(result.failed)
-            which = f"network {numbers} was" if count == 1 else f"networks {numbers} were"
-            reason = next(iter(result.failed.values()))
-            raise TrainingError(f"{out}: {which} stopped: {reason}")
-        return FinishedRun(spec, out)
+
+def _check_result(result: RunResult, out: Path) -> None:
+    if result.failed:
+        numbers, count = ", ".join(map(str, result.failed)), len(result.failed)
+        which = f"network {numbers} was" if count == 1 else f"networks {numbers} were"
+        reason = next(iter(result.failed.values()))
+        raise TrainingError(f"{out}: {which} stopped: {reason}")

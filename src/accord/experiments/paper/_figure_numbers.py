@@ -209,11 +209,13 @@ def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Number
     """
     settings = [settings] if isinstance(settings, Setting) else list(settings)
     check_settings(number, settings)
-    panels = (
-        _by_samples_per_class(settings)
-        if needs_of(number).samples_per_class
-        else [{"name": one.name} | _sizes(one.record) | MEASURES[number](one) for one in settings]
-    )
+    panels: list[Numbers] = []
+    if needs_of(number).samples_per_class:
+        panels = _by_samples_per_class(settings)
+    else:
+        for setting in settings:
+            measured = MEASURES[number](setting)
+            panels.append({"name": setting.name} | _sizes(setting.record) | measured)
     return {"figure": number, "title": needs_of(number).title, "panels": panels}
 
 
@@ -261,26 +263,23 @@ def _final_margins(setting: Setting) -> Numbers:
 
 def _noisy_and_clean(setting: Setting) -> Numbers:
     rules = ("single", FIRST)
-    return {"curves": _curves(setting.record, rules) | _clean_curves(setting, rules)}
+    return {"curves": _curves(setting.record, rules) | _curves(setting.clean, rules, "clean-")}
 
 
 def _against_oracle(setting: Setting) -> Numbers:
     curves = _curves(setting.record, ("single", FIRST, SECOND))
-    return {"curves": curves | _clean_curves(setting, ("single",))}
+    return {"curves": curves | _curves(setting.clean, ("single",), "clean-")}
 
 
-def _clean_curves(setting: Setting, rules: Sequence[str]) -> Numbers:
-    if setting.clean is None:
-        return {}
-    return {f"clean-{rule}": curve for rule, curve in _curves(setting.clean, rules).items()}
-
-
-def _curves(record: Record, rules: Sequence[str]) -> Numbers:
-    found = {rule: record.curve(rule) for rule in rules}
-    return {
-        rule: {"progress": list(curve.progress), "accuracy": curve.accuracy.tolist()}
-        for rule, curve in found.items()
-    }
+def _curves(record: Record | None, rules: Sequence[str], prefix: str = "") -> Numbers:
+    curves: Numbers = {}
+    for rule in () if record is None else rules:
+        curve = record.curve(rule)
+        curves[f"{prefix}{rule}"] = {
+            "progress": list(curve.progress),
+            "accuracy": curve.accuracy.tolist(),
+        }
+    return curves
 
 
 def _by_networks(setting: Setting) -> Numbers:
