@@ -273,7 +273,9 @@ def _against_oracle(setting: Setting) -> Numbers:
 
 def _curves(record: Record | None, rules: Sequence[str], prefix: str = "") -> Numbers:
     curves: Numbers = {}
-    for rule in () if record is None else rules:
+    if record is None:
+        return curves
+    for rule in rules:
         curve = record.curve(rule)
         curves[f"{prefix}{rule}"] = {
             "progress": list(curve.progress),
