@@ -1,17 +1,17 @@
-"""Find wrong labels with Accord, cleanlab, AUM and Dataset Cartography, on the same runs.
+"""Compare Accord, cleanlab, AUM and Dataset Cartography at finding wrong labels.
 
 python benchmarks/audit.py [RECORD …]
 
-Each RECORD is of a training split, with given and true labels; a clean run records both if its
-spec names a noise of rate 0. cleanlab gets probabilities of three kinds: the networks' mean at the
-last epoch, their mean over all epochs, and the table that `accord audit --probabilities` writes.
-Where a record holds no probabilities, shares of votes stand for them, and AUM and cartography are
-left out: they need logits or probabilities.
+Each RECORD is of a training split with given and true labels; a run without wrong labels records
+both if its spec has noise of rate 0. cleanlab gets three tables of probabilities: the networks'
+mean at the last epoch, their mean over all epochs, and the table of `accord audit
+--probabilities`. A record without probabilities uses shares of votes instead, and leaves out AUM
+and Cartography, which need logits or probabilities.
 
-AUM (Pleiss et al.) is the mean over epochs of the given label's logit less the largest other;
-logarithms of probabilities differ from logits by what all classes share. Cartography's confidence
+AUM (Pleiss et al.) is the mean over epochs of the given label's logit minus the largest other;
+log probabilities differ from logits by a constant per sample. Cartography's confidence
 (Swayamdipta et al.) is the mean over epochs of the given label's probability. Both are averaged
-over the networks. Without a RECORD, one of 5 networks × 100 epochs × 50,000 samples is simulated.
+over the networks. Without a RECORD, 5 networks × 100 epochs × 50,000 samples are simulated.
 """
 
 import sys
@@ -34,11 +34,11 @@ SMALLEST = 2.0**-24  # a probability that is not zero in half precision
 
 
 @dataclass
-class Found:
+class MethodScores:
     """The scores of one method for all samples."""
 
     method: str
-    scores: Scores  # (sample,), the most suspicious highest
+    scores: Scores  # (sample,), higher is more suspicious
     flagged: NDArray[np.bool_] | None  # (sample,)
     seconds: float
 
@@ -58,47 +58,51 @@ def main() -> None:
             print_row(found, wrong)
 
 
-def print_row(found: Found, wrong: NDArray[np.bool_]) -> None:
+def print_row(found: MethodScores, wrong: NDArray[np.bool_]) -> None:
     flagged = np.zeros(len(wrong), bool) if found.flagged is None else found.flagged
     rate = "" if found.flagged is None else f"{flagged.mean():.3f}"
     print(f"| {found.method} | {score_cells(found, flagged, wrong, rate)} | {found.seconds:.2f} |")
 
 
 def score_cells(
-    found: Found, flagged: NDArray[np.bool_], wrong: NDArray[np.bool_], rate: str
+    found: MethodScores, flagged: NDArray[np.bool_], wrong: NDArray[np.bool_], rate: str
 ) -> str:
-    if not wrong.any():  # nothing to rank
+    if not wrong.any():
         return f"| | {rate} | |"
     score = score_ranking(found.scores, wrong, flagged)
     cut = f"{score.precision:.3f} | {score.recall:.3f}" if rate else "|"
     return f"{score.auroc:.4f} | {score.average_precision:.4f} | {rate} | {cut}"
 
 
-def methods(rows: RecordReader, given: NDArray[Any]) -> Iterator[Found]:
+def methods(rows: RecordReader, given: NDArray[Any]) -> Iterator[MethodScores]:
     in_memory = to_memory(rows)
     result, seconds = timed(lambda: audit(in_memory))
-    yield Found("accord audit, in memory", result.suspicion, result.flagged, seconds)
+    yield MethodScores("accord audit, in memory", result.suspicion, result.flagged, seconds)
     result, seconds = timed(lambda: audit(rows))
-    yield Found("accord audit, read from the record", result.suspicion, result.flagged, seconds)
+    yield MethodScores(
+        "accord audit, read from the record", result.suspicion, result.flagged, seconds
+    )
     tables, seconds = timed(lambda: mean_tables(rows))
-    yield Found("agreement with the given label", -own(tables["votes"], given), None, seconds)
+    yield MethodScores(
+        "agreement with the given label", -of_given(tables["votes"], given), None, seconds
+    )
     kind = "probabilities" if rows.has_probabilities else "votes"
     yield from run_cleanlab(f"last epoch's {kind}", tables["last"], given)
     yield from run_cleanlab(f"all epochs' {kind}", tables["all"], given)
     yield from run_cleanlab("Accord's table", audit_probabilities(rows), given)
     if rows.has_probabilities:
-        yield Found("cartography confidence", -own(tables["all"], given), None, seconds)
+        yield MethodScores("cartography confidence", -of_given(tables["all"], given), None, seconds)
         margins, seconds = timed(lambda: area_under_margin(rows, given))
-        yield Found("AUM", -margins, None, seconds)
+        yield MethodScores("AUM", -margins, None, seconds)
 
 
-def run_cleanlab(kind: str, table: Scores, given: NDArray[Any]) -> Iterator[Found]:
+def run_cleanlab(kind: str, table: Scores, given: NDArray[Any]) -> Iterator[MethodScores]:
     labels, table = given.astype(int), table / table.sum(axis=1, keepdims=True)
     several, seconds = timed(lambda: find_label_issues(labels, table))
     _, alone = timed(lambda: find_label_issues(labels, table, n_jobs=1))
     for method in ("self_confidence", "normalized_margin"):
         scores = -get_label_quality_scores(labels, table, method=method)
-        yield Found(f"cleanlab {method}, {kind}", scores, several, min(seconds, alone))
+        yield MethodScores(f"cleanlab {method}, {kind}", scores, several, min(seconds, alone))
 
 
 def timed(work: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
@@ -115,7 +119,7 @@ def to_memory(rows: RecordReader) -> RecordReader:
     return ArrayReader(labels, rows.sample_info, name=rows.name)
 
 
-def own(table: Scores, given: NDArray[Any]) -> Scores:
+def of_given(table: Scores, given: NDArray[Any]) -> Scores:
     return np.asarray(table[np.arange(len(given)), given])
 
 
@@ -148,19 +152,19 @@ def area_under_margin(rows: RecordReader, given: NDArray[Any]) -> Scores:
 
 
 def simulate() -> RecordReader:
-    """Networks that learn the true classes first and the given labels by heart later."""
+    """Simulate networks that learn the true classes first and memorise given labels later."""
     generator = np.random.default_rng(0)
     networks, epochs, samples, classes = 5, 100, 50_000, 10
     truth = generator.integers(0, classes, samples)
-    strange = (truth + generator.integers(1, classes, samples)) % classes
-    given = np.where(generator.random(samples) < 0.4, strange, truth)
-    by_heart = generator.beta(3, 3, samples) * epochs  # the epoch from which on it is known
+    other = (truth + generator.integers(1, classes, samples)) % classes
+    given = np.where(generator.random(samples) < 0.4, other, truth)
+    memorised_at = generator.beta(3, 3, samples) * epochs  # epoch
     labels = np.empty((networks, epochs, samples), np.uint8)
     for network, epoch in np.ndindex(networks, epochs):
         guess = np.where(
             generator.random(samples) < 0.75, truth, generator.integers(0, 10, samples)
         )
-        labels[network, epoch] = np.where(by_heart < epoch, given, guess)
+        labels[network, epoch] = np.where(memorised_at < epoch, given, guess)
     return ArrayReader(
         labels, SampleInfo(samples, classes, "train", truth, given), name="simulated"
     )

@@ -1,4 +1,4 @@
-"""Time Dawid and Skene's method against crowd-kit's, both started and stopped alike.
+"""Time Dawid and Skene's method against crowd-kit's, with the same start and stopping rule.
 
 python benchmarks/dawid_skene.py [--rounds 10] [--voters 500] [--samples 10000] [--classes 10]
 python benchmarks/dawid_skene.py --record example://cifar10-sym40
@@ -53,12 +53,12 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     for name, default in (("rounds", 10), ("voters", 500), ("samples", 10_000), ("classes", 10)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--record", help="take its votes instead of drawing some")
+    parser.add_argument("--record", help="use its votes instead of drawing them")
     return parser.parse_args()
 
 
 def read_votes(arguments: argparse.Namespace) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    """Take a record's votes, and its sizes in place of those asked for."""
+    """Return a record's votes and truth, and set the sizes to its own."""
     record = accord.open(arguments.record)
     labels = np.asarray(record.labels[:]).reshape(-1, record.samples)
     arguments.voters, arguments.samples = labels.shape
@@ -69,7 +69,7 @@ def read_votes(arguments: argparse.Namespace) -> tuple[NDArray[np.uint8], NDArra
 def draw_votes(
     voters: int, samples: int, classes: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    """Draw hard votes: each voter is right on 0 to 12 % beyond chance; some say the next class."""
+    """Draw hard votes: each voter is right 0 to 12 % beyond chance; some predict the next class."""
     generator = np.random.default_rng(0)
     truth = generator.integers(0, classes, samples)
     skill = generator.uniform(0.0, 0.12, (voters, 1))
@@ -89,7 +89,7 @@ def time_crowd_kit(labels: NDArray[np.uint8], *, rounds: int) -> tuple[float, ND
             "label": labels.ravel(),
         }
     )
-    # With this tolerance it never stops before `rounds`.
+    # This tolerance disables early stopping.
     method = crowd_kit.DawidSkene(n_iter=rounds, tol=-np.inf)
     started = time.perf_counter()
     found = method.fit_predict(table)

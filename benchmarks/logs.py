@@ -1,10 +1,10 @@
-"""Train the small logs of logs.toml, on which rules, alarm and audit are compared.
+"""Train the small runs of logs.toml, on which rules, overfitting detection and audit are compared.
 
 python benchmarks/logs.py OUT [NAME …]
 
-Each becomes a run OUT/NAME with a record of the test and of the training split, on digits, tables
-that come with scikit-learn, or tables drawn by chance: a quarter of a minute each on one core,
-some 15 minutes in all. Stopped and started again, it goes on. Then, for example:
+Each run OUT/NAME records the test and the training split, on digits, tables from scikit-learn, or
+random tables: 15 seconds each on one core, 15 minutes in total. When stopped and started again,
+it resumes. Then, for example:
 
 python benchmarks/rules_beyond.py OUT/*/test
 python benchmarks/watch.py OUT/*/test
@@ -33,22 +33,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("names", nargs="*", help="only these")
-    asked = parser.parse_args()
-    logs = read_logs()
-    for log in [log for log in logs if not asked.names or log["name"] in asked.names]:
-        spec = spec_of(log, asked.out)
-        train(spec, asked.out / log["name"], source=dump_spec(spec))
-        print(asked.out / log["name"], flush=True)
+    options = parser.parse_args()
+    for log in read_logs():
+        if not options.names or log["name"] in options.names:
+            spec = spec_of(log, options.out)
+            train(spec, options.out / log["name"], source=dump_spec(spec))
+            print(options.out / log["name"], flush=True)
 
 
 def read_logs() -> list[dict[str, Any]]:
-    """Return what logs.toml asks for, those of the design first."""
+    """Return the runs of logs.toml, in its order."""
     groups = tomllib.loads((HERE / "logs.toml").read_text("utf-8"))
     return [log for logs in groups.values() for log in logs]
 
 
 def spec_of(log: dict[str, Any], out: Path) -> Spec:
-    """Return the spec of one log; its data are written to `out`, unless they come with Accord."""
+    """Return the spec of one run; write its data to `out`, unless they are embedded."""
     data: dict[str, Any] = {"kind": "digits"}
     if log["data"] != "digits":
         path = out / "data" / f"{log['data']}.npz"
@@ -59,14 +59,14 @@ def spec_of(log: dict[str, Any], out: Path) -> Spec:
         data = {"kind": "npz", "path": str(path), "held_out": 0.4, "seed": log["seed"]}
     noise = {"kind": log["noise"], "rate": log["rate"]} if "noise" in log else {"kind": "none"}
     train = {name: log[name] for name in ("network", "networks", "epochs", "seed")}
-    asked = {
+    values = {
         "name": log["name"],
         "data": data,
         "noise": noise,
         "train": {**train, "batch": 32},
         "record": {"splits": ["test", "train"], "probabilities": True},
     }
-    return Spec.model_validate(asked)
+    return Spec.model_validate(values)
 
 
 def _digits(label: Callable[[NDArray[Any]], NDArray[Any]], *, images: bool = False) -> Table:
@@ -76,13 +76,13 @@ def _digits(label: Callable[[NDArray[Any]], NDArray[Any]], *, images: bool = Fal
     return (digits.data / 16).astype(np.float32), label(digits.target)
 
 
-def _scaled(rows: NDArray[Any], labels: NDArray[Any]) -> Table:
-    return ((rows - rows.mean(axis=0)) / rows.std(axis=0)).astype(np.float32), labels
+def _scaled(inputs: NDArray[Any], labels: NDArray[Any]) -> Table:
+    return ((inputs - inputs.mean(axis=0)) / inputs.std(axis=0)).astype(np.float32), labels
 
 
-def _clusters(classes: int, *, apart: float, seed: int) -> Table:
+def _clusters(classes: int, *, separation: float, seed: int) -> Table:
     drawn = make_classification(
-        1500, 20, n_informative=8, n_classes=classes, class_sep=apart, random_state=seed
+        1500, 20, n_informative=8, n_classes=classes, class_sep=separation, random_state=seed
     )
     return _scaled(*drawn)
 
@@ -96,8 +96,8 @@ DATA: dict[str, Callable[[], Table]] = {
     "remainders": lambda: _digits(lambda digit: digit % 3),
     "threes": lambda: _digits(lambda digit: (digit % 3 == 0).astype(int)),
     "large": lambda: _digits(lambda digit: (digit >= 5).astype(int)),
-    "clusters2": lambda: _clusters(2, apart=1.2, seed=6),
-    "clusters4": lambda: _clusters(4, apart=1.5, seed=5),
+    "clusters2": lambda: _clusters(2, separation=1.2, seed=6),
+    "clusters4": lambda: _clusters(4, separation=1.5, seed=5),
 }
 
 

@@ -1,4 +1,4 @@
-"""Time a run of small networks on a CPU in one process and in several, as docs/benchmarks.md shows.
+"""Time a run of small networks on a CPU, in one process and in several.
 
 python benchmarks/processes.py examples/digits.toml
 """

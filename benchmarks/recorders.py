@@ -1,4 +1,4 @@
-"""Time what recording costs beyond the evaluation itself, framework by framework.
+"""Time the overhead of recording over evaluation, by framework.
 
 python benchmarks/recorders.py [torch lightning transformers keras]
 
@@ -30,7 +30,7 @@ Data = tuple[Tensor, Tensor]
 
 
 class Network(nn.Module):
-    """Three layers; takes a tensor, or keywords as the Trainer of transformers gives them."""
+    """Three layers; takes a tensor, or keywords as the Trainer of transformers passes them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Network(nn.Module):
         ).append(nn.Linear(512, CLASSES))
 
     def forward(self, inputs: Tensor, labels: Tensor | None = None) -> Any:
-        """Return logits, or a mapping with the loss where labels are given."""
+        """Return logits, or a mapping with the loss if labels are given."""
         logits = self.layers(inputs)
         if labels is None:
             return logits
@@ -47,40 +47,40 @@ class Network(nn.Module):
 
 
 class Clock:
-    """Times of each epoch: all of it, the recorder, the bare evaluation."""
+    """Times per epoch: the whole epoch, the recorder, the plain evaluation."""
 
     def __init__(self) -> None:
         self.recorder: list[float] = []
-        self.bare: list[float] = []
+        self.plain: list[float] = []
         self.epochs: list[float] = []
         self._last = time.perf_counter()
 
-    def row(self, record: Callable[[], object], bare: Callable[[], object]) -> None:
-        """Time one row, and beside it the bare evaluation, which is not part of the epoch."""
+    def row(self, record: Callable[[], object], plain: Callable[[], object]) -> None:
+        """Time one row, and the plain evaluation, which is not part of the epoch."""
         start = time.perf_counter()
-        bare()  # first, so that neither finds colder memory than the other
+        plain()  # first, so that both find warm caches
         middle = time.perf_counter()
         record()
         end = time.perf_counter()
         self.epochs.append(end - self._last - (middle - start))
-        self.bare.append(middle - start)
+        self.plain.append(middle - start)
         self.recorder.append(end - middle)
         self._last = end
 
     def summary(self) -> dict[str, float]:
         """Return the medians over the epochs."""
-        beyond = [one - bare for one, bare in zip(self.recorder, self.bare, strict=True)]
+        beyond = [one - plain for one, plain in zip(self.recorder, self.plain, strict=True)]
         epoch = statistics.median(self.epochs)
         return {
             "epoch_seconds": epoch,
-            "evaluation_seconds": statistics.median(self.bare),
+            "evaluation_seconds": statistics.median(self.plain),
             "recorder_seconds": statistics.median(self.recorder),
             "overhead_milliseconds": 1000 * statistics.median(beyond),
             "overhead_percent": 100 * statistics.median(beyond) / epoch,
         }
 
 
-def evaluate_bare(network: nn.Module, loader: Any) -> Tensor:
+def evaluate(network: nn.Module, loader: Any) -> Tensor:
     network.eval()
     with torch.no_grad():
         parts = []
@@ -105,7 +105,7 @@ def time_torch(path: Path, train: Data, test: Data) -> Clock:
                 optimizer.step()
             clock.row(
                 lambda: record_epoch(recorder, network, held),
-                lambda: evaluate_bare(network, held),
+                lambda: evaluate(network, held),
             )
     return clock
 
@@ -139,7 +139,7 @@ def time_lightning(path: Path, train: Data, test: Data) -> Clock:
                 record = super()._after
                 clock.row(
                     lambda: record(trainer, module, previous, progress, last=last),
-                    lambda: evaluate_bare(module, held),
+                    lambda: evaluate(module, held),
                 )
 
     lightning.Trainer(
@@ -167,7 +167,7 @@ def time_transformers(path: Path, train: Data, test: Data) -> Clock:
     class Timed(RecordPredictions):
         def _record(self, *args: Any, **given: Any) -> None:
             record = super()._record
-            clock.row(lambda: record(*args, **given), lambda: evaluate_bare(given["model"], held))
+            clock.row(lambda: record(*args, **given), lambda: evaluate(given["model"], held))
 
     arguments = TrainingArguments(
         str(path.parent / "saved"),
@@ -202,14 +202,14 @@ def time_keras(path: Path, train: Data, test: Data) -> Clock:
     network.compile(optimizer=keras.optimizers.SGD(0.01), loss=loss)
     clock, inputs = Clock(), test[0].numpy()
 
-    def bare() -> None:
+    def plain() -> None:
         for start in range(0, len(inputs), BATCH):
             network.predict_on_batch(inputs[start : start + BATCH])
 
     class Timed(RecordPredictions):
         def _record(self, progress: float, logs: Any) -> None:
             record = super()._record
-            clock.row(lambda: record(progress, logs), bare)
+            clock.row(lambda: record(progress, logs), plain)
 
     record = Timed(path, inputs, network=0, classes=CLASSES, batch=BATCH)
     network.fit(

@@ -1,9 +1,9 @@
-"""Time what recording adds to training and evaluating: scikit-learn's and XGBoost's recorders.
+"""Time the overhead of recording over training and evaluation: scikit-learn and XGBoost.
 
 python benchmarks/recorders_sklearn.py
 
-Every epoch is trained, then evaluated, then evaluated and recorded; what recording adds is the
-difference of the medians, as a share of one epoch's training and evaluation in the same run.
+Every epoch is trained, then evaluated, then evaluated and recorded. The overhead is the difference
+of the medians, as a share of one epoch's training and evaluation in the same run.
 """
 
 import tempfile

@@ -1,11 +1,11 @@
-"""Compare the rules on any records with true labels, and say what is recommended for each.
+"""Compare rules and the recommended rule on records with true labels.
 
 python benchmarks/rules_beyond.py [RECORD …]
 
-`agreement^8` weighs each epoch by the networks' mean pairwise agreement at that epoch, as it is
-counted, to the eighth power; `plain` is Dawid and Skene's method as they state it, after 20 rounds,
-skipped from 50 classes on. `gain` is the recommended rule's over max agreement, in points, with its
-standard error: that of a paired difference on as many samples.
+`agreement^8` weights each epoch by the eighth power of the networks' mean pairwise agreement;
+`plain` is Dawid and Skene's original method with 20 rounds, for fewer than 50 classes. `gain` is
+that of the recommended rule over max agreement, in points, with the standard error of a paired
+difference.
 """
 
 import sys
@@ -56,8 +56,8 @@ def print_row(path: str) -> float:
     differ = (found[chosen].labels == truth) != (found["max-agreement"].labels == truth)
     error = 100 * np.sqrt(np.count_nonzero(differ)) / rows.samples
     cells = " | ".join(f"{value:.2f}" for value in (right | others).values())
-    told = f"{chosen} | {gain:+.2f} ± {error:.2f} | {seconds:.1f}"
-    print(f"| {path} | {rows.classes} | {cells} | {told} |")
+    cells_of_rule = f"{chosen} | {gain:+.2f} ± {error:.2f} | {seconds:.1f}"
+    print(f"| {path} | {rows.classes} | {cells} | {cells_of_rule} |")
     for name, one in found.items():
         if one.note:
             print(f"{path}: {name}: {one.note}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Time everything at full size and print it as the table that docs/benchmarks.md shows.
+"""Time everything at full size, and print it as JSON for docs/benchmarks.md.
 
 python benchmarks/run.py
 """
@@ -27,14 +27,14 @@ def main() -> None:
 
 
 def measure_predict(*, packed: bool) -> dict[str, Any]:
-    """Predict a large record in a process of its own and read its peak memory."""
+    """Predict a large record in a separate process and read its peak memory."""
     with tempfile.TemporaryDirectory(dir=".") as scratch:
         path = Path(scratch, "record")
         write_large_record(path)
         if packed:
             run_accord("pack", str(path), f"{scratch}/packed")
             path = Path(scratch, "packed")
-        # Not ru_maxrss: that counts what this process held when it forked.
+        # Not ru_maxrss: it includes the memory of this process at the fork.
         script = (
             "import time; start = time.perf_counter(); "
             f"import accord; accord.open({str(path)!r}).predict(); "
@@ -63,7 +63,7 @@ def write_large_record(path: Path) -> None:
 
 
 def measure_packing() -> dict[str, Any]:
-    """Compare the size of the bundled record with its raw labels."""
+    """Return the size of the bundled record relative to its raw labels."""
     record = accord.open("example://cifar10-sym40")
     raw = np.asarray(record.labels).nbytes
     size = describe(record.path).size or 0

@@ -1,10 +1,10 @@
-"""Time the lockstep against a plain PyTorch loop on one GPU, as docs/benchmarks.md shows it.
+"""Time lockstep training against a plain PyTorch loop on one GPU.
 
 python benchmarks/training.py --network resnet18 --batches 32,128,512
 
-Both sides train on random images of CIFAR-10's form with crop and flip and evaluate 10,000 test
-images after every epoch. The peer is what PyTorch gives without further thought: one network at a
-time, float32 with its defaults, and a DataLoader with workers that augments on the CPU.
+Both train on random images of CIFAR-10's shape with crop and flip, and evaluate 10,000 test images
+after every epoch. The plain loop trains one network at a time, in float32 with PyTorch's defaults,
+and augments on the CPU in the workers of a DataLoader.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from accord.training.spec import OptimizerSpec
 
 MEAN, SPREAD = np.full(3, 125, np.float32), np.full(3, 64, np.float32)
 SGD = OptimizerSpec(lr=0.02, nesterov=True)
-WARM_UP = 30  # batches before the peer is timed
+WARM_UP = 30  # batches before the plain loop is timed
 
 
 def main() -> None:
@@ -42,16 +42,16 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=2)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    images, labels = draw_images(asked.samples + asked.tests)
+    images, labels = draw_images(options.samples + options.tests)
     peak = measure_peak(device)
     print(json.dumps({"device": name_of(device), "torch": torch.__version__, "bf16": peak}))
-    for batch in map(int, asked.batches.split(",")):
-        peer = time_plain_loop(asked, batch, images, labels, device)
-        ours = time_lockstep(asked, batch, images, labels, device)
-        share = count_operations(asked.network) * 50_000 / (ours["seconds"] * peak)
-        found = {"network": asked.network, "batch": batch, "plain": peer, **ours, "share": share}
+    for batch in map(int, options.batches.split(",")):
+        peer = time_plain_loop(options, batch, images, labels, device)
+        ours = time_lockstep(options, batch, images, labels, device)
+        share = count_operations(options.network) * 50_000 / (ours["seconds"] * peak)
+        found = {"network": options.network, "batch": batch, "plain": peer, **ours, "share": share}
         print(json.dumps({**found, "ratio": peer / ours["seconds"]}), flush=True)
 
 
@@ -62,7 +62,7 @@ def draw_images(count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 class Augmented(Dataset[tuple[torch.Tensor, int]]):
-    """Images as a plain script serves them: one by one, augmented on the CPU."""
+    """Images one by one, augmented on the CPU."""
 
     def __init__(
         self, images: NDArray[np.uint8], labels: NDArray[np.int64], *, training: bool
@@ -85,23 +85,23 @@ class Augmented(Dataset[tuple[torch.Tensor, int]]):
 
 
 def time_plain_loop(
-    asked: argparse.Namespace,
+    options: argparse.Namespace,
     batch: int,
     images: NDArray[np.uint8],
     labels: NDArray[np.int64],
     device: torch.device,
 ) -> float:
-    """Return seconds per 50,000 images of training, with one evaluation."""
+    """Return the seconds per 50,000 training images, with one evaluation."""
     shared: dict[str, Any] = {
-        "num_workers": asked.workers,
+        "num_workers": options.workers,
         "pin_memory": device.type == "cuda",
-        "persistent_workers": asked.workers > 0,
+        "persistent_workers": options.workers > 0,
     }
-    train = Augmented(images[: asked.samples], labels[: asked.samples], training=True)
-    test = Augmented(images[asked.samples :], labels[asked.samples :], training=False)
+    train = Augmented(images[: options.samples], labels[: options.samples], training=True)
+    test = Augmented(images[options.samples :], labels[options.samples :], training=False)
     loader = DataLoader(train, batch_size=batch, shuffle=True, **shared)
     evaluation = DataLoader(test, batch_size=1000, **shared)
-    network = build(asked.network, classes=10, channels=3, size=32, seed=0)
+    network = build(options.network, classes=10, channels=3, size=32, seed=0)
     network.to(device, memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     optimizer = torch.optim.SGD(
         network.parameters(), lr=0.02, momentum=0.9, weight_decay=5e-4, nesterov=True
@@ -121,8 +121,8 @@ def time_plain_loop(
     def predict() -> NDArray[np.int64]:
         network.eval()
         with torch.no_grad():
-            said = [network(inputs.to(device)).argmax(1).cpu() for inputs, _ in evaluation]
-        return torch.cat(said).numpy()
+            predicted = [network(inputs.to(device)).argmax(1).cpu() for inputs, _ in evaluation]
+        return torch.cat(predicted).numpy()
 
     train_on(iter(loader), WARM_UP)
     predict()
@@ -133,56 +133,56 @@ def time_plain_loop(
     predict()
     synchronize(device)
     training, evaluating = trained - start, time.perf_counter() - trained
-    return training * (50_000 / int(asked.samples)) + evaluating
+    return training * (50_000 / int(options.samples)) + evaluating
 
 
 def time_lockstep(
-    asked: argparse.Namespace,
+    options: argparse.Namespace,
     batch: int,
     images: NDArray[np.uint8],
     labels: NDArray[np.int64],
     device: torch.device,
 ) -> dict[str, float]:
-    """Time the epochs after the first; what the first takes longer is set-up."""
+    """Time the epochs after the first; the additional time of the first is set-up."""
     statistics = {"device": device, "mean": MEAN, "spread": SPREAD}
     augment = ("crop", "flip")
-    train = ImageBatches(images[: asked.samples], augment=augment, **statistics)  # type: ignore[arg-type]
-    test = ImageBatches(images[asked.samples :], **statistics)  # type: ignore[arg-type]
+    train = ImageBatches(images[: options.samples], augment=augment, **statistics)  # type: ignore[arg-type]
+    test = ImageBatches(images[options.samples :], **statistics)  # type: ignore[arg-type]
     recipe = Recipe(
-        asked.epochs, batch=batch, optimizer=SGD, augment=augment, bfloat16=device.type == "cuda"
+        options.epochs, batch=batch, optimizer=SGD, augment=augment, bfloat16=device.type == "cuda"
     )
-    entrants = [
+    networks = [
         LockstepNetwork(
-            build(asked.network, classes=10, channels=3, size=32, seed=seed),
+            build(options.network, classes=10, channels=3, size=32, seed=seed),
             CrossEntropy(),
             recipe,
             seed,
         )
-        for seed in range(asked.networks)
+        for seed in range(options.networks)
     ]
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     ends, evaluating, start = [], 0.0, time.perf_counter()
-    given = torch.from_numpy(labels[: asked.samples])
-    for position, _ in train_lockstep(entrants, train, given):
+    given = torch.from_numpy(labels[: options.samples])
+    for position, _ in train_lockstep(networks, train, given):
         before = time.perf_counter()
-        predict_probabilities(entrants[position].network, test, bfloat16=recipe.bfloat16)
+        predict_probabilities(networks[position].network, test, bfloat16=recipe.bfloat16)
         evaluating += time.perf_counter() - before
-        if position == asked.networks - 1:
+        if position == options.networks - 1:
             ends.append(time.perf_counter())
-    evaluating /= asked.epochs * asked.networks
-    epoch = (ends[-1] - ends[0]) / (asked.epochs - 1) / asked.networks
-    seconds = (epoch - evaluating) * 50_000 / asked.samples + evaluating
+    evaluating /= options.epochs * options.networks
+    epoch = (ends[-1] - ends[0]) / (options.epochs - 1) / options.networks
+    seconds = (epoch - evaluating) * 50_000 / options.samples + evaluating
     return {
         "seconds": seconds,
         "evaluation": evaluating,
-        "setup": ends[0] - start - epoch * asked.networks,
+        "setup": ends[0] - start - epoch * options.networks,
         "memory": torch.cuda.max_memory_allocated() / 1e9 if device.type == "cuda" else 0.0,
     }
 
 
 def measure_peak(device: torch.device) -> float:
-    """Return the bf16 matrix product's operations per second."""
+    """Return the operations per second of a bf16 matrix product."""
     size = 8192 if device.type == "cuda" else 512
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     for _ in range(3):

@@ -2,12 +2,12 @@
 
 python benchmarks/trust.py RECORD …
 
-Each RECORD holds true labels and probabilities. The last epoch's networks give the largest softmax
-of one network (the mean over the networks), the mean probability of all, as in a deep ensemble, and
-the mutual information between label and network; all epochs give max agreement's share of votes
-and its margin, and the score of the rule that is recommended. torchmetrics measures the AUROC of
-right against wrong labels and the expected calibration error: of the score as it is, and calibrated
-by isotonic steps that are fitted on every other sample. The area under risk and coverage is ours.
+Each RECORD holds true labels and probabilities. From the last epoch: the largest softmax of one
+network (mean over the networks), the mean probability of a deep ensemble, and the mutual
+information between label and network. From all epochs: max agreement's share of votes and its
+margin, and the score of the recommended rule. torchmetrics measures the AUROC of right against
+wrong labels and the expected calibration error, before and after isotonic calibration fitted on
+every other sample. The area under the risk-coverage curve is Accord's.
 """
 
 import sys
@@ -34,7 +34,7 @@ class Answers:
 
     name: str
     labels: NDArray[Any]  # (sample,)
-    scores: Values  # (sample,), the surest highest
+    scores: Values  # (sample,), higher is more confident
 
 
 def main() -> None:
@@ -56,11 +56,11 @@ def of_single_networks(record: accord.Record) -> Iterator[Answers]:
 
 
 def of_all_networks(record: accord.Record) -> Iterator[Answers]:
-    each = last_probabilities(record)
-    mean = each.mean(axis=0)
+    probabilities = last_probabilities(record)
+    mean = probabilities.mean(axis=0)
     labels = mean.argmax(axis=1)
     yield Answers("mean probability", labels, mean.max(axis=1))
-    yield Answers("mutual information", labels, -mutual_information(each))
+    yield Answers("mutual information", labels, -mutual_information(probabilities))
     agreed = record.predict("max-agreement")
     assert agreed.scores is not None
     yield Answers("max agreement's share", agreed.labels, agreed.scores)
@@ -73,11 +73,11 @@ def of_all_networks(record: accord.Record) -> Iterator[Answers]:
 def last_probabilities(record: accord.Record) -> Values:  # (network, sample, class)
     rows = record.reader.last()
     values = rows.read_probabilities(range(rows.networks), [0], slice(None))[:, 0].astype(float)
-    return np.asarray(values / values.sum(axis=-1, keepdims=True))  # kept in half precision
+    return np.asarray(values / values.sum(axis=-1, keepdims=True))  # stored in half precision
 
 
 def mutual_information(each: Values) -> Values:
-    """Return how much of the mean's entropy is the networks' disagreement (sample,)."""
+    """Return the entropy of the mean minus the mean entropy of the networks (sample,)."""
     return np.asarray(entropy(each.mean(axis=0)) - entropy(each).mean(axis=0))
 
 
@@ -87,7 +87,9 @@ def entropy(shares: Values) -> Values:
 
 def measure(answers: Answers, truth: NDArray[Any]) -> tuple[float, ...]:
     right = answers.labels == truth
-    ranks = np.unique(answers.scores, return_inverse=True)[1] / len(right)  # it wants 0..1
+    ranks = np.unique(answers.scores, return_inverse=True)[1] / len(
+        right
+    )  # BinaryAUROC requires 0..1
     separated = float(BinaryAUROC()(torch.from_numpy(ranks), torch.from_numpy(right.astype(int))))
     area = risk_coverage(answers.scores, right).area
     in_range = answers.scores.min() >= 0 and answers.scores.max() <= 1 + 1e-9

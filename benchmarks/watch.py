@@ -1,19 +1,19 @@
-"""Compare the overfit alarm with early stopping and with the oracle, on records with true labels.
+"""Compare overfitting detection, early stopping and the oracle on records with true labels.
 
 python benchmarks/watch.py [RECORD …]
 
-- `rose at`: the epoch at which a watcher of the growing record would have been alarmed; `-` never.
-- `epoch`: the epoch before overfit, or the one to use without an alarm, and what its majority
-  loses against the oracle's best epoch, in points.
-- `then`: the same, as told at the moment of the alarm.
-- `stopping`: half of the samples get wrong labels at the rate given by --noise (default 0.4), each
-  moved to another class; the epoch whose majority scores best on them. The mean over 20 draws.
-- `last`: what the last epoch's majority loses.
+- `rose at`: the epoch of the first alarm while the record grew; `-` for none.
+- `epoch`: the last epoch before overfitting, or the best epoch without an alarm, and the loss of
+  its majority against the oracle's best epoch, in points.
+- `then`: the same, from the epochs up to the alarm.
+- `stopping`: half of the samples get symmetric noise at the rate --noise (default 0.4); the epoch
+  whose majority scores best on them. Mean over 20 draws.
+- `last`: the loss of the last epoch's majority.
 
-Losses are measured on all samples. The oracle's accuracy is the best of many epochs' on these very
-samples and so flatters it: with 1,000 samples by about a point. `fairly`: what `epoch` loses on
-half of the samples, against the epoch that is best on the other half. The mean over 20 draws; below
-0 where half of the samples, with their true labels, chose worse than the alarm did without.
+Losses are measured on all samples. The oracle's accuracy is the maximum over many epochs on these
+samples, and therefore optimistic: by about a point with 1,000 samples. `fairly`: the loss of
+`epoch` on half of the samples, against the epoch that is best on the other half. Mean over 20
+draws; negative if half of the samples, with their true labels, select a worse epoch.
 """
 
 import argparse
@@ -42,8 +42,8 @@ HEAD = (
 
 
 @dataclass(frozen=True)
-class Right:
-    """Where the majority is right, and what it says."""
+class MajorityVotes:
+    """The majority's labels at each epoch, and the truth."""
 
     labels: NDArray[np.integer]  # (epoch, sample)
     truth: NDArray[np.integer]  # (sample,)
@@ -55,11 +55,11 @@ class Right:
         return np.asarray((self.labels == self.truth).mean(axis=1))
 
     def loss(self, epoch: int) -> float:
-        """What the majority of one epoch loses against the best epoch's, in points."""
+        """The loss of one epoch's majority against the best epoch's, in points."""
         return 100 * float(self.accuracy.max() - self.accuracy[epoch])
 
     def fair_loss(self, epoch: int) -> float:
-        """What it loses on samples that did not choose the best epoch, in points."""
+        """The loss on samples that did not select the best epoch, in points."""
         generator = np.random.default_rng(0)
         return float(np.mean([self._loss_on_half(epoch, generator) for _ in range(DRAWS)]))
 
@@ -87,7 +87,7 @@ def row(path: str, noise: float) -> list[str]:
     verdict = judge_record(rows, pairs)
     epoch = best_epoch(rows, verdict)
     rose = first_alarm(rows, pairs)
-    then = None if rose is None else told_at(rows, pairs, rose)
+    then = None if rose is None else epoch_at_alarm(rows, pairs, rose)
     stopped, stopping_loss = early_stopping(right, noise)
     return [
         path, str(rows.epochs), str(rows.samples),
@@ -100,9 +100,9 @@ def row(path: str, noise: float) -> list[str]:
     ]  # fmt: skip
 
 
-def majority_of(rows: RecordReader) -> Right:
+def majority_of(rows: RecordReader) -> MajorityVotes:
     blocks = [block.values for block in Majority().after_each_epoch(rows)]
-    return Right(np.concatenate(blocks, axis=1), rows.truth(), rows.classes)
+    return MajorityVotes(np.concatenate(blocks, axis=1), rows.truth(), rows.classes)
 
 
 def first_alarm(rows: RecordReader, pairs: EqualPairs) -> int | None:
@@ -115,17 +115,17 @@ def judge_first(rows: RecordReader, pairs: EqualPairs, epochs: int) -> Verdict:
     return judge_rows(rows.select(epochs=range(epochs)), pairs.until(epochs))
 
 
-def told_at(rows: RecordReader, pairs: EqualPairs, epoch: int) -> int:
+def epoch_at_alarm(rows: RecordReader, pairs: EqualPairs, epoch: int) -> int:
     return best_epoch(rows, judge_first(rows, pairs, epoch + 1))
 
 
-def early_stopping(right: Right, noise: float) -> tuple[float, float]:
+def early_stopping(right: MajorityVotes, noise: float) -> tuple[float, float]:
     generator = np.random.default_rng(0)
     chosen = [stopping_epoch(right, noise, generator) for _ in range(DRAWS)]
     return float(np.mean(chosen)), float(np.mean([right.loss(epoch) for epoch in chosen]))
 
 
-def stopping_epoch(right: Right, noise: float, generator: np.random.Generator) -> int:
+def stopping_epoch(right: MajorityVotes, noise: float, generator: np.random.Generator) -> int:
     samples = len(right.truth)
     held_out = generator.permutation(samples)[: samples // 2]
     given = right.truth[held_out].astype(np.intp)
