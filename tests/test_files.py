@@ -20,7 +20,7 @@ def test_what_is_written_is_read_again(rows):
     ]
 
 
-def test_lines_end_in_a_newline_alone():
+def test_csv_lines_end_in_a_newline():
     assert csv_text(["id", "score"], [("a", 0.5), ("b\r\n", None)]) == (
         'id,score\na,0.5\n"b\r\n",\n'
     )

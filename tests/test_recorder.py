@@ -1,4 +1,4 @@
-"""A recorder says what it was opened with, and whether it still is."""
+"""A recorder reports what it was opened with, and whether it is open."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from accord import Recorder
 from accord.errors import RecordClosed
 
 
-def test_a_recorder_says_where_and_what_it_records(tmp_path):
+def test_a_recorder_has_its_path_and_sample_info(tmp_path):
     with Recorder(tmp_path / "mine", network=3, samples=2, classes=2) as recorder:
         assert (recorder.path, recorder.network) == (str(tmp_path / "mine"), 3)
         assert (recorder.sample_info.samples, recorder.keeps_probabilities) == (2, False)

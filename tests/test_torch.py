@@ -170,7 +170,7 @@ def test_forward_is_given_the_batch_without_the_ids_of_with_ids(
     assert recorded(tmp_path) == [expected, expected]
 
 
-def test_with_forward_the_third_of_a_tuple_is_not_taken_for_ids(
+def test_with_forward_the_third_element_is_not_ids(
     network, inputs, labels, expected, recorder, tmp_path
 ):
     loader = DataLoader(TensorDataset(inputs[:, :2], inputs[:, 2:], labels), batch_size=4)

@@ -1,11 +1,11 @@
-"""Predict what an ensemble agreed on, over all its networks and all its epochs.
+"""Predict the class that an ensemble agreed on, over all its networks and all its epochs.
 
 >>> import accord, numpy as np
 >>> labels = np.array([[[0], [0], [1]], [[0], [0], [1]]])  # (network, epoch, sample)
 >>> accord.max_agreement(labels, classes=2)
 array([0])
 
-Names are loaded when first used: `import accord` itself loads nothing heavy.
+Names are imported when first used, so that `import accord` is fast.
 """
 
 import importlib
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-_HOMES = {
+_MODULES = {
     "Prediction": ("accord.rules", "Prediction"),
     "Record": ("accord._record", "Record"),
     "Recorder": ("accord._recorder", "Recorder"),
@@ -49,9 +49,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'accord' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
+    module, attribute = _MODULES[name]
     value = globals()[name] = getattr(importlib.import_module(module), attribute)
     return value
 

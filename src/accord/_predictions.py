@@ -1,4 +1,4 @@
-"""Write predictions to a file that other tools read."""
+"""Max agreement of plain arrays, and files of predictions."""
 
 import importlib.util
 import io
@@ -14,23 +14,22 @@ from accord import kernels
 from accord._files import csv_text, local_path, write_file
 from accord.errors import ChoiceError, PredictionError, missing_extra
 from accord.rules import ABSTAINED, Prediction
-from accord.store import SampleInfo
-from accord.store._validation import to_numpy
+from accord.store import SampleInfo, to_numpy
 
 
 def max_agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
     """Predict the class with the most votes over all networks and all epochs.
 
-    Equal votes go to the smaller class.
+    Ties go to the lowest class.
 
     Args:
         labels: predicted classes (network, epoch, sample), whole numbers from 0.
-        classes: how many classes there are.
+        classes: the number of classes.
 
     Returns:
         One class per sample.
 
-    Two networks say class 0 for two epochs, then both drift to class 1:
+    Two networks predict class 0 for two epochs, then both drift to class 1:
 
     >>> max_agreement(np.array([[[0], [0], [1]], [[0], [0], [1]]]), classes=2)
     array([0])
@@ -39,7 +38,7 @@ def max_agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
 
 
 def agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.float64]:
-    """Return the share of all votes that each class has, over networks and epochs.
+    """Return each class's share of all votes, over networks and epochs (sample, class).
 
     >>> agreement(np.array([[[0], [0], [1]], [[0], [0], [1]]]), classes=2).round(2)
     array([[0.67, 0.33]])
@@ -63,10 +62,10 @@ Columns = dict[str, Any]
 def save_prediction(
     prediction: Prediction, path: str | os.PathLike[str], *, sample_info: SampleInfo | None = None
 ) -> None:
-    """Write one row per sample to a .npy, .csv or .parquet file, whole or not at all.
+    """Write one row per sample to a .npy, .csv or .parquet file.
 
-    A .npy file holds the labels alone. The others also hold the score and, where `facts`
-    know them, the sample's id and the class's name.
+    A .npy file has labels only. The others also have scores and, if `sample_info` has them, the
+    samples' ids and the classes' names.
     """
     target = check_ending(path)
     buffer = io.BytesIO()
@@ -75,16 +74,16 @@ def save_prediction(
 
 
 def check_ending(path: str | os.PathLike[str]) -> Path:
-    """Return where to write predictions; find out before much work whether they can be.
+    """Return the path of a file of predictions, checked before they are computed.
 
     Raises:
-        ChoiceError: the ending is none of those that can be written, or it is a URL.
-        ExtraMissing: a package for it is missing.
+        ChoiceError: the ending is not supported, or the path is a URL.
+        ExtraMissing: a package for the format is not installed.
     """
     path = local_path(path)
     if path.suffix not in _ENCODERS:
         have = ", ".join(_ENCODERS)
-        raise ChoiceError(f"{path}: predictions are written as {have}; got {path.suffix!r}")
+        raise ChoiceError(f"{path}: predictions can be written as {have}; got {path.suffix!r}")
     if path.suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
         raise missing_extra(f"{path}: writing .parquet files", "pyarrow", extra="parquet")
     return path

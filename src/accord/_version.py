@@ -1,3 +1,3 @@
-"""The version, written once."""
+"""The version of Accord."""
 
 __version__ = "0.1.0"

@@ -1,32 +1,32 @@
-"""Every exception that Accord raises on purpose, and words that messages share.
+"""The exceptions of Accord, and functions that phrase messages.
 
-Each descends from `AccordError` and from the built-in that a caller would guess::
+Each exception descends from `AccordError` and from the built-in that a caller would expect::
 
     AccordError
-    ├── ChoiceError          (ValueError)         an argument names something that is not there
-    │   ├── NetworksMissing                       networks are compared, and there is one
-    │   └── SpecError                             a spec asks for something that cannot be
-    ├── PredictionError      (ValueError)         labels, probabilities or logits are not usable
-    ├── TruthMissing         (ValueError)         a rule or a score needs true labels
-    ├── ProbabilitiesMissing (ValueError)         probabilities are wanted that were not recorded
+    ├── ChoiceError          (ValueError)         an argument names something that does not exist
+    │   ├── NetworksMissing                       a comparison of networks needs more than one
+    │   └── SpecError                             a spec has an impossible value
+    ├── PredictionError      (ValueError)         labels, probabilities or logits are invalid
+    ├── TruthMissing         (ValueError)         a rule or a score requires true labels
+    ├── ProbabilitiesMissing (ValueError)         probabilities are required but not recorded
     ├── ExtraMissing         (ImportError)        an optional dependency is not installed
-    ├── SourceError          (ValueError)         a file to import is not what it should be
-    ├── StorageError         (OSError)            the disk or the object store refused
-    ├── TrainingError        (RuntimeError)       a network cannot be trained on
-    │   └── NotCapturable                         a step cannot be held in a CUDA graph
-    ├── ClusterError         (ConnectionError)    no cluster answers, or it lacks what is asked for
+    ├── SourceError          (ValueError)         a file to read is missing, damaged or invalid
+    ├── StorageError         (OSError)            the disk or the object store failed
+    ├── TrainingError        (RuntimeError)       training of a network cannot continue
+    │   └── NotCapturable                         a step cannot be captured in a CUDA graph
+    ├── ClusterError         (ConnectionError)    a cluster is unreachable or lacks resources
     │   └── NodeUnfit                             a node lacks Accord, or does not see the run
     └── RecordError          (ValueError)
-        ├── RecordMissing    (FileNotFoundError)  nothing there
-        ├── NotARecord                            something else is there, or half a record
-        ├── VersionError                          written in a format this Accord cannot read
-        ├── RecordMismatch                        samples, classes or truth differ from the record's
-        ├── RecordExists     (FileExistsError)    would overwrite
+        ├── RecordMissing    (FileNotFoundError)  nothing exists at the path
+        ├── NotARecord                            not a record, or an incomplete one
+        ├── VersionError                          its format is not supported by this version
+        ├── RecordMismatch                        samples, classes or settings differ from it
+        ├── RecordExists     (FileExistsError)    would be overwritten
         ├── RecordBusy       (BlockingIOError)    another writer holds the network
         ├── RecordClosed                          the recorder was closed
         ├── RowExists                             the row was written before
-        ├── RowDamaged                            a committed row cannot be read back
-        └── UnequalNetworks                       networks hold different numbers of epochs
+        ├── RowDamaged                            a committed row cannot be read
+        └── UnequalNetworks                       networks have different numbers of epochs
 """
 
 import difflib
@@ -34,7 +34,7 @@ from collections.abc import Iterable
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """Offer the nearest of some names, or else all of them, to end an error message with.
+    """Return the last sentence of an error message: the nearest of some names, or all of them.
 
     >>> suggest("majorty", ["majority", "single"]), suggest("x", ["b", "a"])
     ("Did you mean 'majority'?", 'There are: b, a')
@@ -68,7 +68,7 @@ pip install 'accord[parquet]'
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number and what it counts.
+    """Return a number with its noun in the right form.
 
     >>> counted(1, "network"), counted(5, "network"), counted(3, "class")
     ('1 network', '5 networks', '3 classes')
@@ -78,31 +78,31 @@ def counted(number: int, what: str) -> str:
 
 
 class AccordError(Exception):
-    """Anything that went wrong in a way Accord foresaw."""
+    """Base of all exceptions that Accord raises."""
 
 
 class ChoiceError(AccordError, ValueError):
-    """An argument names something that does not exist, or has the wrong form."""
+    """An argument names something that does not exist, or has an invalid value."""
 
 
 class NetworksMissing(ChoiceError):
-    """Networks must be compared with each other, and there is only one."""
+    """A comparison of networks needs more than one."""
 
 
 class SpecError(ChoiceError):
-    """A spec has an unknown key, an impossible value, or differs from the run's own."""
+    """A spec has an unknown key, an impossible value, or differs from the run's."""
 
 
 class PredictionError(AccordError, ValueError):
-    """Labels, probabilities or logits are of the wrong shape, type or range."""
+    """Labels, probabilities or logits have a wrong shape, type or range."""
 
 
 class TruthMissing(AccordError, ValueError):
-    """A rule or a score needs the true labels, and the record has none."""
+    """A rule or a score requires true labels, and the record has none."""
 
 
 class ProbabilitiesMissing(AccordError, ValueError):
-    """A rule or a packed record needs probabilities, and networks recorded labels alone."""
+    """A rule or a packed record requires probabilities, and some networks have only labels."""
 
 
 class ExtraMissing(AccordError, ImportError):
@@ -110,59 +110,59 @@ class ExtraMissing(AccordError, ImportError):
 
 
 class SourceError(AccordError, ValueError):
-    """A file to import is missing an array, holds a wrong one, or is not readable."""
+    """A file to read is missing, damaged, or has invalid contents."""
 
 
 class StorageError(AccordError, OSError):
-    """The disk or the object store refused to read or write."""
+    """The disk or the object store failed to read or write."""
 
 
 class TrainingError(AccordError, RuntimeError):
-    """Training cannot go on: no network is left, or the device ran out of memory."""
+    """Training cannot continue: all networks diverged, or the device is out of memory."""
 
 
 class NotCapturable(TrainingError):
-    """A network does something that a CUDA graph cannot hold; the readable loop can train it."""
+    """A training step cannot be captured in a CUDA graph; the plain loop can run it."""
 
 
 class ClusterError(AccordError, ConnectionError):
-    """A cluster cannot be reached, lacks what is asked for, or lost a task for good."""
+    """A cluster is unreachable, lacks the requested resources, or lost a task for good."""
 
 
 class NodeUnfit(ClusterError):
-    """A node of a cluster has no Accord, another one, or does not see the run's folder."""
+    """A node of a cluster lacks Accord, has another version, or does not see the run's folder."""
 
 
 class RecordError(AccordError, ValueError):
-    """A record cannot be used as asked."""
+    """A record cannot be used in this way."""
 
 
 class RecordMissing(RecordError, FileNotFoundError):
-    """There is nothing at the record's path."""
+    """Nothing exists at the record's path."""
 
 
 class NotARecord(RecordError):
-    """What is at the path is not a record, or only half of one."""
+    """The path holds something other than a record, or an incomplete one."""
 
 
 class VersionError(RecordError):
-    """The record is in a format that this version of Accord cannot read."""
+    """The record has a format that this version of Accord cannot read."""
 
 
 class RecordMismatch(RecordError):
-    """What the caller says of the record differs from what the record says."""
+    """Samples, classes or settings differ from those of the record."""
 
 
 class RecordExists(RecordError, FileExistsError):
-    """Writing here would overwrite something."""
+    """The path to write to already exists."""
 
 
 class RecordBusy(RecordError, BlockingIOError):
-    """Another writer is recording this network now."""
+    """Another writer holds this network."""
 
 
 class RecordClosed(RecordError):
-    """The recorder was closed and takes no more rows."""
+    """The recorder was closed, or belongs to another process."""
 
 
 class RowExists(RecordError):
@@ -174,4 +174,4 @@ class RowDamaged(RecordError):
 
 
 class UnequalNetworks(RecordError):
-    """The networks hold different numbers of epochs."""
+    """The networks have different numbers of epochs."""

@@ -21,6 +21,8 @@ from accord._recorders.distributed import Processes, assemble_predictions
 from accord._recorders.evaluate import EvaluateOptions, FindIds, Forward, WithIds, evaluate
 from accord._recorders.record_order import Order
 
+__all__ = ["record_epoch", "with_ids"]
+
 
 def record_epoch(
     recorder: Recorder | None,

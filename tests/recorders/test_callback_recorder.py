@@ -59,7 +59,7 @@ def test_the_last_epoch_is_due_even_between_multiples(tmp_path):
     longer.close()
 
 
-def test_opening_again_closes_first(tmp_path):
+def test_opening_again_closes_the_record_first(tmp_path):
     recorder = recorder_at(tmp_path)
     recorder.open()
     append(recorder, [0, 1, 1])

@@ -227,13 +227,13 @@ def test_labels_keep_their_meaning_in_any_order_of_classes(known, labels):
 
 
 @pytest.mark.parametrize("strange", ["A", "ab", "z"])
-def test_a_label_that_is_no_class_is_refused(strange):
+def test_an_unknown_label_is_refused(strange):
     with pytest.raises(PredictionError, match=rf"'{strange}'\)? was predicted but is none of a, c"):
         place_labels(["a", strange], ["a", "c"], np.arange(2))
 
 
 @given(st.data())
-def test_columns_go_to_their_classes_and_nothing_to_the_others(data):
+def test_columns_move_to_their_classes(data):
     classes = data.draw(st.integers(2, 6))
     positions = np.array(data.draw(st.permutations(range(classes)))[: data.draw(st.integers(2, 6))])
     table = np.random.default_rng(0).dirichlet(np.ones(len(positions)), 5)

@@ -60,18 +60,18 @@ def test_the_prediction_is_the_max_agreement_of_all_networks_and_epochs(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_makes_it_repeatable_and_jobs_change_nothing(kind):
+def test_training_is_reproducible_with_a_seed_and_any_number_of_jobs(kind):
     estimator, epochs = KINDS[kind]
-    said = [
+    predicted = [
         MaxAgreementClassifier(estimator, networks=2, epochs=epochs, random_state=3, n_jobs=jobs)
         .fit(X, NAMES)
         .predict_epochs(X)
         for jobs in (None, 1)
     ]
-    np.testing.assert_array_equal(*said)
+    np.testing.assert_array_equal(*predicted)
 
 
-def test_networks_trained_at_once_are_the_same():
+def test_networks_trained_in_parallel_are_the_same():
     once, twice = (
         MaxAgreementClassifier(GaussianNB(), networks=2, epochs=2, random_state=0, n_jobs=jobs)
         for jobs in (1, 2)
@@ -81,27 +81,27 @@ def test_networks_trained_at_once_are_the_same():
     )
 
 
-def test_every_epoch_is_what_the_network_said_then():
+def test_every_kept_epoch_predicts_as_the_network_did_then():
     network = train_network(MLPClassifier((5,)), X, NAMES, seed=7, epochs=3, keep=None)
     twin = MLPClassifier((5,), random_state=7)
     epochs = grow_by_partial_fit(twin, X, NAMES, epochs=3, seed=7)
-    for said, _ in zip(network.predict(X), epochs, strict=True):
-        np.testing.assert_array_equal(said, twin.predict(X))
+    for predicted, _ in zip(network.predict(X), epochs, strict=True):
+        np.testing.assert_array_equal(predicted, twin.predict(X))
     for weights, expected in zip(network.states[-1].coefs_, twin.coefs_, strict=True):
         np.testing.assert_array_equal(weights, expected)  # samples came in the same order
 
 
-def test_a_growing_forest_is_what_a_smaller_forest_would_be():
+def test_an_epoch_of_a_forest_equals_a_smaller_forest():
     forest = RandomForestClassifier(n_estimators=3)
     network = train_network(forest, X, NAMES, seed=7, epochs=None, keep=None)
-    for size, said in enumerate(network.predict(X), start=1):
+    for size, predicted in enumerate(network.predict(X), start=1):
         twin = RandomForestClassifier(n_estimators=size, random_state=7).fit(X, NAMES)
-        np.testing.assert_array_equal(said, twin.predict(X))
+        np.testing.assert_array_equal(predicted, twin.predict(X))
     first, last = network.states[0], network.states[-1]
     assert first.estimators_[0] is last.estimators_[0]  # trees are shared
 
 
-def test_copies_of_a_perceptron_go_without_its_optimizer():
+def test_copies_of_a_perceptron_omit_the_optimizer():
     network = train_network(MLPClassifier((5,)), X, NAMES, seed=0, epochs=2, keep=None)
     assert [state._optimizer for state in network.states] == [None, None]
     module = ModuleClassifier(nn.Linear)
@@ -122,7 +122,7 @@ def test_copies_of_a_perceptron_go_without_its_optimizer():
         (RandomForestClassifier(n_estimators=5), 3, 3),
     ],
 )
-def test_epochs_are_told_or_the_estimators_own(estimator, epochs, expected):
+def test_epochs_default_to_those_of_the_estimator(estimator, epochs, expected):
     classifier = MaxAgreementClassifier(estimator, networks=1, epochs=epochs).fit(X, NAMES)
     assert classifier.predict_epochs(X).shape[1] == expected
 
@@ -138,12 +138,12 @@ def test_kept_epochs_are_equally_spaced_ones_of_all(estimator):
     np.testing.assert_array_equal(some, every[:, [0, 3, 6, 9]])
 
 
-def test_keeping_more_than_there_are_keeps_all():
+def test_keeping_more_epochs_than_exist_keeps_all():
     classifier = MaxAgreementClassifier(GaussianNB(), networks=1, epochs=3, keep=9).fit(X, NAMES)
     assert classifier.predict_epochs(X).shape[1] == 3
 
 
-def test_networks_of_different_lengths_vote_and_say_so():
+def test_networks_of_different_lengths_vote():
     boosting = HistGradientBoostingClassifier(early_stopping=True, n_iter_no_change=1, max_iter=40)
     classifier = MaxAgreementClassifier(boosting, networks=4, random_state=0).fit(X, NAMES)
     assert classifier.predict(X).shape == (150,)
@@ -152,7 +152,7 @@ def test_networks_of_different_lengths_vote_and_say_so():
 
 
 def test_equal_votes_go_to_the_first_class():
-    class Says(ClassifierMixin, BaseEstimator):
+    class Reports(ClassifierMixin, BaseEstimator):
         def partial_fit(self, X, y, classes=None):
             self.calls_ = getattr(self, "calls_", -1) + 1
             self.names_ = classes
@@ -164,7 +164,7 @@ def test_equal_votes_go_to_the_first_class():
         def predict(self, X):
             return self.names_[[2, 1, 1, 2][self.calls_]].repeat(len(X))
 
-    classifier = MaxAgreementClassifier(Says(), networks=2, epochs=4).fit(X, NAMES)
+    classifier = MaxAgreementClassifier(Reports(), networks=2, epochs=4).fit(X, NAMES)
     np.testing.assert_array_equal(classifier.predict(X[:2]), ["dog", "dog"])
     np.testing.assert_array_equal(classifier.predict_proba(X[:1]), [[0, 0.5, 0.5]])
 
@@ -181,7 +181,7 @@ def pd():
     return pytest.importorskip("pandas")
 
 
-def test_frames_keep_their_names_for_the_estimator(pd):
+def test_the_estimator_gets_the_column_names_of_frames(pd):
     frame = pd.DataFrame(X, columns=list("abcd"))
     boosting = HistGradientBoostingClassifier(max_iter=3)
     for estimator in (None, SGDClassifier(), boosting):
@@ -209,7 +209,7 @@ def test_frame_and_labels_of_different_lengths_are_refused(pd):
 
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.coo_matrix, sparse.csc_array])
 @pytest.mark.parametrize("estimator", [None, GradientBoostingClassifier()])
-def test_sparse_samples_say_what_dense_ones_say(form, estimator):
+def test_sparse_and_dense_samples_give_the_same_predictions(form, estimator):
     few = np.where(np.abs(X) > 3, X, 0)
     if estimator is None:  # a dense matrix is centred, a sparse one is not
         estimator = make_pipeline(StandardScaler(with_mean=False), MLPClassifier(batch_size=32))
@@ -222,12 +222,12 @@ def test_sparse_samples_say_what_dense_ones_say(form, estimator):
     np.testing.assert_array_equal(thin.predict(form(few)), thick.predict(few))
 
 
-def test_sparse_samples_are_refused_where_the_estimator_refuses_them():
+def test_sparse_samples_are_refused_if_the_estimator_refuses_them():
     with pytest.raises(TypeError, match=r"[Ss]parse data was passed"):
         MaxAgreementClassifier(HistGradientBoostingClassifier()).fit(sparse.csr_matrix(X), NAMES)
 
 
-def test_missing_values_are_the_estimators_to_take():
+def test_missing_values_reach_the_estimator():
     holes = X.copy()
     holes[::7, 0] = np.nan
     boosting = HistGradientBoostingClassifier(max_iter=3)
@@ -249,19 +249,19 @@ def test_weights_reach_a_boosting():
     boosting = GradientBoostingClassifier(n_estimators=3, max_depth=1, random_state=0)
     classifier = MaxAgreementClassifier(boosting, networks=1).fit(X, NAMES, sample_weight=weights)
     heavy, plain = clone(boosting).fit(X, NAMES, weights), clone(boosting).fit(X, NAMES)
-    said = classifier.classes_[classifier.predict_epochs(X)[0, -1]]
-    np.testing.assert_array_equal(said, heavy.predict(X))
-    assert (said != plain.predict(X)).any()
+    predicted = classifier.classes_[classifier.predict_epochs(X)[0, -1]]
+    np.testing.assert_array_equal(predicted, heavy.predict(X))
+    assert (predicted != plain.predict(X)).any()
 
 
-def test_weights_that_leave_one_class_leave_one_answer():
+def test_weights_that_leave_one_class_predict_that_class():
     weights = NAMES == "dog"
     classifier = MaxAgreementClassifier(networks=1, epochs=2).fit(X, NAMES, sample_weight=weights)
     assert set(classifier.predict(X)) == {"dog"}
     np.testing.assert_array_equal(classifier.predict_proba(X[:1]), [[0, 1, 0]])
 
 
-def test_strange_arguments_of_fit_are_refused():
+def test_invalid_arguments_of_fit_are_refused():
     module = ModuleClassifier(nn.Linear)
     with pytest.raises(ChoiceError, match="ModuleClassifier takes no sample_weight"):
         MaxAgreementClassifier(module).fit(X, NAMES, sample_weight=np.ones(150))
@@ -286,20 +286,20 @@ def test_a_class_weight_by_name_reaches_the_estimator():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"networks": 0}, "networks must be a whole number from 1; got 0"),
-        ({"networks": 2.0}, r"networks must be a whole number from 1; got 2\.0"),
-        ({"epochs": 0}, "epochs must be a whole number from 1; got 0"),
-        ({"keep": 1}, "keep must be a whole number from 2; got 1"),
-        ({"estimator": KNeighborsClassifier()}, "KNeighborsClassifier has no epochs to agree over"),
+        ({"networks": 0}, "networks must be a whole number, at least 1; got 0"),
+        ({"networks": 2.0}, r"networks must be a whole number, at least 1; got 2\.0"),
+        ({"epochs": 0}, "epochs must be a whole number, at least 1; got 0"),
+        ({"keep": 1}, "keep must be a whole number, at least 2; got 1"),
+        ({"estimator": KNeighborsClassifier()}, "KNeighborsClassifier cannot be trained by epoch"),
         ({"estimator": GaussianNB(), "module": nn.Linear}, "an estimator or a module, not both"),
     ],
 )
-def test_what_cannot_be_trained_is_refused(options, words):
+def test_invalid_settings_and_estimators_are_refused(options, words):
     with pytest.raises(ChoiceError, match=words):
         MaxAgreementClassifier(**options).fit(X, NAMES)
 
 
-def test_the_given_estimator_stays_untouched():
+def test_the_given_estimator_is_not_fitted():
     for estimator in (GaussianNB(), GradientBoostingClassifier(), RandomForestClassifier(3)):
         before = vars(estimator).copy()
         MaxAgreementClassifier(estimator, networks=1, epochs=2).fit(X, NAMES)
@@ -309,7 +309,7 @@ def test_the_given_estimator_stays_untouched():
     assert not hasattr(pipeline[0], "mean_")
 
 
-def test_it_works_in_searches_and_survives_pickling():
+def test_it_works_in_a_grid_search_and_can_be_pickled():
     classifier = MaxAgreementClassifier(GaussianNB(), networks=2, epochs=2, random_state=0)
     assert cross_val_score(classifier, X, NAMES, cv=3).mean() > 0.8
     search = GridSearchCV(classifier, {"keep": [2, None], "estimator__var_smoothing": [1e-9, 1]})
@@ -329,14 +329,14 @@ def small(features, classes):
     )  # fmt: skip
 
 
-def test_a_module_is_trained_and_asked_like_an_estimator():
+def test_a_module_is_trained_like_an_estimator():
     classifier = MaxAgreementClassifier(module=small, networks=2, epochs=8, random_state=0)
     classifier.fit(X, NAMES)
     assert classifier.score(X, NAMES) > 0.5
     assert classifier.predict_epochs(X).shape == (2, 8, 150)
 
 
-def test_a_module_learns_the_same_by_one_fit_as_epoch_by_epoch():
+def test_fit_equals_repeated_partial_fit():
     whole = ModuleClassifier(small, epochs=3, random_state=0).fit(X, NAMES)
     parts = ModuleClassifier(small, random_state=0)
     for _ in range(3):
@@ -348,7 +348,7 @@ def test_a_module_learns_the_same_by_one_fit_as_epoch_by_epoch():
     np.testing.assert_array_equal(whole.fit(X, NAMES).predict_proba(X), parts.predict_proba(X))
 
 
-def test_a_module_leaves_the_callers_random_numbers_alone():
+def test_the_global_random_state_is_unchanged():
     import torch
 
     torch.manual_seed(0)
@@ -364,17 +364,17 @@ def test_no_batch_holds_a_single_sample(samples):
     ModuleClassifier(small, epochs=1).fit(X[:samples], NAMES[:samples])
 
 
-def test_a_label_never_told_is_refused():
+def test_an_unknown_label_is_refused():
     classifier = ModuleClassifier(small).partial_fit(X, NAMES)
-    with pytest.raises(ChoiceError, match=r"label .*'emu'\)? is none of the classes told"):
+    with pytest.raises(ChoiceError, match=r"label .*'emu'\)? is not one of the classes"):
         classifier.partial_fit(X, np.where(NAMES == "owl", "emu", NAMES))
 
 
-def test_scikit_learn_sees_that_fit_takes_weights():
+def test_scikit_learn_detects_sample_weights():
     assert has_fit_parameter(MaxAgreementClassifier(), "sample_weight")
     with config_context(enable_metadata_routing=True):
-        asking = MaxAgreementClassifier(GaussianNB()).set_fit_request(sample_weight=True)
-        assert asking.get_metadata_routing().fit.requests == {"sample_weight": True}
+        requesting = MaxAgreementClassifier(GaussianNB()).set_fit_request(sample_weight=True)
+        assert requesting.get_metadata_routing().fit.requests == {"sample_weight": True}
 
 
 @pytest.mark.parametrize("weights", [np.ones(149), np.ones((150, 2)), 1.0])

@@ -1,4 +1,4 @@
-"""Record real scikit-learn estimators and compare with what they say themselves."""
+"""Recorded predictions equal those of the estimators."""
 
 import numpy as np
 import pytest
@@ -81,12 +81,12 @@ def test_a_recorder_needs_the_number_of_samples(tmp_path):
         recorder.record([0, 1])
 
 
-def test_a_truth_of_another_length_than_told_is_refused(tmp_path):
+def test_truth_of_another_length_is_refused(tmp_path):
     with pytest.raises(PredictionError, match=r"truth must have shape \(3,\)"):
         open_recorder(tmp_path / "record", network=0, classes=[0, 1], truth=[0, 1], samples=3)
 
 
-def test_a_truth_that_is_no_class_is_refused(tmp_path):
+def test_truth_with_an_unknown_class_is_refused(tmp_path):
     with pytest.raises(PredictionError, match=r"'emu'.* is none of owl, dog, cat"):
         open_recorder(tmp_path / "record", network=0, classes=ORDER, truth=["emu"])
 
@@ -94,14 +94,14 @@ def test_a_truth_that_is_no_class_is_refused(tmp_path):
 # A loop of one's own.
 
 
-def test_one_line_in_a_loop_records_what_the_estimator_says(tmp_path, opened):
-    estimator, said = GaussianNB(), []
+def test_one_line_in_a_loop_records_the_predictions(tmp_path, opened):
+    estimator, predicted = GaussianNB(), []
     with opened() as recorder:
         for epoch, part in enumerate(np.array_split(np.arange(150), 3)):
             estimator.partial_fit(X[part], NAMES[part], classes=np.unique(NAMES))
             record_epoch(recorder, estimator, X_TEST, epoch=epoch, progress=epoch + 0.5, part=epoch)
-            said.append(estimator.predict(X_TEST))
-    np.testing.assert_array_equal(recorded(tmp_path)[0], said)
+            predicted.append(estimator.predict(X_TEST))
+    np.testing.assert_array_equal(recorded(tmp_path)[0], predicted)
     record = accord.open(tmp_path / "record")
     assert record.progress == (0.5, 1.5, 2.5)
     assert record.networks_info[0].metrics[2] == {"part": 2}
@@ -118,7 +118,7 @@ def test_an_epoch_recorded_twice_is_refused(opened):
         record_epoch(recorder, estimator, X_TEST)
 
 
-def test_classes_that_are_plain_numbers_need_no_names(tmp_path):
+def test_integer_classes_need_no_names(tmp_path):
     estimator = GaussianNB().fit(X, NUMBERS)
     with accord.Recorder(
         tmp_path / "record", network=0, samples=len(X_TEST), classes=3
@@ -153,7 +153,7 @@ def test_two_classes_are_recorded_with_their_probabilities(tmp_path, opened):
     np.testing.assert_allclose(probabilities_in(tmp_path)[0], expected, atol=1e-3)
 
 
-def test_labels_are_what_predict_says_even_where_probabilities_tie(tmp_path, opened):
+def test_labels_are_those_of_predict_even_if_probabilities_tie(tmp_path, opened):
     """Far from the data, modified_huber's probabilities are 1 for several classes at once."""
     estimator = SGDClassifier(loss="modified_huber", random_state=0).fit(X * 100, NAMES)
     with opened() as recorder:
@@ -170,7 +170,7 @@ def test_nan_probabilities_are_refused(opened):
         assert recorder.epochs == 0
 
 
-def test_probabilities_that_are_not_there_are_asked_for(opened):
+def test_an_estimator_without_probabilities_is_refused(opened):
     estimator = SGDClassifier().fit(X, NAMES)
     with (
         opened(probabilities=True) as recorder,
@@ -179,7 +179,7 @@ def test_probabilities_that_are_not_there_are_asked_for(opened):
         record_epoch(recorder, estimator, X_TEST)
 
 
-def test_other_classes_than_the_records_are_refused(opened):
+def test_classes_unknown_to_the_record_are_refused(opened):
     with opened() as recorder, pytest.raises(ChoiceError, match="0, 1, 2, 3 are not all among"):
         record_epoch(recorder, GaussianNB().fit(X, np.arange(150) % 4), X_TEST)
 
@@ -198,18 +198,18 @@ def test_other_classes_than_the_records_are_refused(opened):
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_partial_fit_is_recorded_at_every_epoch(tmp_path, opened, estimator):
-    twin, said = clone(estimator), []
+    twin, predicted = clone(estimator), []
     for _ in range(4):
         twin.partial_fit(X, NAMES, classes=np.unique(NAMES))
-        said.append(twin.predict(X_TEST))
+        predicted.append(twin.predict(X_TEST))
     with opened() as recorder:
         trained = record_partial_fit(recorder, estimator, X, NAMES, X_TEST, epochs=4)
     assert trained is estimator
-    np.testing.assert_array_equal(recorded(tmp_path)[0], said)
+    np.testing.assert_array_equal(recorded(tmp_path)[0], predicted)
     assert accord.open(tmp_path / "record").progress == (1, 2, 3, 4)
 
 
-def test_probabilities_are_recorded_where_they_are_kept(tmp_path, opened):
+def test_probabilities_are_recorded_if_the_recorder_stores_them(tmp_path, opened):
     estimator = MLPClassifier((8,), random_state=0)
     with opened(probabilities=True) as recorder:
         record_partial_fit(recorder, estimator, X, NAMES, X_TEST, epochs=2)
@@ -217,7 +217,7 @@ def test_probabilities_are_recorded_where_they_are_kept(tmp_path, opened):
     np.testing.assert_allclose(probabilities_in(tmp_path)[-1], expected, atol=1e-3)
 
 
-def test_a_training_that_starts_again_records_only_what_is_missing(tmp_path, opened):
+def test_restarted_training_records_only_missing_epochs(tmp_path, opened):
     for epochs in (2, 5, 5):
         with opened() as recorder:
             network = MLPClassifier((8,), random_state=0)
@@ -238,7 +238,7 @@ class Remembers(GaussianNB):
         return super().partial_fit(X, y, classes, sample_weight)
 
 
-def test_a_seed_shuffles_every_epoch_anew_and_keeps_samples_together():
+def test_a_seed_shuffles_samples_with_their_labels_at_every_epoch():
     weights = NUMBERS + X[:, 0] ** 2
     orders = []
     for seed in (1, 1, 2):
@@ -254,7 +254,7 @@ def test_a_seed_shuffles_every_epoch_anew_and_keeps_samples_together():
     assert len({tuple(order) for order in orders}) == 4
 
 
-def test_without_a_seed_the_samples_come_as_they_are():
+def test_without_a_seed_samples_keep_their_order():
     estimator = Remembers()
     assert list(grow_by_partial_fit(estimator, X, NAMES, epochs=2)) == [1, 2]
     for samples, labels, given in estimator.seen:
@@ -263,7 +263,7 @@ def test_without_a_seed_the_samples_come_as_they_are():
         assert given is None
 
 
-def test_a_class_that_comes_later_may_be_told(opened):
+def test_classes_can_list_labels_missing_from_the_training_data(opened):
     some = NAMES != "dog"
     with opened() as recorder:
         trained = record_partial_fit(
@@ -281,7 +281,7 @@ def test_weights_reach_the_estimator(opened):
     np.testing.assert_allclose(trained.class_prior_, [0, 1, 0], atol=1e-6)
 
 
-def test_a_second_network_needs_a_second_recorder(opened):
+def test_a_second_network_requires_a_second_recorder(opened):
     with opened() as recorder:
         record_partial_fit(recorder, GaussianNB(), X, NAMES, X_TEST, epochs=1)
         with pytest.raises(RecordError, match="in use for another network"):
@@ -293,12 +293,12 @@ def test_a_second_network_needs_a_second_recorder(opened):
 @pytest.mark.parametrize(
     ("estimator", "epochs", "words"),
     [
-        (KNeighborsClassifier(), 2, "KNeighborsClassifier has no partial_fit. Estimators grow by"),
-        (GaussianNB().fit(X, NAMES), 2, "this GaussianNB is fitted already"),
-        (GaussianNB(), 0, "epochs must be a number from 1; got 0"),
+        (KNeighborsClassifier(), 2, "KNeighborsClassifier has no partial_fit. Estimators train by"),
+        (GaussianNB().fit(X, NAMES), 2, "this GaussianNB is already fitted"),
+        (GaussianNB(), 0, "epochs must be a whole number, at least 1; got 0"),
     ],
 )
-def test_what_cannot_grow_is_refused(opened, estimator, epochs, words):
+def test_estimators_without_partial_fit_are_refused(opened, estimator, epochs, words):
     with opened() as recorder, pytest.raises(ChoiceError, match=words):
         record_partial_fit(recorder, estimator, X, NAMES, X_TEST, epochs=epochs)
 
@@ -315,18 +315,18 @@ def test_what_cannot_grow_is_refused(opened, estimator, epochs, words):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_ensembles_grow_and_are_recorded_at_every_size(tmp_path, opened, estimator, parameter):
+def test_ensembles_are_recorded_at_every_size(tmp_path, opened, estimator, parameter):
     with opened() as recorder:
         record_warm_start(recorder, estimator, X, NAMES, X_TEST, epochs=3, step=2)
     assert estimator.get_params()[parameter] == 6
     assert not estimator.warm_start
-    for size, said in zip((2, 4, 6), recorded(tmp_path)[0], strict=True):
+    for size, predicted in zip((2, 4, 6), recorded(tmp_path)[0], strict=True):
         twin = clone(estimator).set_params(**{parameter: size}).fit(X, NAMES)
-        np.testing.assert_array_equal(said, twin.predict(X_TEST))
+        np.testing.assert_array_equal(predicted, twin.predict(X_TEST))
 
 
 @pytest.mark.parametrize("kind", [MLPClassifier, LogisticRegression])
-def test_passes_go_on_from_where_they_were(tmp_path, opened, kind):
+def test_each_epoch_continues_from_the_last(tmp_path, opened, kind):
     estimator = kind(random_state=0, max_iter=77)
     with opened() as recorder:
         record_warm_start(recorder, estimator, X, NAMES, X_TEST, epochs=3)
@@ -336,7 +336,7 @@ def test_passes_go_on_from_where_they_were(tmp_path, opened, kind):
     np.testing.assert_array_equal(last, estimator.predict(X_TEST))
 
 
-def test_warm_start_starts_again_like_partial_fit(tmp_path, opened):
+def test_restarted_warm_start_records_only_missing_epochs(tmp_path, opened):
     for epochs in (2, 4):
         with opened() as recorder:
             network = MLPClassifier((8,), random_state=0)
@@ -355,10 +355,10 @@ def test_weights_reach_a_warm_start():
     ("estimator", "words"),
     [
         (DecisionTreeClassifier(), "DecisionTreeClassifier has no warm_start"),
-        (RandomForestClassifier(5).fit(X, NAMES), "this RandomForestClassifier is fitted already"),
+        (RandomForestClassifier(5).fit(X, NAMES), "this RandomForestClassifier is already fitted"),
     ],
 )
-def test_what_has_no_warm_start_is_refused(opened, estimator, words):
+def test_estimators_without_warm_start_are_refused(opened, estimator, words):
     with opened() as recorder, pytest.raises(ChoiceError, match=words):
         record_warm_start(recorder, estimator, X, NAMES, X_TEST, epochs=2)
 
@@ -396,7 +396,7 @@ def test_stages_of_two_classes_are_recorded(tmp_path, opened):
     np.testing.assert_array_equal(recorded(tmp_path)[0], list(estimator.staged_predict(X_TEST)))
 
 
-def test_stages_recorded_again_stay_as_they_are(opened):
+def test_stages_recorded_again_are_unchanged(opened):
     small = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, NAMES)
     large = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, NAMES)
     for estimator, epochs in ((small, 2), (large, 5), (large, 5)):

@@ -30,7 +30,7 @@ def fill(path):
             recorder.record(labels_of(0, epoch, samples=SAMPLES, classes=200))
 
 
-def test_a_full_disk_loses_no_row_and_recording_goes_on_once_there_is_space(small_disk):
+def test_a_full_disk_loses_no_row_and_recording_resumes(small_disk):
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(300_000))
     with pytest.raises(
@@ -52,7 +52,7 @@ def test_a_full_disk_loses_no_row_and_recording_goes_on_once_there_is_space(smal
         )
 
 
-def test_a_recorder_survives_a_full_disk_and_goes_on_in_the_same_process(small_disk):
+def test_a_recorder_resumes_after_a_full_disk_in_the_same_process(small_disk):
     ballast = small_disk / "ballast"
     with Recorder(small_disk / "record", network=0, samples=SAMPLES, classes=200) as recorder:
         recorder.record(labels_of(0, 0, samples=SAMPLES, classes=200))

@@ -58,7 +58,7 @@ def refused(source, tmp_path, words, kind=SourceError, **options):
 # Which of the three an array is.
 
 
-def test_a_table_is_told_by_its_entries():
+def test_the_kind_of_a_table_follows_from_its_entries():
     assert kind_of("a", np.array([3, 0, 1])) == "labels"
     assert kind_of("a", np.array([3.0, 0.0])) == "labels"
     assert kind_of("a", softmax(LOGITS[0, 0])) == "probabilities"
@@ -80,7 +80,7 @@ def test_a_table_is_told_by_its_entries():
         (np.array([[np.nan, 1.0]]), "x: has NaN or infinity"),
     ],
 )
-def test_what_could_be_either_is_refused(values, words):
+def test_ambiguous_tables_are_refused(values, words):
     with pytest.raises(PredictionError, match=words):
         kind_of("x", values)
 
@@ -114,7 +114,7 @@ def test_a_folder_of_labels_is_imported_whole(tmp_path, step, start):
     assert (rows.classes, rows.sample_info.split, rows.has_probabilities) == (4, "test", False)
 
 
-def test_ten_epochs_and_more_come_in_the_order_of_their_numbers(tmp_path):
+def test_epochs_are_sorted_by_number(tmp_path):
     labels = np.arange(12)[None, :, None].repeat(3, axis=2)
     rows = imported(write_npy(tmp_path / "source", labels), tmp_path)
     np.testing.assert_array_equal(rows.read_labels(range(1), range(12), slice(None)), labels)
@@ -127,7 +127,7 @@ def test_a_folder_of_probabilities_or_logits_keeps_probabilities(tmp_path, turn)
     np.testing.assert_allclose(rows.read_probabilities(*WHOLE), softmax(LOGITS), atol=1e-3)
 
 
-def test_test_and_training_files_side_by_side_are_asked_about(tmp_path):
+def test_a_folder_with_test_and_training_files_requires_a_format(tmp_path):
     source = write_npy(tmp_path / "source", LABELS)
     write_npy(source, LABELS[:, :, :5], test=False)
     np.save(source / "given.npy", LABELS[0, 0, :5])
@@ -162,7 +162,7 @@ def test_two_files_of_one_network_and_epoch_are_named(tmp_path, one, other):
     refused(tmp_path / "source", tmp_path, words)
 
 
-def test_a_folder_that_begins_late_is_refused(tmp_path):
+def test_a_folder_that_starts_at_a_later_epoch_is_refused(tmp_path):
     source = write_npy(tmp_path / "source", LABELS, start=2)
     refused(source, tmp_path, "the first epoch is 2; epochs must start at 0 or 1")
 
@@ -186,7 +186,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
     refused(source, tmp_path, r"test_resnet_1_2\.npy: cannot be read as npy")
 
 
-def test_a_file_cut_off_is_named(tmp_path):
+def test_a_truncated_file_is_named(tmp_path):
     source = write_npy(tmp_path / "source", LABELS)
     file = source / "resnet1/test_resnet_1_2.npy"
     file.write_bytes(file.read_bytes()[:-8])
@@ -199,7 +199,7 @@ def test_pickled_files_are_never_loaded(tmp_path):
     refused(source, tmp_path, "pickled objects, which are never loaded")
 
 
-def test_several_steps_are_asked_about(tmp_path):
+def test_a_folder_with_several_steps_is_refused(tmp_path):
     for step in ("step1", "step2"):
         write_npy(tmp_path / "source" / step, LABELS)
     refused(
@@ -215,7 +215,7 @@ def test_labels_out_of_range_are_refused_with_the_folder_named(tmp_path):
     refused(source, tmp_path, r"source: labels must lie in 0\.\.3 for 4.*1\.\.4", classes=4)
 
 
-def test_a_folder_that_nobody_knows_is_refused(tmp_path):
+def test_a_folder_of_unknown_files_is_refused(tmp_path):
     (tmp_path / "source").mkdir()
     refused(tmp_path / "source", tmp_path, "files of no known format; choose one", ChoiceError)
     refused(tmp_path / "nothing", tmp_path, "no such file or folder")
@@ -327,13 +327,13 @@ def rewrite(folder, epoch, change):
         ),
     ],
 )
-def test_lines_that_do_not_fit_are_named(tmp_path, change, words):
+def test_invalid_lines_are_named(tmp_path, change, words):
     source = write_dynamics(tmp_path / "source", LOGITS[0], gold=np.zeros(10))
     rewrite(source, 1, change)
     refused(source, tmp_path, words)
 
 
-def test_a_file_of_lines_cut_off_is_named(tmp_path):
+def test_a_truncated_line_is_named(tmp_path):
     source = write_dynamics(tmp_path / "source", LOGITS[0])
     file = source / "dynamics_epoch_2.jsonl"
     file.write_text(file.read_text()[:-20])
@@ -364,12 +364,12 @@ def test_two_files_of_lines_of_one_epoch_are_named(tmp_path):
     refused(source, tmp_path, r"_epoch_00\.jsonl: has the same epoch 0 as dynamics_epoch_0\.jsonl")
 
 
-def test_a_file_of_lines_without_an_epoch_is_none(tmp_path):
+def test_other_jsonl_files_are_ignored(tmp_path):
     (tmp_path / "dynamics_epoch_last.jsonl").touch()
     refused(tmp_path, tmp_path, "no files such as", format="cartography")
 
 
-def test_a_line_ends_at_a_new_line_alone(tmp_path):
+def test_only_newlines_end_lines(tmp_path):
     line = '{"guid": "a\u2028b", "logits_epoch_0": [1, 2], "gold": 0}\n'
     (tmp_path / "dynamics_epoch_0.jsonl").write_text(line, encoding="utf-8")
     assert imported(tmp_path, tmp_path).sample_info.ids.tolist() == ["a\u2028b"]
@@ -422,7 +422,7 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, values, words):
     assert not (tmp_path / "record").exists()
 
 
-def test_arrays_do_not_overwrite_and_know_their_arguments(tmp_path):
+def test_arrays_do_not_overwrite_and_unknown_arguments_are_refused(tmp_path):
     with pytest.raises(TypeError, match="unexpected argument 'thruth'"):
         import_arrays(tmp_path / "record", LABELS, thruth=LABELS[0, 0])
     (tmp_path / "record").mkdir()

@@ -42,24 +42,24 @@ def test_everything_in_the_file_is_imported(tmp_path):
 
 
 @pytest.mark.parametrize(("said", "split"), [({}, "test"), ({"split": "train"}, "train")])
-def test_the_split_is_told_or_test(tmp_path, said, split):
+def test_the_split_defaults_to_test(tmp_path, said, split):
     rows = imported(tmp_path, labels=LABELS, given=LABELS[0, 1], **said)
     assert rows.sample_info.split == split
     assert rows.sample_info.trained_on == (split == "train")
 
 
-def test_classes_are_told_or_counted(tmp_path):
+def test_classes_default_to_the_largest_label(tmp_path):
     path = save(tmp_path, labels=LABELS)
     for name, classes, expected in (("a", None, 4), ("b", 7, 7)):
         import_record(path, tmp_path / name, classes=classes)
         assert open_reader(tmp_path / name).classes == expected
 
 
-def test_class_names_count_before_the_largest_label(tmp_path):
+def test_class_names_determine_the_number_of_classes(tmp_path):
     assert imported(tmp_path, labels=LABELS, class_names=np.array(list("abcdef"))).classes == 6
 
 
-def test_a_class_that_only_the_truth_knows_counts_too(tmp_path):
+def test_classes_of_the_truth_are_counted(tmp_path):
     assert imported(tmp_path, labels=LABELS, truth=np.full(10, 8)).classes == 9
 
 
@@ -118,13 +118,13 @@ def test_pickled_objects_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"not a zip", b"PK\x03\x04 broken"])
-def test_what_is_no_npz_is_refused(tmp_path, content):
+def test_other_files_are_refused_as_npz(tmp_path, content):
     (tmp_path / "logs.npz").write_bytes(content)
     with pytest.raises(SourceError, match="cannot be read as npz"):
         import_record(tmp_path / "logs.npz", tmp_path / "record")
 
 
-def test_an_array_alone_is_no_npz(tmp_path):
+def test_a_single_array_is_refused_as_npz(tmp_path):
     np.save(tmp_path / "logs.npy", LABELS)
     with pytest.raises(SourceError, match=r"logs\.npy: cannot be read as npz: it is not a zip"):
         import_record(tmp_path / "logs.npy", tmp_path / "record", format="npz")

@@ -20,7 +20,7 @@ def test_a_sound_record(record):
     assert (report.rows, report.findings, report.sound) == (6, (), True)
 
 
-def test_leftovers_and_unequal_lengths_are_told_and_do_no_harm(record):
+def test_leftovers_and_unequal_lengths_are_reported_but_sound(record):
     write_record(record, networks=1, epochs=4)
     (record / "network-001/labels/c.3.0").write_bytes(b"torn")
     report = check_record(record)
@@ -29,7 +29,7 @@ def test_leftovers_and_unequal_lengths_are_told_and_do_no_harm(record):
     assert "different numbers of epochs (network 0: 4, network 1: 3)" in texts(report)[1]
 
 
-def test_half_written_files_are_told_and_do_no_harm(record):
+def test_partially_written_files_are_reported_but_sound(record):
     (record / "network-001/labels/.c.3.0.abc.part").write_bytes(b"to")
     report = check_record(record)
     assert report.sound
@@ -37,7 +37,7 @@ def test_half_written_files_are_told_and_do_no_harm(record):
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_text("{")])
-def test_rows_of_a_network_without_metadata_are_damage_and_never_left_out(record, spoil):
+def test_rows_of_a_network_without_metadata_are_damage(record, spoil):
     spoil(record / "network-001/zarr.json")
     words = r"network 1 has rows, but network-001/zarr\.json is missing or cannot be read"
     report = check_record(record)
@@ -50,7 +50,7 @@ def test_rows_of_a_network_without_metadata_are_damage_and_never_left_out(record
     assert open_reader(record, networks=[0]).numbers == (0,)
 
 
-def test_an_empty_record_is_told(record):
+def test_an_empty_record_is_reported(record):
     for network in (0, 1):
         for commit in (record / f"network-00{network}/commits").glob("c.*"):
             commit.unlink()
@@ -146,7 +146,7 @@ def test_a_label_outside_the_classes_is_damage(packed):
     assert "a label is not one of the classes" in texts(check_record(packed))[0]
 
 
-def test_rows_are_as_they_were_after_a_check(record):
+def test_a_check_changes_nothing(record):
     check_record(record)
     labels = open_reader(record).read_labels([0], [0], slice(None))
     np.testing.assert_array_equal(labels[0, 0], labels_of(0, 0))

@@ -106,7 +106,7 @@ def mixed(path):
     return path
 
 
-def test_probabilities_of_some_networks_alone_are_not_dropped_in_silence(mixed, tmp_path):
+def test_packing_some_networks_with_probabilities_requires_a_choice(mixed, tmp_path):
     words = r"some networks have probabilities \(0, 2\), others do not \(1\).*--labels-only"
     with pytest.raises(ProbabilitiesMissing, match=words):
         pack_record(mixed, tmp_path / "packed")
@@ -122,7 +122,7 @@ def test_networks_with_and_without_probabilities_are_packed_as_the_message_says(
     assert open_reader(tmp_path / "both").with_probabilities == (0, 2)
 
 
-def test_single_rows_and_scattered_ones_are_read_from_a_packed_record(full, tmp_path):
+def test_any_choice_of_rows_is_read_from_a_packed_record(full, tmp_path):
     pack_record(full, tmp_path / "packed")
     before, after = open_reader(full), open_reader(tmp_path / "packed")
     for chosen in (([1], [2], slice(3, 9)), ([1, 0], [2, 0], slice(0, 1))):
@@ -170,7 +170,7 @@ def test_nothing_is_overwritten(record, tmp_path):
         pack_record(record, "memory://taken")
 
 
-def test_unequal_networks_are_packed_only_as_far_as_all_reach(record, tmp_path):
+def test_unequal_networks_are_packed_up_to_their_common_epochs(record, tmp_path):
     write_record(record, networks=1, epochs=5)
     with pytest.raises(UnequalNetworks, match="--common"):
         pack_record(record, tmp_path / "packed")
@@ -185,13 +185,13 @@ def test_a_failed_packing_leaves_nothing_behind(record, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_named(record, tmp_path):
+def test_a_path_that_cannot_be_written_is_named(record, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write"):
         pack_record(record, tmp_path / "file" / "packed")
 
 
-def test_what_is_missing_or_half_there_is_not_packed(tmp_path, record):
+def test_missing_and_incomplete_records_are_not_packed(tmp_path, record):
     with pytest.raises(RecordMissing, match="no such file or folder"):
         pack_record(tmp_path / "nowhere", tmp_path / "packed")
     pack_record(record, tmp_path / "packed")

@@ -1,4 +1,4 @@
-"""What is damaged or gone in a packed record is said so: never read as zeros, never a traceback."""
+"""Damaged and missing parts of a packed record raise; they are never read as zeros."""
 
 import json
 import shutil
@@ -40,9 +40,9 @@ def zipped(record, tmp_path):
 
 
 def change(file, edit):
-    document = json.loads(file.read_text())
-    edit(document)
-    file.write_text(json.dumps(document))
+    root = json.loads(file.read_text())
+    edit(root)
+    file.write_text(json.dumps(root))
 
 
 def rewrite_zip(path, names):
@@ -67,14 +67,14 @@ def test_a_chunk_renamed_in_a_zip_file_is_missing(zipped):
 
 
 @pytest.mark.parametrize("leave", [shutil.rmtree, lambda path: path.rename(f"{path}-moved")])
-def test_a_folder_gone_since_it_was_opened_is_not_read_as_zeros(packed, leave):
+def test_a_deleted_folder_is_not_read_as_zeros(packed, leave):
     rows = open_reader(packed)
     leave(packed)
     with pytest.raises(RowDamaged, match=GONE):
         list(rows.blocks())
 
 
-def test_a_chunk_gone_from_an_object_store_is_not_read_as_zeros(record):
+def test_a_deleted_chunk_in_an_object_store_is_not_read_as_zeros(record):
     import obstore
 
     url = f"memory://{uuid.uuid4()}"
@@ -88,8 +88,8 @@ def test_a_chunk_gone_from_an_object_store_is_not_read_as_zeros(record):
 @pytest.mark.parametrize(
     "encoding", [{"name": "default"}, {"name": "default", "configuration": {"separator": "/"}}]
 )
-def test_chunks_under_other_names_than_the_metadata_say_are_missing(packed, encoding):
-    change(packed / "labels/zarr.json", lambda said: said.update(chunk_key_encoding=encoding))
+def test_chunks_under_unexpected_names_are_missing(packed, encoding):
+    change(packed / "labels/zarr.json", lambda root: root.update(chunk_key_encoding=encoding))
     with pytest.raises(RowDamaged, match="2 of 2 chunks of labels are missing"):
         open_reader(packed)
     report = check_record(packed)
@@ -140,7 +140,7 @@ def test_damaged_metadata_in_a_zip_file_are_named(zipped, member):
             read(zipped)
 
 
-def test_whatever_byte_of_a_zip_file_is_damaged_no_traceback_comes_of_it(zipped):
+def test_any_damaged_byte_of_a_zip_file_raises_an_error_of_accord(zipped):
     sound = zipped.read_bytes()
     for position in range(0, len(sound), 7):
         data = bytearray(sound)
@@ -159,7 +159,7 @@ def read_all(path):
     return list(rows.blocks())
 
 
-def test_a_zip_file_gone_since_it_was_opened_is_named(zipped):
+def test_a_deleted_zip_file_is_named(zipped):
     place = open_storage(zipped)
     zipped.unlink()
     with pytest.raises(StorageError, match=r"zarr\.json cannot be read"):
@@ -169,18 +169,18 @@ def test_a_zip_file_gone_since_it_was_opened_is_named(zipped):
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda said: said.update(shape=None),
-        lambda said: said.update(shape="2"),
-        lambda said: said["chunk_grid"]["configuration"].update(chunk_shape=[0, 3, 40]),
-        lambda said: said["chunk_grid"]["configuration"].update(chunk_shape=None),
-        lambda said: said["chunk_grid"].pop("configuration"),
-        lambda said: said.update(codecs=None),
-        lambda said: said.update(codecs=[{}]),
-        lambda said: said.update(codecs=[{"name": "unheard-of"}]),
-        lambda said: said.update(data_type="unheard-of"),
-        lambda said: said.update(fill_value="a"),
-        lambda said: said.pop("zarr_format"),
-        lambda said: said.clear(),
+        lambda root: root.update(shape=None),
+        lambda root: root.update(shape="2"),
+        lambda root: root["chunk_grid"]["configuration"].update(chunk_shape=[0, 3, 40]),
+        lambda root: root["chunk_grid"]["configuration"].update(chunk_shape=None),
+        lambda root: root["chunk_grid"].pop("configuration"),
+        lambda root: root.update(codecs=None),
+        lambda root: root.update(codecs=[{}]),
+        lambda root: root.update(codecs=[{"name": "unheard-of"}]),
+        lambda root: root.update(data_type="unheard-of"),
+        lambda root: root.update(fill_value="a"),
+        lambda root: root.pop("zarr_format"),
+        lambda root: root.clear(),
     ],
 )
 def test_damaged_metadata_of_the_labels_are_named(packed, edit):
@@ -190,8 +190,8 @@ def test_damaged_metadata_of_the_labels_are_named(packed, edit):
             read(packed)
 
 
-def test_labels_are_not_read_permuted_where_the_codec_that_turns_them_is_gone(packed):
-    change(packed / "labels/zarr.json", lambda said: said["codecs"].pop(0))
+def test_a_removed_transpose_codec_is_damage(packed):
+    change(packed / "labels/zarr.json", lambda root: root["codecs"].pop(0))
     with pytest.raises(RowDamaged, match=r"zarr\.json was changed: it does not match the encoding"):
         open_reader(packed)
     (finding,) = check_record(packed).findings
@@ -199,38 +199,38 @@ def test_labels_are_not_read_permuted_where_the_codec_that_turns_them_is_gone(pa
     assert "labels/zarr.json was changed" in finding.text
 
 
-def test_notes_of_others_in_the_metadata_of_the_labels_do_no_harm(packed):
-    change(packed / "labels/zarr.json", lambda said: said["attributes"].update(note="ours"))
+def test_other_attributes_in_the_metadata_are_ignored(packed):
+    change(packed / "labels/zarr.json", lambda root: root["attributes"].update(note="ours"))
     assert len(read_all(packed)) == 1
     assert check_record(packed).sound
 
 
-@pytest.mark.parametrize("told", [None, 3, {}, {"labels": {}}])
-def test_a_record_that_does_not_tell_the_form_of_its_labels_is_read(packed, told):
-    change(packed / "zarr.json", lambda said: said["attributes"]["accord"].update(arrays=told))
+@pytest.mark.parametrize("encoding", [None, 3, {}, {"labels": {}}])
+def test_a_record_without_a_stored_encoding_is_read(packed, encoding):
+    change(packed / "zarr.json", lambda root: root["attributes"]["accord"].update(arrays=encoding))
     assert len(read_all(packed)) == 1
     assert check_record(packed).sound
 
 
-def networks_of(document):
-    return document["attributes"]["accord"]["networks"]
+def networks_of(root):
+    return root["attributes"]["accord"]["networks"]
 
 
 @pytest.mark.parametrize(
     "edit",
     [
-        lambda said: said["attributes"]["accord"].update(networks=3),
-        lambda said: said["attributes"]["accord"].update(networks=[None, None]),
-        lambda said: networks_of(said)[1].pop("network"),
-        lambda said: networks_of(said)[1].pop("progress"),
-        lambda said: networks_of(said)[1].pop("told"),
-        lambda said: networks_of(said)[1].update(told=[]),
-        lambda said: networks_of(said)[1].update(times=None),
-        lambda said: networks_of(said)[1].update(times=["once"]),
-        lambda said: networks_of(said)[1].update(progress=["a", "b", "c"]),
+        lambda root: root["attributes"]["accord"].update(networks=3),
+        lambda root: root["attributes"]["accord"].update(networks=[None, None]),
+        lambda root: networks_of(root)[1].pop("network"),
+        lambda root: networks_of(root)[1].pop("progress"),
+        lambda root: networks_of(root)[1].pop("told"),
+        lambda root: networks_of(root)[1].update(told=[]),
+        lambda root: networks_of(root)[1].update(times=None),
+        lambda root: networks_of(root)[1].update(times=["once"]),
+        lambda root: networks_of(root)[1].update(progress=["a", "b", "c"]),
     ],
 )
-def test_damaged_facts_of_the_networks_are_named(packed, edit):
+def test_damaged_metadata_of_the_networks_are_named(packed, edit):
     change(packed / "zarr.json", edit)
     for read in (open_reader, check_record):
         with pytest.raises(NotARecord, match=r"zarr\.json does not describe .* networks"):
@@ -238,8 +238,8 @@ def test_damaged_facts_of_the_networks_are_named(packed, edit):
 
 
 @pytest.mark.parametrize("what", ["samples", "classes"])
-def test_sizes_that_are_no_numbers_are_named(packed, what):
-    change(packed / "zarr.json", lambda said: said["attributes"]["accord"].update({what: "9"}))
+def test_sizes_that_are_not_numbers_are_named(packed, what):
+    change(packed / "zarr.json", lambda root: root["attributes"]["accord"].update({what: "9"}))
     for read in (open_reader, check_record):
         with pytest.raises(NotARecord, match=f"{what} must be a whole number; got '9'"):
             read(packed)

@@ -27,7 +27,7 @@ def rows(**options):
     return ArrayReader(LABELS, FACTS, **options)
 
 
-def test_a_range_cuts_all_that_is_said_of_the_samples():
+def test_a_range_cuts_all_arrays_of_the_samples():
     cut = rows().select(samples=slice(3, 7))
     assert (cut.samples, cut.classes, cut.epochs, cut.numbers) == (4, 100, 3, (0, 1))
     np.testing.assert_array_equal(cut.truth(), [3, 4, 5, 6])
@@ -40,7 +40,7 @@ def test_a_range_cuts_all_that_is_said_of_the_samples():
     )
 
 
-def test_a_range_is_read_from_its_start_and_goes_with_networks_and_epochs():
+def test_a_range_of_samples_combines_with_networks_and_epochs():
     cut = rows(probabilities=TABLES).select([1], [-1, 0], slice(-4, None))
     np.testing.assert_array_equal(
         cut.read_labels([0], [0, 1], slice(1, 3)), LABELS[1:, [2, 0], 7:9]
@@ -52,7 +52,7 @@ def test_a_range_is_read_from_its_start_and_goes_with_networks_and_epochs():
 
 
 @given(st.integers(0, 9), st.integers(1, 10), st.integers(1, 5))
-def test_the_blocks_of_a_range_are_those_samples(start, size, step):
+def test_the_blocks_of_a_range_cover_its_samples(start, size, step):
     cut = rows().select(samples=slice(start, start + size))
     before = rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK
     rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = 1, step
@@ -71,7 +71,7 @@ def test_a_range_of_a_range_is_a_range():
     np.testing.assert_array_equal(cut.truth(), [3, 4])
 
 
-def test_stored_rows_have_ranges_too(tmp_path):
+def test_ranges_work_on_stored_records(tmp_path):
     record = write_record(tmp_path / "record", truth=labels_of(9, 9))
     pack_record(record, tmp_path / "packed")
     for path in (record, tmp_path / "packed"):
@@ -89,7 +89,7 @@ def test_stored_rows_have_ranges_too(tmp_path):
         (slice(0, 10, 2), "a range without steps"),
     ],
 )
-def test_no_samples_and_steps_are_refused(samples, words):
+def test_empty_ranges_and_steps_are_refused(samples, words):
     with pytest.raises(ChoiceError, match=words):
         rows().select(samples=samples)
 
@@ -113,7 +113,7 @@ def test_samples_were_trained_on_if_given_labels_are_known_and_they_were_not_hel
     assert SampleInfo(2, 3, split=split, given=known).trained_on is trained_on
 
 
-def test_networks_that_have_probabilities_keep_them_when_they_are_chosen(tmp_path):
+def test_selected_networks_keep_their_probabilities(tmp_path):
     likely = np.array([[0.75, 0.25], [0.25, 0.75]])
     for network, keep in enumerate((True, False, True)):
         about = {"network": network, "samples": 2, "classes": 2, "probabilities": keep}

@@ -20,7 +20,7 @@ from accord.store import _record_reader as rows_module
 from accord.store import describe, open_reader
 
 
-def test_nothing_there(tmp_path):
+def test_a_missing_record(tmp_path):
     with pytest.raises(RecordMissing, match=r"no such file or folder.*accord import"):
         open_reader(tmp_path / "nowhere")
 
@@ -33,7 +33,7 @@ def test_not_a_record(tmp_path):
         open_reader(tmp_path)
 
 
-def test_half_a_record(record):
+def test_an_incomplete_record(record):
     root = json.loads((record / "zarr.json").read_text())
     del root["attributes"]["accord"]["classes"]
     (record / "zarr.json").write_text(json.dumps(root))
@@ -59,7 +59,7 @@ def test_a_record_without_epochs(path):
     assert describe(path).epochs == {0: 0}
 
 
-def test_unequal_networks_are_an_error_unless_the_common_epochs_are_asked_for(record):
+def test_unequal_networks_are_refused_without_common(record):
     write_record(record, networks=1, epochs=5)
     with pytest.raises(UnequalNetworks, match=r"network 0: 5, network 1: 3.*--common"):
         open_reader(record)
@@ -74,7 +74,7 @@ def test_a_network_without_epochs_is_named_even_with_common(record):
         open_reader(record, common=True)
 
 
-def test_networks_that_are_not_asked_for_need_not_be_readable(record):
+def test_networks_that_are_not_selected_may_be_damaged(record):
     Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close()
     with pytest.raises(UnequalNetworks, match=r"To leave it out: --networks 0,1, or open\("):
         open_reader(record)
@@ -89,7 +89,7 @@ def test_networks_that_are_not_asked_for_need_not_be_readable(record):
         open_reader(record, networks=1)
 
 
-def test_epochs_are_counted_from_the_end_too(record):
+def test_negative_epochs_count_from_the_end(record):
     labels = open_reader(record).select(epochs=[-1, 0]).read_labels([0], [0, 1], slice(None))[0]
     np.testing.assert_array_equal(labels, [labels_of(0, 2), labels_of(0, 0)])
 
@@ -123,13 +123,13 @@ def test_a_damaged_commit_is_named(record):
         open_reader(record).networks_info()
 
 
-def test_a_damaged_fact_is_named(record):
+def test_a_damaged_sample_array_is_named(record):
     (record / "truth/c.0").write_bytes(b"x")
     with pytest.raises(RowDamaged, match="truth is damaged: it does not match its checksum"):
         open_reader(record)
 
 
-def test_a_file_that_is_no_zip(tmp_path):
+def test_a_file_that_is_not_a_zip(tmp_path):
     (tmp_path / "record.zip").write_bytes(b"PK")
     with pytest.raises(StorageError, match="not a readable zip file"):
         open_reader(tmp_path / "record.zip")
@@ -167,7 +167,7 @@ def test_a_view_of_a_view_reads_the_right_rows(record):
         ({"epochs": np.array([True])}, "must be a list of whole numbers; got array"),
     ],
 )
-def test_an_impossible_choice_is_refused(record, choice, words):
+def test_an_invalid_selection_is_refused(record, choice, words):
     with pytest.raises(ChoiceError, match=words):
         open_reader(record).select(**choice)
 
@@ -184,7 +184,7 @@ def test_networks_are_found_by_their_numbers(path):
         rows.numbered(7)
 
 
-def test_what_was_not_recorded_is_asked_for_in_vain(path):
+def test_missing_truth_and_probabilities_are_named(path):
     rows = open_reader(write_record(path))
     with pytest.raises(TruthMissing, match=r"no true labels.*truth=labels"):
         rows.truth()
@@ -194,11 +194,11 @@ def test_what_was_not_recorded_is_asked_for_in_vain(path):
         next(rows.probability_blocks())
 
 
-def test_the_description_tells_what_is_there(record):
-    told = describe(record)
-    assert told.epochs == {0: 3, 1: 3}
-    assert (told.samples, told.classes, told.split) == (SAMPLES, CLASSES, "test")
-    assert told.has == ("truth",)
-    assert not told.packed
-    assert told.size == sum(f.stat().st_size for f in record.rglob("*") if f.is_file())
-    assert {"accord", "numpy", "zarr", "python"} <= told.made_with.keys()
+def test_the_description_lists_the_contents(record):
+    info = describe(record)
+    assert info.epochs == {0: 3, 1: 3}
+    assert (info.samples, info.classes, info.split) == (SAMPLES, CLASSES, "test")
+    assert info.has == ("truth",)
+    assert not info.packed
+    assert info.size == sum(f.stat().st_size for f in record.rglob("*") if f.is_file())
+    assert {"accord", "numpy", "zarr", "python"} <= info.made_with.keys()

@@ -96,7 +96,7 @@ def test_a_record_lives_in_an_object_store(s3, tmp_path):
 
 
 @pytest.mark.parametrize("look", [open_reader, check_record, describe])
-def test_a_record_missing_from_an_object_store_is_missing_as_a_folder_is(look):
+def test_a_missing_record_in_an_object_store_is_named(look):
     url = f"memory://{uuid.uuid4()}"
     with pytest.raises(RecordMissing, match=f"{url}: nothing is stored there.*accord import"):
         look(url)
@@ -105,7 +105,7 @@ def test_a_record_missing_from_an_object_store_is_missing_as_a_folder_is(look):
         look(url)
 
 
-def test_a_bucket_that_does_not_exist_is_no_empty_one(s3):
+def test_a_missing_bucket_is_not_an_empty_one(s3):
     with pytest.raises(StorageError, match=r"s3://nowhere/run: cannot list: .*404 Not Found"):
         open_reader("s3://nowhere/run")
 
@@ -172,7 +172,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
 
 
-def test_where_hard_links_fail_create_still_does_not_overwrite(tmp_path, monkeypatch):
+def test_create_does_not_overwrite_without_hard_links(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "no")))
     place = Folder(tmp_path)
     assert place.create("a", b"first")
@@ -215,7 +215,7 @@ def test_nothing_is_packed_under_a_name_that_is_too_long(record, tmp_path, name)
         ("~nobody-at-all/record", "~nobody-at-all/record: no such user has a home folder"),
     ],
 )
-def test_a_name_that_no_file_can_have_is_refused(name, words):
+def test_invalid_file_names_are_refused(name, words):
     for look in (open_reader, write_record):
         with pytest.raises(StorageError, match=f"^{words}"):
             look(name)
@@ -235,7 +235,7 @@ def deny(monkeypatch, owner, verb, name):
 
 @pytest.mark.parametrize("look", [open_reader, check_record, describe, write_record])
 @pytest.mark.parametrize("name", ["record", "record.zip"])
-def test_a_folder_that_may_not_be_searched_is_named(tmp_path, monkeypatch, look, name):
+def test_a_folder_without_search_permission_is_named(tmp_path, monkeypatch, look, name):
     deny(monkeypatch, Path, "stat", name)
     deny(monkeypatch, Path, "open", "zarr.json")
     words = rf"{name}.*: cannot .*: permission denied\. Change the permissions"
@@ -249,21 +249,21 @@ def test_a_network_that_another_user_records_is_named(record, monkeypatch):
         Folder(record).hold("network-000/zarr.json").__enter__()
 
 
-def test_what_another_user_left_half_written_is_named(record, monkeypatch):
+def test_a_partially_written_file_of_another_user_is_named(record, monkeypatch):
     (record / "network-000/.c.0.part").touch()
     deny(monkeypatch, Path, "unlink", ".c.0.part")
     with pytest.raises(StorageError, match=r"\.c\.0\.part: cannot remove: permission denied"):
         write_record(record)
 
 
-def test_a_file_whose_size_may_not_be_asked_for_is_named(record, monkeypatch):
+def test_a_file_without_permission_to_stat_is_named(record, monkeypatch):
     deny(monkeypatch, Path, "stat", "c.2.0")
     with pytest.raises(StorageError, match=r"labels/c\.2\.0: cannot read: permission denied"):
         describe(record)
 
 
 @pytest.mark.parametrize("name", ["labels/zarr.json", "labels/c.1.0.0"])
-def test_what_may_not_be_read_of_a_packed_record_is_no_damage(record, tmp_path, monkeypatch, name):
+def test_missing_read_permission_is_not_damage(record, tmp_path, monkeypatch, name):
     pack_record(record, tmp_path / "packed")
     rows = open_reader(tmp_path / "packed")
     deny(monkeypatch, Path, "open", name)
@@ -274,7 +274,7 @@ def test_what_may_not_be_read_of_a_packed_record_is_no_damage(record, tmp_path, 
             rows.read_labels([1], [0], slice(None))
 
 
-def test_a_zip_file_that_may_not_be_read_is_named(record, tmp_path, monkeypatch):
+def test_an_unreadable_zip_file_is_named(record, tmp_path, monkeypatch):
     pack_record(record, tmp_path / "packed.zip")
     deny(monkeypatch, zipfile, "ZipFile", "packed.zip")
     with pytest.raises(StorageError, match=r"packed\.zip: cannot read: permission denied"):

@@ -63,14 +63,14 @@ def test_one_hot_labels_are_refused_with_the_way_to_classes():
         as_labels(np.eye(3)[:2], **SIZE, name="truth")
 
 
-def test_whole_numbers_stored_as_floats_are_labels():
+def test_whole_numbers_as_floats_are_labels():
     np.testing.assert_array_equal(row(np.array([2.0, 0.0])).labels, [2, 0])
 
 
 def test_labels_are_taken_before_rounding():
     close = np.array([[0.33333, 0.33334, 0.33333], [0.2, 0.2, 0.6]])
     kept = row(close, probabilities=True)
-    assert kept.probabilities.argmax(axis=1)[0] == 0  # half precision cannot tell them apart
+    assert kept.probabilities.argmax(axis=1)[0] == 0  # equal in half precision
     np.testing.assert_array_equal(kept.labels, [1, 2])
 
 
@@ -78,7 +78,7 @@ def test_equal_probabilities_go_to_the_smaller_class():
     np.testing.assert_array_equal(row([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]).labels, [1, 0])
 
 
-def test_labels_alone_are_refused_where_probabilities_are_kept():
+def test_labels_are_refused_if_probabilities_are_stored():
     with pytest.raises(PredictionError, match=r"stores probabilities, of shape \(2, 3\)"):
         row([0, 1], probabilities=True)
 
@@ -103,7 +103,7 @@ def test_infinite_logits_are_refused():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_tensors_of_any_type_are_taken(dtype):
+def test_tensors_of_any_type_are_accepted(dtype):
     tensor = torch.tensor([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]], dtype=dtype, requires_grad=True)
     np.testing.assert_array_equal(row(tensor).labels, [1, 0])
     assert to_numpy(torch.tensor([1, 2])).tolist() == [1, 2]
@@ -129,7 +129,7 @@ def test_masked_elements_are_refused(values):
         to_numpy(values)
 
 
-def test_a_masked_array_that_hides_nothing_is_an_array():
+def test_a_masked_array_without_masked_elements_is_accepted():
     np.testing.assert_array_equal(to_numpy(np.ma.array([0, 1])), [0, 1])
 
 
@@ -140,12 +140,12 @@ def test_sparse_tensors_are_refused_with_the_way_to_dense_ones(form):
         to_numpy(getattr(torch.eye(2), form)())
 
 
-def test_told_values_become_plain_json():
-    told = {"loss": np.float32(0.5), "rates": (1, 2), "bad": float("inf"), "deep": {"x": None}}
-    assert plain(told) == {"loss": 0.5, "rates": [1, 2], "bad": "inf", "deep": {"x": None}}
+def test_metadata_become_json():
+    values = {"loss": np.float32(0.5), "rates": (1, 2), "bad": float("inf"), "deep": {"x": None}}
+    assert plain(values) == {"loss": 0.5, "rates": [1, 2], "bad": "inf", "deep": {"x": None}}
     assert plain({"loss": torch.tensor(0.25)}) == {"loss": 0.25}
 
 
-def test_what_is_not_json_is_refused_by_name():
+def test_metadata_that_are_not_json_are_refused_by_name():
     with pytest.raises(ChoiceError, match="hook cannot be stored with the record: function"):
         plain({"hook": lambda: None})

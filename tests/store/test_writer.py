@@ -41,7 +41,7 @@ def test_what_was_recorded_is_read_back(record):
     np.testing.assert_array_equal(all_labels(record), expected)
 
 
-def test_probabilities_are_kept_in_half_precision(path):
+def test_probabilities_are_stored_in_half_precision(path):
     tables = np.random.default_rng(0).dirichlet(np.ones(CLASSES), (3, SAMPLES))
     with Recorder(path, network=0, **SIZE, probabilities=True) as recorder:
         for table in tables:
@@ -56,17 +56,17 @@ def test_reopening_appends_after_the_last_row(record):
     np.testing.assert_array_equal(all_labels(record)[1], expected)
 
 
-def test_what_was_told_is_kept_with_each_row(path):
+def test_metrics_are_stored_with_each_row(path):
     with Recorder(path, network=0, **SIZE, metadata={"seed": 7}) as recorder:
         recorder.record(labels_of(0, 0), progress=0.1, loss=np.float64(0.5))
         recorder.record(labels_of(0, 1), progress=0.2, loss=float("nan"))
-    (told,) = open_reader(path).networks_info()
-    assert told.progress == (0.1, 0.2)
-    assert told.metrics == ({"loss": 0.5}, {"loss": "nan"})
-    assert told.metadata == {"seed": 7}
+    (info,) = open_reader(path).networks_info()
+    assert info.progress == (0.1, 0.2)
+    assert info.metrics == ({"loss": 0.5}, {"loss": "nan"})
+    assert info.metadata == {"seed": 7}
 
 
-def test_truth_may_be_told_by_a_later_recorder(path):
+def test_a_later_recorder_can_add_the_truth(path):
     write_record(path, networks=1)
     write_record(path, truth=labels_of(9, 9))
     np.testing.assert_array_equal(open_reader(path).truth(), labels_of(9, 9))
@@ -133,7 +133,7 @@ def test_no_ids_are_too_few(path):
 
 @pytest.mark.parametrize("what", ["ids", "class_names"])
 @pytest.mark.parametrize(("strange", "shown"), [("\udc80", r"'\\udc80'"), (b"\xff", r"b'\\xff'")])
-def test_what_is_no_text_is_named_before_anything_is_written(path, what, strange, shown):
+def test_invalid_text_is_refused_before_anything_is_written(path, what, strange, shown):
     size = SAMPLES if what == "ids" else CLASSES
     values = np.array([*(f"a{i}" for i in range(size - 2)), strange, strange], dtype=object)
     words = rf"{what} must be text in UTF-8; number {size - 2} is {shown}\. Is it .* Decode it"
@@ -151,7 +151,7 @@ def test_a_record_whose_class_names_do_not_differ_is_still_read(path, tmp_path):
     assert open_reader(tmp_path / "packed").sample_info.class_names == sample_info.class_names
 
 
-def test_text_is_kept_as_it_is(path):
+def test_text_is_stored_unchanged(path):
     ids = [f"bild-ü{i}.png" for i in range(SAMPLES)]
     write_record(path, ids=ids, class_names=["née", "b", "c", "d", "e"])
     sample_info = open_reader(path).sample_info
@@ -176,7 +176,7 @@ def test_a_row_written_twice_is_refused(path):
 
 
 @pytest.mark.parametrize("progress", ["a", -1, float("nan"), float("inf"), [1, 2], torch.ones(2)])
-def test_a_progress_that_is_no_true_epoch_is_refused(path, progress):
+def test_an_invalid_progress_is_refused(path, progress):
     with Recorder(path, network=0, **SIZE) as recorder:
         with pytest.raises(RecordError, match=r"progress must be a finite number, 0 or .*omit it"):
             recorder.record(labels_of(0, 0), progress=progress)
@@ -192,7 +192,7 @@ def test_a_progress_that_is_no_true_epoch_is_refused(path, progress):
         ({"network": object()}, "network cannot be stored"),
     ],
 )
-def test_a_wrong_about_is_refused_before_anything_is_written(path, metadata, words):
+def test_invalid_metadata_are_refused_before_anything_is_written(path, metadata, words):
     with pytest.raises(ChoiceError, match=words):
         Recorder(path, network=0, **SIZE, metadata=metadata)
     assert not path.exists()
@@ -220,7 +220,7 @@ def test_a_second_recorder_of_the_same_network_is_refused_while_the_first_lives(
     Recorder(path, network=0, **SIZE).close()
 
 
-def test_a_failed_opening_lets_the_network_go(record):
+def test_a_failed_opening_releases_the_network(record):
     (record / "network-000/commits/c.0").unlink()
     with pytest.raises(RowDamaged, match="network 0, epoch 0 is missing, but later ones"):
         Recorder(record, network=0, **SIZE)
@@ -264,14 +264,14 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path):
         Recorder(tmp_path, network=0, **SIZE)
 
 
-def test_a_packed_record_takes_no_more_rows(record, tmp_path):
+def test_a_packed_record_is_read_only(record, tmp_path):
     pack_record(record, tmp_path / "packed")
     with pytest.raises(RecordMismatch, match="is packed and read-only"):
         Recorder(tmp_path / "packed", network=0, **SIZE)
 
 
 @pytest.mark.parametrize("network", [-1, 1_000_000, 1.5, "0"])
-def test_a_network_that_is_no_whole_number_in_range_is_refused(path, network):
+def test_an_invalid_network_number_is_refused(path, network):
     words = rf"network must be a whole number in 0\.\.999999; got {network!r}"
     with pytest.raises(ChoiceError, match=words):
         Recorder(path, network=network, **SIZE)
@@ -299,7 +299,7 @@ def test_sizes_may_be_numbers_of_numpy(path):
         ),
     ],
 )
-def test_sizes_that_cannot_be_are_refused_before_anything_is_written(path, sample_info, words):
+def test_invalid_sizes_are_refused_before_anything_is_written(path, sample_info, words):
     with pytest.raises(PredictionError, match=words):
         Recorder(path, network=0, **sample_info)
     assert not path.exists()
@@ -314,7 +314,7 @@ def test_leftovers_of_a_dead_writer_are_overwritten_and_swept(record):
     np.testing.assert_array_equal(all_labels(record)[0][3], labels_of(0, 3))
 
 
-def test_a_row_whose_commit_failed_can_be_tried_again(path, monkeypatch):
+def test_a_row_whose_commit_failed_can_be_written_again(path, monkeypatch):
     create = Folder.create
 
     def fail_at_commits(self, key, data, **options):
@@ -354,7 +354,7 @@ def test_a_path_through_a_file_is_refused(tmp_path):
         Recorder(tmp_path / "file" / "record", network=0, **SIZE)
 
 
-def test_every_commit_carries_its_facts(record):
+def test_every_commit_holds_checksums_and_metadata(record):
     sample_info = json.loads((record / "network-001/commits/c.2").read_bytes()[8:])
     assert sample_info["epoch"] == 2
     assert sample_info["progress"] == 3.0
@@ -364,7 +364,7 @@ def test_every_commit_carries_its_facts(record):
 
 
 @pytest.mark.parametrize("leave", [shutil.rmtree, lambda path: path.rename(f"{path}-moved")])
-def test_a_record_that_is_gone_takes_no_rows_and_does_not_come_back(path, leave, monkeypatch):
+def test_a_deleted_record_is_not_created_again(path, leave, monkeypatch):
     monkeypatch.setattr("accord.store._writer.RESIZE_SECONDS", -1)
     with Recorder(path, network=0, **SIZE, probabilities=True) as recorder:
         recorder.record(np.eye(CLASSES)[labels_of(0, 0)])
@@ -375,7 +375,7 @@ def test_a_record_that_is_gone_takes_no_rows_and_does_not_come_back(path, leave,
     assert not path.exists()
 
 
-def test_a_refused_recorder_tells_the_record_nothing(path):
+def test_a_refused_recorder_writes_nothing(path):
     names = {"truth": labels_of(9, 9), "class_names": list("abcde")}
     with Recorder(path, network=0, **SIZE) as recorder:
         recorder.record(labels_of(0, 0))
@@ -431,7 +431,7 @@ def interrupt_after(monkeypatch, part):
 
 
 @pytest.mark.parametrize("part", ["labels", "commits"])
-def test_a_row_that_was_interrupted_can_be_tried_again(path, monkeypatch, part):
+def test_an_interrupted_row_can_be_written_again(path, monkeypatch, part):
     with Recorder(path, network=0, **SIZE) as recorder:
         recorder.record(labels_of(0, 0))
         interrupt_after(monkeypatch, part)
@@ -455,7 +455,7 @@ def test_a_commit_that_cannot_be_written_leaves_no_labels(path, monkeypatch):
 
 
 @pytest.mark.parametrize("epoch", ["0", float("nan"), 0.0, [0]])
-def test_an_epoch_that_is_no_whole_number_is_refused(path, epoch):
+def test_an_epoch_must_be_a_whole_number(path, epoch):
     with Recorder(path, network=0, **SIZE) as recorder:
         with pytest.raises(RecordError, match="epoch must be a whole number; got "):
             recorder.record(labels_of(0, 0), epoch=epoch)
@@ -474,7 +474,7 @@ def leave_half_a_truth(path, values):
     Folder(path).create("truth/c.0", encode_sample_array(np.array(values))[1])
 
 
-def test_a_truth_that_a_killed_start_left_half_written_is_not_there(tmp_path, impatient):
+def test_truth_left_by_a_killed_recorder_is_replaced(tmp_path, impatient):
     leave_half_a_truth(tmp_path / "run", [0, 1, 2, 1])
     for _ in range(2):
         with Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 0]):
@@ -484,7 +484,7 @@ def test_a_truth_that_a_killed_start_left_half_written_is_not_there(tmp_path, im
         Recorder(tmp_path / "run", network=0, samples=4, classes=3, truth=[0, 1, 2, 1])
 
 
-def test_a_truth_that_another_recorder_is_writing_is_waited_for(tmp_path):
+def test_a_recorder_waits_for_truth_that_another_one_is_writing(tmp_path):
     values = np.array([0, 1, 2, 0], np.int16)  # written otherwise than int64, and the same
     leave_half_a_truth(tmp_path / "run", values)
     root = encode_sample_array(values)[0]

@@ -43,7 +43,7 @@ def test_zarr_reads_probabilities_and_wide_labels(path):
     np.testing.assert_array_equal(group["probabilities"][0], tables.astype(np.float16))
 
 
-def test_zeros_are_written_too(path):
+def test_chunks_of_zeros_are_written(path):
     with Recorder(path, network=0, samples=SAMPLES, classes=CLASSES) as recorder:
         recorder.record(np.zeros(SAMPLES, int))
     assert (path / "network-000/labels/c.0.0").is_file()

@@ -1,4 +1,4 @@
-"""Records of networks that come to agree and, if told to, part again."""
+"""Records of networks that come to agree and, optionally, overfit."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Small records for tests, the same wherever they are written."""
+"""Small reproducible records for tests."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ SAMPLES, CLASSES = 40, 5
 
 
 def labels_of(network, epoch, *, samples=SAMPLES, classes=CLASSES):
-    """What a network says at an epoch: the same wherever it is asked."""
+    """Return labels that depend only on network and epoch."""
     return np.random.default_rng([network, epoch]).integers(0, classes, samples)
 
 

@@ -1,4 +1,4 @@
-"""Records of networks that vote as they are told to, for tests of rules."""
+"""Records with chosen accuracies, for tests of rules."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from accord.store import ArrayReader, SampleInfo
 
 
 def draw_rows(*, networks=4, accuracies=(0.9,) * 6, samples=600, classes=4, turns=None, seed=0):
-    """Draw votes that are right as often as their epoch says, and otherwise random or turned.
+    """Draw votes that are right with the accuracy of their epoch, and otherwise wrong.
 
-    `turns` is the share of wrong votes that say the next class instead of a random one.
+    `turns` is the share of wrong votes for the next class instead of a random one.
     """
     generator = np.random.default_rng(seed)
     truth = np.arange(samples) % classes

@@ -1,4 +1,4 @@
-"""The scikit-learn face: record estimators, and a classifier by max agreement."""
+"""Record estimators of scikit-learn, and a classifier that predicts by max agreement."""
 
 from accord.errors import missing_extra
 

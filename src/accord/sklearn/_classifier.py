@@ -1,4 +1,4 @@
-"""A scikit-learn classifier that predicts by max agreement."""
+"""`MaxAgreementClassifier`, a classifier of scikit-learn."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Self
@@ -30,16 +30,16 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Args:
         estimator: any classifier with `partial_fit`, `staged_predict` or `warm_start`, or a
             `Pipeline` that ends in one; its first steps are fitted once. By default a
-            perceptron with one hidden layer, behind a `StandardScaler`.
-        module: instead of `estimator`, a function of the number of features and of classes
-            that returns a `torch.nn.Module`; see `ModuleClassifier`.
-        networks: how many to train. They differ by their seeds and by the order of samples.
+            perceptron with one hidden layer, after a `StandardScaler`.
+        module: instead of `estimator`, a function of the numbers of features and classes that
+            returns a `torch.nn.Module`; see `ModuleClassifier`.
+        networks: the number of networks. They differ in their seeds and in the order of samples.
         epochs: passes over the data, or rounds of a boosting or forest estimator; by default
-            30 passes, or the estimator's own number of rounds.
-        keep: the most epochs to keep of each network, equally spaced, to save memory and time
-            in `predict`; by default all.
-        random_state: a number makes everything repeatable.
-        n_jobs: how many networks to train at once.
+            30 passes, or the estimator's number of rounds.
+        keep: the maximum number of epochs to keep per network, equally spaced, to save memory
+            and time in `predict`; by default all.
+        random_state: a number makes training reproducible.
+        n_jobs: the number of networks to train in parallel.
 
     Attributes:
         classes_: the labels, in the order of the columns of `predict_proba`.
@@ -105,15 +105,15 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return networks
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the label with the most votes for each sample; equal votes, the first one."""
+        """Return the label with the most votes for each sample; ties go to the first label."""
         votes = self._votes(X)
         labels: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the agreement: each label's share of all networks' votes at all kept epochs.
+        """Return the agreement: each label's share of all votes, over networks and kept epochs.
 
-        How united the networks were, not a calibrated probability.
+        Agreement is not a calibrated probability.
         """
         votes = self._votes(X)
         shares: NDArray[np.float64] = votes / votes.sum(axis=1, keepdims=True)
@@ -122,26 +122,25 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def predict_epochs(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
         """Return each network's label at each kept epoch, as positions in `classes_`.
 
-        Axes are (network, epoch, sample): what `accord.max_agreement` takes.
+        Axes are (network, epoch, sample), as for `accord.max_agreement`.
         """
-        rows = [list(network) for network in self._said(X)]
+        rows = [list(epochs) for epochs in self._predictions(X)]
         if len({len(network) for network in rows}) > 1:
             counts = ", ".join(str(len(network)) for network in rows)
             raise UnequalNetworks(f"the networks kept {counts} epochs; boosting stopped early")
         return np.array(rows, np.intp)
 
     def _votes(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
-        said = self._said(X)
         votes: NDArray[np.intp] | None = None
-        for network in said:
-            for labels in network:
+        for epochs in self._predictions(X):
+            for labels in epochs:
                 if votes is None:
                     votes = np.zeros((len(labels), len(self.classes_)), np.intp)
                 votes[np.arange(len(labels)), labels] += 1
         assert votes is not None
         return votes
 
-    def _said(self, X: Any) -> Iterator[Iterator[NDArray[np.intp]]]:  # noqa: N803
+    def _predictions(self, X: Any) -> Iterator[Iterator[NDArray[np.intp]]]:  # noqa: N803
         check_is_fitted(self, "networks_")
         prepared = self._prepared(self._check_samples(X, reset=False))
         return (
@@ -157,7 +156,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return ModuleClassifier(self.module)
         if self.estimator is not None:
             return self.estimator
-        # The batch of 32 is the paper's; fewer samples make a smaller one.
+        # The paper uses batches of 32; fewer samples require a smaller batch.
         perceptron = MLPClassifier(batch_size=min(32, samples))
         return make_pipeline(StandardScaler(with_mean=not sparse), perceptron)
 
@@ -167,7 +166,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         for name, least in (("networks", 1), ("epochs", 1), ("keep", 2)):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | np.integer) and value >= least):
-                raise ChoiceError(f"{name} must be a whole number from {least}; got {value!r}")
+                raise ChoiceError(f"{name} must be a whole number, at least {least}; got {value!r}")
 
     def _check_data(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:  # noqa: N803
         if y is None:
@@ -181,9 +180,9 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return samples, labels
 
     def _check_samples(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
-        if hasattr(X, "columns"):  # a frame keeps its names and types for the estimator
+        if hasattr(X, "columns"):  # keep the names and types of a frame for the estimator
             return validate_data(self, X, reset=reset, skip_check_array=True)
-        # Missing values and such are the estimator's to refuse or to take.
+        # The estimator decides whether it accepts missing values.
         lenient = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
         return validate_data(self, X, reset=reset, **lenient)
 
@@ -196,7 +195,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 
 def _split(template: Any) -> tuple[Pipeline | None, Any]:
-    """Return what comes before the classifier, if anything, and the classifier."""
+    """Return the steps before the classifier, if any, and the classifier."""
     if isinstance(template, Pipeline) and len(template) > 1:
         return clone(template[:-1]), template[-1]
     return None, template[-1] if isinstance(template, Pipeline) else template

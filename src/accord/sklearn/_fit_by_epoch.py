@@ -1,4 +1,4 @@
-"""Train one network of the classifier and keep what it takes to ask every epoch again."""
+"""Train an estimator epoch by epoch, and keep each epoch's state for later predictions."""
 
 import contextlib
 import copy
@@ -27,9 +27,9 @@ def grow_by_partial_fit(
     seed: int | None = None,
     sample_weight: Any = None,
 ) -> Iterator[int]:
-    """Call `partial_fit` with all data once per epoch; yield after each, counting from 1.
+    """Call `partial_fit` with all data once per epoch; yield 1, 2, … after each call.
 
-    With a seed, the samples are shuffled anew for each epoch, by the seed and the epoch alone.
+    With a seed, samples are shuffled for each epoch, depending only on the seed and the epoch.
     """
     _check_growable(estimator, epochs, "partial_fit")
     known = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
@@ -52,10 +52,10 @@ def grow_by_warm_start(
     step: int = 1,
     sample_weight: Any = None,
 ) -> Iterator[int]:
-    """Fit again and again with `warm_start`; yield after each fit, counting from 1.
+    """Fit repeatedly with `warm_start`; yield 1, 2, … after each fit.
 
-    Each epoch adds `step` trees, boosting rounds or passes over the data. Afterwards the
-    estimator's `warm_start`, and `max_iter` where it means passes, are as they were.
+    Each epoch adds `step` trees, boosting rounds or passes over the data. On exit the
+    estimator's `warm_start`, and `max_iter` if it counts passes, have their previous values.
     """
     _check_growable(estimator, epochs, "warm_start")
     parameter, total = growing_parameter(estimator)
@@ -74,7 +74,7 @@ def grow_by_warm_start(
 
 
 def growing_parameter(estimator: Estimator) -> tuple[str, bool]:
-    """Return what to raise for more training, and whether it counts from the very beginning.
+    """Return the parameter to increase for more training, and whether it counts the total.
 
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> from sklearn.neural_network import MLPClassifier
@@ -89,7 +89,7 @@ def growing_parameter(estimator: Estimator) -> tuple[str, bool]:
     if "max_iter" in have:
         return "max_iter", isinstance(estimator, HistGradientBoostingClassifier)
     raise ChoiceError(
-        f"{type(estimator).__name__} has neither n_estimators nor max_iter to grow by"
+        f"{type(estimator).__name__} has neither n_estimators nor max_iter to increase"
     )
 
 
@@ -102,7 +102,7 @@ def _shuffled(arrays: tuple[Any, ...], seed: int, epoch: int) -> tuple[Any, ...]
 
 @contextlib.contextmanager
 def _unconverged() -> Iterator[None]:
-    """Silence the complaint that one epoch of training has not converged."""
+    """Silence the warning that one epoch of training has not converged."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -110,31 +110,31 @@ def _unconverged() -> Iterator[None]:
         yield
 
 
-def _check_growable(estimator: Estimator, epochs: int, way: str) -> None:
+def _check_growable(estimator: Estimator, epochs: int, method: str) -> None:
     name = type(estimator).__name__
-    has = hasattr(estimator, way) or (
-        hasattr(estimator, "get_params") and way in estimator.get_params(deep=False)
+    has = hasattr(estimator, method) or (
+        hasattr(estimator, "get_params") and method in estimator.get_params(deep=False)
     )
     if not has:
         raise ChoiceError(
-            f"{name} has no {way}. Estimators grow by partial_fit, by warm_start, or have "
-            "staged_predict after an ordinary fit."
+            f"{name} has no {method}. Estimators train by epoch with partial_fit or warm_start, or "
+            "have staged_predict after an ordinary fit."
         )
     if hasattr(estimator, "classes_"):
         raise ChoiceError(
-            f"this {name} is fitted already, so its first epochs are lost. Give a new one: "
-            "sklearn.base.clone(estimator); to record it as it is: record_epoch"
+            f"this {name} is already fitted, so its first epochs are lost. Pass a new one: "
+            "sklearn.base.clone(estimator); to record its current state: record_epoch"
         )
     if epochs < 1:
-        raise ChoiceError(f"epochs must be a number from 1; got {epochs}")
+        raise ChoiceError(f"epochs must be a whole number, at least 1; got {epochs}")
 
 
-PASSES: Final = 30  # over the data, where neither the caller nor the estimator says how many
+PASSES: Final = 30  # passes over the data, by default
 
 
 @dataclass(frozen=True)
 class KeptEpochs:
-    """A network as it was at each kept epoch."""
+    """The states of a network at its kept epochs."""
 
     states: list[Estimator]
 
@@ -145,7 +145,7 @@ class KeptEpochs:
 
 @dataclass(frozen=True)
 class KeptStages:
-    """A fitted network that can tell what it said after each of its rounds."""
+    """A fitted network that can predict as after any of its rounds."""
 
     estimator: Estimator
     rounds: frozenset[int]
@@ -153,12 +153,12 @@ class KeptStages:
     def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
         """Yield the labels after every kept round."""
         stages = enumerate(self.estimator.staged_predict(X))
-        return (said for stage, said in stages if stage in self.rounds)
+        return (labels for stage, labels in stages if stage in self.rounds)
 
 
 @dataclass(frozen=True)
 class OneClass:
-    """What is left to say when the data know one class alone."""
+    """The predictions if the training data have only one class."""
 
     label: Any
 
@@ -180,10 +180,10 @@ def train_network(
     keep: int | None,
     sample_weight: Any = None,
 ) -> Network:
-    """Train a copy of `template` that differs from others by its seed alone.
+    """Train a copy of `template`; copies differ only in their seeds.
 
-    Estimators with `staged_predict` are fitted once, those with `partial_fit` see all samples
-    in a new order at every epoch, and those with `warm_start` alone are fitted again and again.
+    Estimators with `staged_predict` are fitted once, those with `partial_fit` get all samples
+    in a new order at every epoch, and those with only `warm_start` are fitted repeatedly.
     """
     estimator = with_seed(clone(template), seed)
     weights = {"sample_weight": sample_weight}
@@ -191,16 +191,16 @@ def train_network(
         return _train_staged(estimator, X, y, epochs=epochs, keep=keep, **weights)
     if hasattr(estimator, "partial_fit"):
         epochs = epochs or PASSES
-        moments = grow_by_partial_fit(estimator, X, y, epochs=epochs, seed=seed, **weights)
+        trained = grow_by_partial_fit(estimator, X, y, epochs=epochs, seed=seed, **weights)
     else:
         epochs = epochs or _own_epochs(estimator)
-        moments = grow_by_warm_start(estimator, X, y, epochs=epochs, **weights)
+        trained = grow_by_warm_start(estimator, X, y, epochs=epochs, **weights)
     kept = kept_epochs(epochs, keep)
-    return KeptEpochs([_copied(estimator) for epoch in moments if epoch - 1 in kept])
+    return KeptEpochs([_copied(estimator) for epoch in trained if epoch - 1 in kept])
 
 
 def kept_epochs(epochs: int, keep: int | None) -> frozenset[int]:
-    """Return at most `keep` equally spaced epochs, the first and the last among them.
+    """Return at most `keep` equally spaced epochs, including the first and the last.
 
     >>> sorted(kept_epochs(10, 4))
     [0, 3, 6, 9]
@@ -210,17 +210,17 @@ def kept_epochs(epochs: int, keep: int | None) -> frozenset[int]:
 
 
 def with_seed(estimator: Estimator, seed: int) -> Estimator:
-    """Set every `random_state` there is, also of estimators inside the estimator."""
+    """Set every `random_state` of the estimator and of estimators inside it."""
     names = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
     return estimator.set_params(**dict.fromkeys(names, seed))
 
 
 def check_trainable(template: Estimator) -> None:
-    """Refuse an estimator that has no epochs."""
-    ways = hasattr(template, "partial_fit") or hasattr(template, "staged_predict")
-    if not ways and "warm_start" not in template.get_params(deep=False):
+    """Raise if an estimator cannot be trained by epoch."""
+    by_epoch = hasattr(template, "partial_fit") or hasattr(template, "staged_predict")
+    if not by_epoch and "warm_start" not in template.get_params(deep=False):
         raise ChoiceError(
-            f"{type(template).__name__} has no epochs to agree over: it needs partial_fit, "
+            f"{type(template).__name__} cannot be trained by epoch: it has no partial_fit, "
             "staged_predict or warm_start"
         )
 
@@ -248,8 +248,8 @@ def _own_epochs(estimator: Estimator) -> int:
 
 
 def _copied(estimator: Estimator) -> Estimator:
-    # Trees do not change once grown: all copies share them. An optimizer's state, twice as
-    # large as the weights, is of no use for predicting: copies go without.
+    # Trees do not change once grown, so copies share them. The state of an optimizer is twice as
+    # large as the weights and not needed to predict, so copies omit it.
     shared = {id(tree): tree for tree in np.ravel(getattr(estimator, "estimators_", []))}
     unused = {id(getattr(estimator, name, None)): None for name in ("_optimizer", "optimizer_")}
     return copy.deepcopy(estimator, {**shared, **unused})

@@ -1,4 +1,4 @@
-"""A torch module as a scikit-learn classifier that learns epoch by epoch."""
+"""`ModuleClassifier`: a torch module as a classifier of scikit-learn, trained by epoch."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -13,19 +13,19 @@ from accord.errors import ChoiceError
 
 
 class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Train a `torch.nn.Module` by Adam on cross-entropy, one pass per `partial_fit`.
+    """Train a `torch.nn.Module` by Adam on the cross-entropy, one pass per `partial_fit`.
 
     Args:
-        module: a function of the number of features and of classes that returns a module from
-            (sample, feature) to logits (sample, class).
-        lr: the step size.
+        module: a function of the numbers of features and classes that returns a module, which
+            maps (sample, feature) to logits (sample, class).
+        lr: the learning rate.
         batch: samples per step.
-        epochs: how many passes `fit` makes.
-        random_state: a number makes the start, the order and dropout repeatable.
+        epochs: the number of passes that `fit` makes.
+        random_state: a number makes initialisation, order and dropout reproducible.
 
     Attributes:
         classes_: the labels.
-        module_: the module as it is now.
+        module_: the trained module.
 
     >>> import torch
     >>> X, y = np.array([[0.0], [1.0]] * 20), ["no", "yes"] * 20
@@ -50,7 +50,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Forget what was learnt and make `epochs` passes over the samples."""
+        """Train from scratch for `epochs` passes over the samples."""
         if hasattr(self, "module_"):
             del self.module_
         for _ in range(self.epochs):
@@ -58,7 +58,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:  # noqa: N803
-        """Make one pass over the samples; `classes` are needed the first time."""
+        """Make one pass over the samples; the first call may list all `classes`."""
         import torch
         from torch.nn.functional import cross_entropy
 
@@ -67,7 +67,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if first:
             self._start(given if classes is None else classes)
         samples, labels = torch.from_numpy(values), torch.from_numpy(self._positions(given))
-        with torch.random.fork_rng(devices=[]):  # the caller's own draws stay as they were
+        with torch.random.fork_rng(devices=[]):  # leaves the caller's random state unchanged
             torch.manual_seed(int(self._generator.randint(2**31 - 1)))
             self.module_.train()
             order = torch.randperm(len(samples))
@@ -99,9 +99,9 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.optimizer_ = torch.optim.Adam(self.module_.parameters(), lr=self.lr)
 
     def _positions(self, y: NDArray[Any]) -> NDArray[np.int64]:
-        strange = np.setdiff1d(y, self.classes_)
-        if strange.size:
-            raise ChoiceError(f"label {strange[0]!r} is none of the classes told at first")
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ChoiceError(f"label {unknown[0]!r} is not one of the classes of the first call")
         return np.searchsorted(self.classes_, y).astype(np.int64)
 
     def _logits(self, X: Any) -> Any:  # noqa: N803

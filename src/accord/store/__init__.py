@@ -1,4 +1,9 @@
-"""The record on disk: written row by row, read in blocks, checked, packed, imported."""
+"""The record on disk: written row by row, read in blocks, checked, packed, imported.
+
+`Writer` appends the rows of one network; `open_reader` returns a `RecordReader`, the interface
+that rules and analysis read, over an unpacked or packed record; `ArrayReader` is the same in
+memory. `_layout` defines keys and documents, `_storage` and `_object_store` where they are kept.
+"""
 
 from accord.store._imports import import_arrays, import_record, rows_from_arrays
 from accord.store._inspect import CheckReport, Description, Finding, check_record, describe

@@ -2,8 +2,8 @@
 
 A row is written in two steps: its arrays, then a commit with their checksums. Whatever lies in
 the record without a commit was left by a writer that was stopped, and may be overwritten. Each
-writer has a random token, which its commits carry: so it can tell its own interrupted attempt
-from a second writer's row, on storage without locks.
+writer's commits carry a random token, which distinguishes its own interrupted attempt from a
+second writer's row, on storage without locks.
 """
 
 import contextlib
