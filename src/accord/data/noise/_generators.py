@@ -61,23 +61,8 @@ def asymmetric_noise(
     """Move exactly `int(rate * samples)` labels, each class to one other class.
 
     The samples are drawn from all classes together, so the share that moves differs
-    slightly between classes.
-
-    Args:
-        labels: the class of each sample.
-        rate: the share of samples to move, 0 to 1.
-        classes: the number of classes, at least 2; labels run from 0.
-        seed: the same seed gives the same labels.
-        mapping: class c turns into `mapping[c]`, always another class; by default into
-            c + 1, and the last class into 0.
-
-    Returns:
-        The noisy labels, of the same type as `labels`.
-
-    Raises:
-        ChoiceError: `rate` is outside 0..1, there are fewer than two classes, or `mapping`
-            does not map every class to another one.
-        PredictionError: `labels` are not a vector of integers in 0..classes - 1.
+    slightly between classes. Class c turns into `mapping[c]`, always another class; by default
+    into c + 1, and the last class into 0. All else is as in `symmetric_noise`.
 
     >>> labels = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2])
     >>> asymmetric_noise(labels, rate=0.4, classes=3, seed=0)
@@ -103,20 +88,6 @@ def mapped_noise(
 
     Unlike in `asymmetric_noise`, classes may stay as they are (`mapping[c] == c`), and the
     rate holds within each class that moves: the share of wrong labels overall is smaller.
-
-    Args:
-        labels: the class of each sample.
-        rate: the share to move in each class that moves, 0 to 1.
-        classes: the number of classes, at least 2; labels run from 0.
-        seed: the same seed gives the same labels.
-        mapping: class c turns into `mapping[c]`.
-
-    Returns:
-        The noisy labels, of the same type as `labels`.
-
-    Raises:
-        ChoiceError: `rate` is outside 0..1, or `mapping` does not hold a class for each class.
-        PredictionError: `labels` are not a vector of integers in 0..classes - 1.
 
     >>> labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2])
     >>> mapped_noise(labels, rate=0.5, classes=3, seed=0, mapping=[1, 0, 2])
@@ -213,19 +184,8 @@ def instance_noise(
     softmax(x W(y))[c], with y left out. Similar samples thus get similar wrong labels, and the
     number of moved labels is close to `rate * samples`, not exact.
 
-    Args:
-        labels: the class of each sample.
-        rate: the mean share of samples to move, 0 to 1.
-        classes: the number of classes, at least 2; labels run from 0.
-        seed: the same seed, labels and samples give the same labels.
-        samples: the features of each sample, (sample, …); uint8 is divided by 255.
-
-    Returns:
-        The noisy labels, of the same type as `labels`.
-
-    Raises:
-        ChoiceError: `rate` or `classes` are out of range, or `samples` are not numbers.
-        PredictionError: `labels` are not a vector of integers in 0..classes - 1.
+    The features of `samples`, (sample, …), are numbers; uint8 is divided by 255. All else is as
+    in `symmetric_noise`.
     """
     _check_arguments(labels, rate, classes)
     if isinstance(samples, tuple):

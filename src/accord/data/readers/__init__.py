@@ -65,9 +65,9 @@ class Reader:
 
     read: Callable[..., Dataset]
     layout: str  # what the path should name, in a few words
+    needs: tuple[Spellings, ...] = ()  # required files, each by every name it may have
     image_files: bool = False  # images stay on disk and are decoded when read
     needs_path: bool = True
-    needs: tuple[Spellings, ...] = ()  # required files, each by every name it may have
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -124,78 +124,47 @@ def find_reader(kind: str) -> Reader:
     raise ChoiceError(f"no data set is called {kind!r}. {suggest(kind, READERS)}")
 
 
+_GLUE_LAYOUT: Final = "the folder of train and dev, TSV or Parquet"
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
     {
-        "cifar10": Reader(
-            read_cifar10, "the folder cifar-10-batches-bin or -py", needs=CIFAR10_NEEDS
-        ),
-        "cifar100": Reader(
-            read_cifar100,
-            "the folder cifar-100-binary or -python",
-            needs=CIFAR100_NEEDS,
-        ),
+        "cifar10": Reader(read_cifar10, "the folder cifar-10-batches-bin or -py", CIFAR10_NEEDS),
+        "cifar100": Reader(read_cifar100, "the folder cifar-100-binary or -python", CIFAR100_NEEDS),
         "cifar10n": Reader(
-            read_cifar10n,
-            "CIFAR-10's folder, with CIFAR-10_human.pt",
-            needs=CIFAR10N_NEEDS,
+            read_cifar10n, "CIFAR-10's folder, with CIFAR-10_human.pt", CIFAR10N_NEEDS
         ),
         "cifar100n": Reader(
-            read_cifar100n,
-            "CIFAR-100's folder, with CIFAR-100_human.pt",
-            needs=CIFAR100N_NEEDS,
+            read_cifar100n, "CIFAR-100's folder, with CIFAR-100_human.pt", CIFAR100N_NEEDS
         ),
         "tinyimagenet": Reader(
-            read_tiny_imagenet,
-            "the folder tiny-imagenet-200",
-            True,
-            needs=TINY_IMAGENET_NEEDS,
+            read_tiny_imagenet, "the folder tiny-imagenet-200", TINY_IMAGENET_NEEDS, True
         ),
         "imagenet": Reader(
-            read_imagenet,
-            "the folder of train/<wnid> and val/<wnid>",
-            True,
-            needs=IMAGENET_NEEDS,
+            read_imagenet, "the folder of train/<wnid> and val/<wnid>", IMAGENET_NEEDS, True
         ),
         "clothing1m": Reader(
-            read_clothing1m,
-            "the folder of the key lists and images",
-            True,
-            needs=CLOTHING1M_NEEDS,
+            read_clothing1m, "the folder of the key lists and images", CLOTHING1M_NEEDS, True
         ),
         "animal10n": Reader(
-            read_animal10n,
-            "the folder of training and testing",
-            True,
-            needs=ANIMAL10N_NEEDS,
+            read_animal10n, "the folder of training and testing", ANIMAL10N_NEEDS, True
         ),
         "webvision50": Reader(
-            read_webvision50,
-            "the folder of info, google and flickr",
-            True,
-            needs=WEBVISION_NEEDS,
+            read_webvision50, "the folder of info, google and flickr", WEBVISION_NEEDS, True
         ),
         **{
-            name: Reader(
-                functools.partial(read_glue, name=name),
-                "the folder of train and dev, TSV or Parquet",
-                needs=needs_of(name),
-            )
+            name: Reader(functools.partial(read_glue, name=name), _GLUE_LAYOUT, needs_of(name))
             for name in TASKS
         },
-        "mnist": Reader(read_mnist, "the folder of the idx files", needs=NEEDS),
-        "fashion-mnist": Reader(read_fashion_mnist, "the folder of the idx files", needs=NEEDS),
+        "mnist": Reader(read_mnist, "the folder of the idx files", NEEDS),
+        "fashion-mnist": Reader(read_fashion_mnist, "the folder of the idx files", NEEDS),
         "digits": Reader(read_digits, "none: they come with Accord", needs_path=False),
-        "image-folder": Reader(read_image_folder, "a folder of class folders", True),
+        "image-folder": Reader(read_image_folder, "a folder of class folders", image_files=True),
         "npz": Reader(read_npz, "an .npz file"),
-        "csv": Reader(
-            functools.partial(read_table, ending=".csv"), "a file, or train.csv and test.csv"
-        ),
-        "tsv": Reader(
-            functools.partial(read_table, ending=".tsv"), "a file, or train.tsv and test.tsv"
-        ),
-        "parquet": Reader(
-            functools.partial(read_table, ending=".parquet"),
-            "a file, or train.parquet and test.parquet",
-        ),
+        **{
+            kind: Reader(
+                functools.partial(read_table, ending=f".{kind}"),
+                f"a file, or train.{kind} and test.{kind}",
+            )
+            for kind in ("csv", "tsv", "parquet")
+        },
     }
 )

@@ -71,10 +71,6 @@ class _Layout:
     checksums: dict[str, str]
     read: Callable[[Path, tuple[str, ...]], Batch]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*self.train, self.test)
-
 
 def read_cifar10(path: Path, *, complete: bool = True, verify: bool = False) -> Dataset:
     """Read CIFAR-10 from `cifar-10-batches-bin`, `cifar-10-batches-py` or the folder above.
@@ -85,8 +81,8 @@ def read_cifar10(path: Path, *, complete: bool = True, verify: bool = False) -> 
         verify: compare each file with its published checksum.
     """
     layout, folder = _find_layout(path, _CIFAR10, "CIFAR-10")
-    train, test = _read_splits(layout, folder, ("labels",), verify)
-    return _as_dataset("cifar10", folder, CIFAR10_NAMES, train, test, "labels", complete)
+    train, test = _read_splits(layout, folder, ("labels",), "labels", complete, verify)
+    return Dataset("cifar10", "image", CIFAR10_NAMES, train=train, test=test)
 
 
 def read_cifar100(
@@ -104,9 +100,9 @@ def read_cifar100(
     if labels not in names:
         raise ChoiceError(f"the labels of CIFAR-100 are 'fine' or 'coarse'; got {labels!r}.")
     layout, folder = _find_layout(path, _CIFAR100, "CIFAR-100")
-    train, test = _read_splits(layout, folder, ("coarse_labels", "fine_labels"), verify)
-    column = f"{labels}_labels"
-    return _as_dataset("cifar100", folder, names[labels], train, test, column, complete)
+    columns = ("coarse_labels", "fine_labels")
+    train, test = _read_splits(layout, folder, columns, f"{labels}_labels", complete, verify)
+    return Dataset("cifar100", "image", names[labels], train=train, test=test)
 
 
 def _find_layout(path: Path, layouts: tuple[_Layout, ...], what: str) -> tuple[_Layout, Path]:
@@ -120,34 +116,22 @@ def _find_layout(path: Path, layouts: tuple[_Layout, ...], what: str) -> tuple[_
 
 
 def _read_splits(
-    layout: _Layout, folder: Path, columns: tuple[str, ...], verify: bool
-) -> tuple[Batch, Batch]:
-    files = find_all(folder, layout.names, what="all batches")
-    if verify:
-        check_checksums(files, layout.checksums)
-    batches = [layout.read(file, columns) for file in files]
-    return _join(batches[:-1]), batches[-1]
-
-
-def _join(batches: list[Batch]) -> Batch:
-    images = np.concatenate([images for images, _ in batches])
-    names = batches[0][1]
-    return images, {name: np.concatenate([labels[name] for _, labels in batches]) for name in names}
-
-
-def _as_dataset(
-    name: str,
+    layout: _Layout,
     folder: Path,
-    class_names: tuple[str, ...],
-    train: Batch,
-    test: Batch,
+    columns: tuple[str, ...],
     column: str,
     complete: bool,
-) -> Dataset:
+    verify: bool,
+) -> tuple[Split, Split]:
+    files = find_all(folder, (*layout.train, layout.test), what="all batches")
+    if verify:
+        check_checksums(files, layout.checksums)
+    *train, (test_images, test_labels) = [layout.read(file, columns) for file in files]
+    images = np.concatenate([images for images, _ in train])
+    labels = np.concatenate([labels[column] for _, labels in train])
     if complete:
-        check_counts(folder, (len(train[0]), len(test[0])), (50_000, 10_000))
-    splits = [Split(images, labels[column]) for images, labels in (train, test)]
-    return Dataset(name, "image", class_names, train=splits[0], test=splits[1])
+        check_counts(folder, (len(images), len(test_images)), (50_000, 10_000))
+    return Split(images, labels), Split(test_images, test_labels[column])
 
 
 def _read_binary(path: Path, columns: tuple[str, ...]) -> Batch:
@@ -226,9 +210,10 @@ _CIFAR100: Final = (
 
 
 def _needs(layouts: tuple[_Layout, ...]) -> tuple[Spellings, ...]:
+    files = zip(*((*layout.train, layout.test) for layout in layouts), strict=True)
     return tuple(
         (*names, *(f"{one.folder}/{name}" for one, name in zip(layouts, names, strict=True)))
-        for names in zip(*(layout.names for layout in layouts), strict=True)
+        for names in files
     )
 
 

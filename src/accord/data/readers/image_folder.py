@@ -1,5 +1,6 @@
 """Images in one folder per class."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -34,9 +35,15 @@ def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 
         names = _class_folders(parts[0])
         train, test = (_read_split(path, part, names) for part in parts if part)
     else:
-        _check_held_out(path, held_out, parts[1])
+        if held_out is None:
+            raise ChoiceError(
+                f"{path}: there is no test set. Looked for {', '.join(TRAIN)} and "
+                f"{', '.join(TEST)}. To hold out a share of the images: held_out=0.2"
+            )
+        if parts[1] is not None:
+            raise ChoiceError(f"{parts[1]}: is the test set; leave out held_out.")
         names = _class_folders(parts[0] or path)
-        train, test = hold_out(_read_split(path, parts[0] or path, names), held_out or 0, seed)
+        train, test = hold_out(_read_split(path, parts[0] or path, names), held_out, seed)
     notes = _notes(path)
     return Dataset(path.name, "image", tuple(names), train=train, test=test, notes=notes)
 
@@ -50,6 +57,16 @@ def list_images(folder: Path) -> list[str]:
     )
 
 
+def image_split(
+    root: Path, entries: Iterable[tuple[str, int]], *, size: int = 224, resize: int = 256
+) -> Split:
+    """Return image files below `root` with their labels; their paths are the ids."""
+    listed = list(entries)
+    names = tuple(name for name, _ in listed)
+    labels = np.array([label for _, label in listed], np.int64)
+    return Split(ImageFiles(root, names, size=size, resize=resize), labels, ids=np.array(names))
+
+
 def _is_hidden(file: Path, folder: Path) -> bool:
     # Also inside a hidden folder, such as .thumbnails.
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
@@ -58,16 +75,6 @@ def _is_hidden(file: Path, folder: Path) -> bool:
 def first_of(path: Path, names: tuple[str, ...]) -> Path | None:
     """Return the first of these folders that exists below `path`."""
     return next((path / name for name in names if (path / name).is_dir()), None)
-
-
-def _check_held_out(path: Path, held_out: float | None, test: Path | None) -> None:
-    if held_out is None:
-        raise ChoiceError(
-            f"{path}: there is no test set. Looked for {', '.join(TRAIN)} and "
-            f"{', '.join(TEST)}. To hold out a share of the images: held_out=0.2"
-        )
-    if test is not None:
-        raise ChoiceError(f"{test}: is the test set; leave out held_out.")
 
 
 def _class_folders(folder: Path) -> list[str]:
@@ -85,18 +92,20 @@ def _class_folders(folder: Path) -> list[str]:
 
 
 def _read_split(root: Path, folder: Path, classes: list[str]) -> Split:
-    unknown = sorted(set(_class_folders(folder)) - set(classes))
-    if unknown:
+    if unknown := sorted(set(_class_folders(folder)) - set(classes)):
         raise SourceError(
             f"{folder}: classes {', '.join(unknown)} are not among the training classes."
         )
     below = "" if folder == root else f"{folder.name}/"
-    names, labels = [], []
-    for number, name in enumerate(classes):
-        found = list_images(folder / name) if (folder / name).is_dir() else []
-        names += [f"{below}{name}/{image}" for image in found]
-        labels += [number] * len(found)
-    return Split(ImageFiles(root, tuple(names)), np.array(labels, np.int64), ids=np.array(names))
+    return image_split(
+        root,
+        (
+            (f"{below}{name}/{image}", label)
+            for label, name in enumerate(classes)
+            if (folder / name).is_dir()
+            for image in list_images(folder / name)
+        ),
+    )
 
 
 def _notes(path: Path) -> tuple[str, ...]:

@@ -3,12 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from accord.data._dataset import Dataset, Split
-from accord.data._images import ImageFiles
 from accord.data.readers._locate import check_counts, find, in_any, missing, names_of, read_lines
-from accord.data.readers.image_folder import list_images
+from accord.data.readers.image_folder import image_split, list_images
 from accord.errors import SourceError, counted
 
 IMAGENET_NEEDS: Final = (("train/",), ("val/",))
@@ -28,7 +25,10 @@ def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool =
     """
     train_folder = find(path, IMAGENET_NEEDS[0], what="training images")
     val_folder = find(path, IMAGENET_NEEDS[1], what="test images")
-    words = _read_list(path, class_list) if class_list else _wnids_in(train_folder)
+    if class_list:
+        words = _read_list(path, class_list)
+    else:
+        words = {child.name: "" for child in train_folder.iterdir() if child.is_dir()}
     wnids = sorted(words)
     train, test = (_read_split(path, folder, wnids) for folder in (train_folder, val_folder))
     if complete:
@@ -40,7 +40,8 @@ def _read_list(path: Path, class_list: str) -> dict[str, str]:
     file = Path(class_list).expanduser()
     if not file.is_file() and (path / class_list).is_file():
         file = path / class_list
-    words = dict(_wnid_and_name(line) for line in read_lines(file))
+    pairs = [line.split(maxsplit=1) for line in read_lines(file)]
+    words = {wnid: "".join(name) for wnid, *name in pairs}
     if len(words) < 2:
         raise SourceError(
             f"{file}: lists {counted(len(words), 'class')}; at least two are required."
@@ -48,28 +49,18 @@ def _read_list(path: Path, class_list: str) -> dict[str, str]:
     return words
 
 
-def _wnid_and_name(line: str) -> tuple[str, str]:
-    wnid, *name = line.split(maxsplit=1)
-    return wnid, "".join(name)
-
-
-def _wnids_in(folder: Path) -> dict[str, str]:
-    return {child.name: "" for child in folder.iterdir() if child.is_dir()}
-
-
 def _read_split(root: Path, folder: Path, wnids: list[str]) -> Split:
     absent = [wnid for wnid in wnids if not (folder / wnid).is_dir()]
     if absent:
         what = f"{len(absent)} of {len(wnids)} class folders"
         raise missing(folder, [*absent[:8], *(["…"] if absent[8:] else [])], what=what, all_of=True)
-    names, labels = [], []
-    for number, wnid in enumerate(wnids):
+    entries = []
+    for label, wnid in enumerate(wnids):
         found = list_images(folder / wnid)
         if not found:
             raise SourceError(f"{folder / wnid}: holds no images.")
-        names += [f"{folder.name}/{wnid}/{name}" for name in found]
-        labels += [number] * len(found)
-    return Split(ImageFiles(root, tuple(names)), np.array(labels, np.int64), ids=np.array(names))
+        entries += [(f"{folder.name}/{wnid}/{name}", label) for name in found]
+    return image_split(root, entries)
 
 
 _SIZE = 64
@@ -91,43 +82,30 @@ def read_tiny_imagenet(path: Path, *, complete: bool = True) -> Dataset:
     wnids_file = find(path, TINY_IMAGENET_NEEDS[0], what="TinyImageNet")
     folder = wnids_file.parent
     wnids = sorted(read_lines(wnids_file))
-    numbers = {wnid: number for number, wnid in enumerate(wnids)}
-    train = _read_train(folder, numbers)
-    test = _read_val(folder, numbers)
+    train, test = _read_train(folder, wnids), _read_val(folder, wnids)
     if complete:
         check_counts(folder, (len(train), len(test)), (100_000, 10_000))
-    words = dict(_words(line) for line in read_lines(folder / _WORDS))
+    words = dict(line.partition("\t")[::2] for line in read_lines(folder / _WORDS))
     return Dataset("tinyimagenet", "image", names_of(wnids, words), train, test)
 
 
-def _read_train(folder: Path, numbers: dict[str, int]) -> Split:
-    names, labels = [], []
-    for wnid, number in numbers.items():
+def _read_train(folder: Path, wnids: list[str]) -> Split:
+    entries = []
+    for label, wnid in enumerate(wnids):
         images = find(folder, (f"train/{wnid}/images",), what=f"images of class {wnid}")
-        found = sorted(f"train/{wnid}/images/{file.name}" for file in images.glob("*.JPEG"))
-        names += found
-        labels += [number] * len(found)
-    return _as_split(folder, names, labels)
+        names = sorted(file.name for file in images.glob("*.JPEG"))
+        entries += [(f"train/{wnid}/images/{name}", label) for name in names]
+    return image_split(folder, entries, size=_SIZE, resize=_SIZE)
 
 
-def _read_val(folder: Path, numbers: dict[str, int]) -> Split:
+def _read_val(folder: Path, wnids: list[str]) -> Split:
     file = find(folder, (_VAL,), what="the labels of val")
-    names, labels = [], []
+    labels = {wnid: label for label, wnid in enumerate(wnids)}
+    entries = []
     for line in read_lines(file):
         name, _, rest = line.partition("\t")
         wnid = rest.partition("\t")[0]
-        if wnid not in numbers:
+        if wnid not in labels:
             raise SourceError(f"{file}: {name} is of class {wnid!r}, which is not in {_WNIDS}.")
-        names.append(f"val/images/{name}")
-        labels.append(numbers[wnid])
-    return _as_split(folder, names, labels)
-
-
-def _as_split(folder: Path, names: list[str], labels: list[int]) -> Split:
-    files = ImageFiles(folder, tuple(names), size=_SIZE, resize=_SIZE)
-    return Split(files, np.array(labels, np.int64), ids=np.array(names))
-
-
-def _words(line: str) -> tuple[str, str]:
-    wnid, _, words = line.partition("\t")
-    return wnid, words
+        entries.append((f"val/images/{name}", labels[wnid]))
+    return image_split(folder, entries, size=_SIZE, resize=_SIZE)

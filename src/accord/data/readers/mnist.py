@@ -15,8 +15,7 @@ from accord.data.readers._locate import (
     Spellings,
     check_checksums,
     check_counts,
-    missing,
-    need_folder,
+    find,
 )
 from accord.errors import SourceError
 
@@ -69,7 +68,7 @@ def read_fashion_mnist(path: Path, *, complete: bool = True, verify: bool = Fals
 def _read(
     name: str, path: Path, names: tuple[str, ...], checksums: dict[str, str] | None, complete: bool
 ) -> Dataset:
-    files = [_find(need_folder(path, what="idx files"), file) for file in _FILES]
+    files = [find(path, _spellings(file), what=file) for file in _FILES]
     if checksums is not None:
         check_checksums(files, checksums)
     images, labels, test_images, test_labels = (read_idx(file) for file in files)
@@ -87,14 +86,6 @@ def _spellings(name: str) -> Spellings:
         for spelling in (name, name.replace("-idx", ".idx"))
         for ending in ("", ".gz")
     )
-
-
-def _find(path: Path, name: str) -> Path:
-    tried = _spellings(name)
-    for candidate in tried:
-        if (path / candidate).is_file():
-            return path / candidate
-    raise missing(path, tried, what=name)
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:

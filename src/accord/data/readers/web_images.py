@@ -9,7 +9,7 @@ import numpy as np
 from accord.data._dataset import Dataset, Split
 from accord.data._images import ImageFiles
 from accord.data.readers._locate import check_counts, find, in_any, names_of, read_lines
-from accord.data.readers.image_folder import list_images
+from accord.data.readers.image_folder import image_split, list_images
 from accord.errors import ChoiceError, SourceError
 
 _SOURCES: Final = ("google", "flickr")
@@ -42,40 +42,32 @@ def read_webvision50(
         classes: the number of classes to read, of 1,000.
     """
     info = find(path, ("info",), what="WebVision's file lists")
-    train = [line for source in sources for line in _read_list(info, source, classes)]
-    val_folder = find(path, _VAL, what="test images").name
-    test = [
-        (f"{val_folder}/{name}", label)
-        for name, label in _read_entries(find(info, (_VAL_LIST,), what="a list"), classes)
-    ]
-    splits = [_as_split(path, entries) for entries in (train, test)]
+    train: list[tuple[str, int]] = []
+    for source in sources:
+        if source not in _SOURCES:
+            raise ChoiceError(f"sources must be 'google' or 'flickr'; got {source!r}.")
+        train += _read_labels(find(info, (_train_list(source),), what=f"images from {source}"))
+    folder = find(path, _VAL, what="test images").name
+    test = _read_labels(find(info, (_VAL_LIST,), what="the list of test images"))
     return Dataset(
-        "webvision50", "image", _class_names(info, classes), train=splits[0], test=splits[1]
+        "webvision50",
+        "image",
+        _class_names(info, classes),
+        train=image_split(path, [entry for entry in train if entry[1] < classes]),
+        test=image_split(
+            path, [(f"{folder}/{name}", label) for name, label in test if label < classes]
+        ),
     )
 
 
-def _read_list(info: Path, source: str, classes: int) -> list[tuple[str, int]]:
-    if source not in _SOURCES:
-        raise ChoiceError(f"sources must be 'google' or 'flickr'; got {source!r}.")
-    file = find(info, (_train_list(source),), what=f"the list of images from {source}")
-    return _read_entries(file, classes)
-
-
-def _read_entries(file: Path, classes: int) -> list[tuple[str, int]]:
+def _read_labels(file: Path) -> list[tuple[str, int]]:
     entries = []
     for line in read_lines(file):
         name, _, label = line.rpartition(" ")
         if not label.isdecimal():
             raise SourceError(f"{file}: each line must be 'path label'; got {line!r}.")
-        if int(label) < classes:
-            entries.append((name, int(label)))
+        entries.append((name, int(label)))
     return entries
-
-
-def _as_split(root: Path, entries: list[tuple[str, int]]) -> Split:
-    names = [name for name, _ in entries]
-    labels = np.array([label for _, label in entries], np.int64)
-    return Split(ImageFiles(root, tuple(names)), labels, ids=np.array(names))
 
 
 def _class_names(info: Path, classes: int) -> tuple[str, ...]:
@@ -120,7 +112,7 @@ def _read_clothing1m_split(root: Path, lists: Path, keys_name: str, labels_name:
     keys_file = find(lists, (keys_name,), what="a list of images")
     labels_file = find(lists, (labels_name,), what="a list of labels")
     keys = read_lines(keys_file)
-    labels = _read_labels(labels_file)
+    labels = dict(_read_labels(labels_file))
     absent = [key for key in keys if key not in labels]
     if absent:
         raise SourceError(
@@ -129,16 +121,6 @@ def _read_clothing1m_split(root: Path, lists: Path, keys_name: str, labels_name:
         )
     files = ImageFiles(root, tuple(_below(root, keys)))
     return Split(files, np.array([labels[key] for key in keys], np.int64), ids=np.array(keys))
-
-
-def _read_labels(file: Path) -> dict[str, int]:
-    labels = {}
-    for line in read_lines(file):
-        key, _, label = line.rpartition(" ")
-        if not label.isdecimal():
-            raise SourceError(f"{file}: each line must be 'path label'; got {line!r}.")
-        labels[key] = int(label)
-    return labels
 
 
 def _below(root: Path, keys: list[str]) -> list[str]:
@@ -180,10 +162,7 @@ def read_animal10n(path: Path, *, complete: bool = True) -> Dataset:
 
 def _read_animal10n_split(root: Path, folder: Path) -> Split:
     found = list_images(folder)
-    labels = [Path(name).name[0] for name in found]
-    wrong = [name for name, label in zip(found, labels, strict=True) if not label.isdecimal()]
-    if wrong:
+    if wrong := [name for name in found if not Path(name).name[0].isdecimal()]:
         raise SourceError(f"{folder / wrong[0]}: the name must start with the label, 0 to 9.")
-    names = tuple(f"{folder.name}/{name}" for name in found)
-    files = ImageFiles(root, names, size=_SIZE, resize=_SIZE)
-    return Split(files, np.array([int(label) for label in labels], np.int64), ids=np.array(names))
+    entries = ((f"{folder.name}/{name}", int(Path(name).name[0])) for name in found)
+    return image_split(root, entries, size=_SIZE, resize=_SIZE)
