@@ -5,7 +5,7 @@ import pytest
 
 from accord.errors import ChoiceError, ProbabilitiesMissing
 from accord.rules.consensus import Consensus
-from accord.store import rows_from_arrays
+from accord.store import reader_from_arrays
 
 LABELS = np.array([[[0, 2, 1]], [[0, 2, 2]], [[1, 2, 0]]])  # (network, epoch, sample)
 TABLE = np.array(
@@ -21,7 +21,7 @@ def predict(*, least=None, threshold=0.0, probabilities=True):
     arrays = {"labels": LABELS}
     if probabilities:
         arrays["probabilities"] = TABLE.astype(np.float16)
-    return Consensus(least=least, threshold=threshold)(rows_from_arrays(arrays, classes=3))
+    return Consensus(least=least, threshold=threshold)(reader_from_arrays(arrays, classes=3))
 
 
 def test_more_than_half_must_agree():
@@ -42,7 +42,7 @@ def test_networks_that_are_not_sure_do_not_count(threshold, wanted):
 
 
 def test_half_is_not_enough():
-    rows = rows_from_arrays({"labels": np.array([[[0]], [[1]]])}, classes=2)
+    rows = reader_from_arrays({"labels": np.array([[[0]], [[1]]])}, classes=2)
     assert Consensus()(rows).labels.tolist() == [-1]
 
 
@@ -52,7 +52,7 @@ def test_a_threshold_needs_probabilities():
 
 
 def test_a_threshold_is_a_need_for_probabilities():
-    rows = rows_from_arrays({"labels": LABELS}, classes=3)
+    rows = reader_from_arrays({"labels": LABELS}, classes=3)
     assert Consensus().allowed(rows)
     assert not Consensus(threshold=0.5).allowed(rows)
 
@@ -61,14 +61,14 @@ def test_a_threshold_is_a_need_for_probabilities():
 def test_what_networks_said_counts_though_another_class_is_as_probable_in_half_precision(label):
     even = np.full((3, 1, 1, 2), 0.5, np.float16)
     arrays = {"labels": np.full((3, 1, 1), label), "probabilities": even}
-    rows = rows_from_arrays(arrays, classes=2)
+    rows = reader_from_arrays(arrays, classes=2)
     assert Consensus(threshold=0.5)(rows).labels.tolist() == [label]
 
 
 def test_after_each_epoch_a_threshold_counts_too():
     labels = np.concatenate([LABELS[:, :, ::-1], LABELS], axis=1)
     table = np.concatenate([TABLE[:, :, ::-1], TABLE], axis=1).astype(np.float16)
-    rows = rows_from_arrays({"labels": labels, "probabilities": table}, classes=3)
+    rows = reader_from_arrays({"labels": labels, "probabilities": table}, classes=3)
     for rule in (Consensus(), Consensus(threshold=0.7)):
         (block,) = rule.after_each_epoch(rows)
         assert block.values[1].tolist() == rule(rows).labels.tolist()

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from accord import kernels
 from accord._recorder import Recorder
 from accord.errors import counted
-from accord.store._layout import made_with
-from accord.store._storage import CountProgress
+from accord.store import CountProgress, made_with
 
 LEADING_SHARE: Final = 0.75  # of the votes, on one class
 QUICK_SHAPES: Final = ((1000, 10_000, 10),)  # voters, samples, classes

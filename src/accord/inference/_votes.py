@@ -17,8 +17,7 @@ from accord.inference._checkpoints_of_run import RunCheckpoints
 from accord.inference._early_exit import VoteCounts
 from accord.inference._evaluate import Checkpoint
 from accord.rules._context import memory_budget
-from accord.store import ArrayReader, NetworkInfo, SampleInfo, describe
-from accord.store._layout import label_dtype
+from accord.store import ArrayReader, NetworkInfo, SampleInfo, describe, label_dtype
 
 NEW: Final = "new"  # the split of the samples that inference records
 

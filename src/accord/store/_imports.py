@@ -111,7 +111,7 @@ def import_arrays(
     ]
     arrays = gather_rows(named)
     arrays |= {name: to_numpy(value) for name, value in sample_info.items() if value is not None}
-    write_packed(rows_from_arrays(arrays, classes=classes, split=split), record)
+    write_packed(reader_from_arrays(arrays, classes=classes, split=split), record)
 
 
 def _find_importer(path: Path, name: str | None) -> Importer:
@@ -149,12 +149,12 @@ def read_npz(path: Path, classes: int | None) -> ArrayReader:
         ) from error
     try:
         split = _split(arrays)
-        return rows_from_arrays(arrays, classes=classes, name=str(path), split=split)
+        return reader_from_arrays(arrays, classes=classes, name=str(path), split=split)
     except PredictionError as error:
         raise SourceError(f"{path}: {error}") from error
 
 
-def rows_from_arrays(
+def reader_from_arrays(
     arrays: Mapping[str, NDArray[Any]],
     *,
     classes: int | None,
@@ -258,7 +258,7 @@ def _from_source(
 ) -> ArrayReader:
     try:
         arrays = {**gather_rows(source.networks, kind=source.kind), **source.sample_info}
-        reader = rows_from_arrays(arrays, classes=classes, name=str(path), split=split)
+        reader = reader_from_arrays(arrays, classes=classes, name=str(path), split=split)
     except PredictionError as error:
         raise SourceError(f"{path}: {error}") from error
     reader.numbers = source.numbers

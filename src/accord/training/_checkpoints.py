@@ -12,8 +12,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from accord.errors import SourceError
-from accord.store._layout import network_folder
-from accord.store._storage import Folder
+from accord.store import Folder, network_folder
 
 STATE: Final = "state.safetensors"
 

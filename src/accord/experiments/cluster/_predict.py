@@ -10,9 +10,8 @@ import numpy as np
 from accord.errors import ChoiceError
 from accord.experiments.cluster._cluster import Cluster, Plain, Resources, split_samples
 from accord.rules import Prediction, Rule, all_rules, find_rule
-from accord.store import RecordReader, open_reader
+from accord.store import PackedReader, RecordReader, open_reader
 from accord.store import _layout as layout
-from accord.store._packed_reader import PackedReader
 
 ONE_CPU: Final = Resources(cpus=1.0, gpus=0.0)
 RETRIES: Final = 3
