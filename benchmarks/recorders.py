@@ -2,9 +2,9 @@
 
 python benchmarks/recorders.py [torch lightning transformers keras]
 
-An MLP trains on 50,000 samples and is recorded on 10,000 after every epoch. Beside each row, the
-same samples are evaluated the bare way: a loop over the batches that keeps the logits. What the
-recorder takes longer than that is its overhead, given as a share of the epoch.
+An MLP trains on 50,000 samples and is recorded on 10,000 after every epoch. Next to each row, the
+same samples are evaluated in a plain loop over the batches that keeps the logits. The overhead is
+the additional time of the recorder, as a share of the epoch.
 """
 
 import json

@@ -286,7 +286,7 @@ def test_failed_network_does_not_stop_the_others(here, tmp_path):
     ("old", "new", "error"),
     [('"mlp"', '"mlpp"', ChoiceError), ('"digits"', '"cifar10"\npath = "no"', SourceError)],
 )
-def test_what_cannot_begin_bars_no_other_spec_from_its_folder(here, tmp_path, old, new, error):
+def test_failed_start_does_not_claim_the_folder(here, tmp_path, old, new, error):
     text = SMALL.replace(old, new)
     with pytest.raises(error, match=r"mlp|no"):
         train_remotely(parse_spec(text), tmp_path / "run", source=text)

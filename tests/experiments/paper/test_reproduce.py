@@ -94,11 +94,11 @@ def test_targets_share_runs(context, trainer):
 
 
 def test_interrupted_target_resumes(context):
-    def stop_after(moments):
+    def stop_after(epochs):
         def count(*_):
-            nonlocal moments
-            moments -= 1
-            if moments == 0:
+            nonlocal epochs
+            epochs -= 1
+            if epochs == 0:
                 raise KeyboardInterrupt
 
         return count

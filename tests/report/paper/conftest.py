@@ -2,19 +2,13 @@
 
 import itertools
 
-import numpy as np
 import pytest
-
-from accord.experiments.paper._figure_numbers import Setting
+from erring_records import make_setting
 
 
 @pytest.fixture(scope="session")
-def setting(make_record):
-    """Five networks on noisy labels, two on clean ones, with pictures."""
-    noisy = make_record(5, 8, 120, 4, class_names=("ant", "bee", "cat", "dog"))
-    clean = make_record(2, 5, 120, 4, wrong=0.1)
-    pictures = np.arange(120 * 4, dtype=np.uint16).reshape(120, 2, 2) % 256
-    return Setting("mine", noisy, clean=clean, samples_per_class=10, pictures=pictures)
+def setting():
+    return make_setting()
 
 
 def shown_texts(figure):
