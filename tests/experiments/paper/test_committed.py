@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import accord
+from accord import analysis
 from accord.experiments.paper import all_targets, reproduce
 from accord.experiments.paper._required_runs import ReproduceContext
 from accord.experiments.paper._results import load_results
@@ -17,6 +19,16 @@ if not RESULTS.is_dir():
 
 KEPT = load_results(RESULTS, all_targets().values())
 CURVES = json.loads((RESULTS / "curves.json").read_text())
+MEMORISED = json.loads((RESULTS / "memorised.json").read_text())
+
+# Only every second of their 100 epochs is kept, to save space; the true epochs are in `progress`.
+# Rules that count the votes of all epochs therefore give other numbers than all epochs gave.
+THINNED = {
+    "cifar100-asym20-4908034ad105": "table1/cifar100/asym/20",
+    "cifar100-sym20-f2364540c50f": "table1/cifar100/sym/20",
+    "cifar100-sym40-3db2852bae8b": "table1/cifar100/sym/40",
+    "cifar100-sym60-8305845d61fe": "table1/cifar100/sym/60",
+}
 
 # The packed records hold labels alone.
 NEED_PROBABILITIES = {name for name, rule in all_rules().items() if "probabilities" in rule.needs}
@@ -60,17 +72,20 @@ def test_there_are_results():
 
 
 def test_results_without_all_their_records_are_listed():
-    """Records were removed to save space, after their numbers had been compared."""
+    """Records were removed or thinned to save space, after their numbers had been compared."""
     incomplete = {
         (one.target, one.scale): kept_repetitions(one)
         for one in KEPT
         if one.runs and kept_repetitions(one) < one.repetitions
     }
     assert incomplete == {
+        ("figure2/cifar100/sym/60", "medium"): 0,
         ("figure3/cifar10/sym/60", "quick"): 0,
         ("figure4/cifar10/sym/60", "medium"): 0,
         ("figure5/cifar10/sym/40", "quick"): 0,
         ("figure6/cifar10/asym/20", "quick"): 0,
+        ("figure7/cifar100/asym/20", "medium"): 0,
+        ("figure7/cifar100/sym/60", "medium"): 0,
         ("ours/cifar10/few-samples", "quick"): 0,
         ("ours/cifar10/sym/40/adversarial-network", "quick"): 0,
         ("ours/cifar10/sym/40/batch-ensemble", "quick"): 0,
@@ -85,6 +100,10 @@ def test_results_without_all_their_records_are_listed():
         ("table1/cifar10/asym/20", "medium"): 1,
         ("table1/cifar10/sym/40", "medium"): 1,
         ("table1/cifar10/sym/60", "medium"): 0,
+        ("table1/cifar100/asym/20", "medium"): 0,
+        ("table1/cifar100/sym/20", "medium"): 0,
+        ("table1/cifar100/sym/40", "medium"): 0,
+        ("table1/cifar100/sym/60", "medium"): 0,
         ("table4/cifar10/asym/20", "quick"): 0,
     }
 
@@ -112,7 +131,7 @@ def test_committed_numbers_equal_those_of_the_records(kept, tmp_path):
 
 
 @pytest.mark.parametrize("run", CURVES)
-def test_curves_of_removed_records_end_at_the_accuracy_of_the_rule(run):
+def test_curves_end_at_the_accuracy_of_the_rule(run):
     for rule, curve in CURVES[run]["curves"].items():
         assert curve[-1] == pytest.approx(CURVES[run]["accuracy"][rule], abs=1e-3)
 
@@ -128,4 +147,106 @@ def test_curves_hold_the_accuracies_of_the_tables():
                 values = {rule: result.rows[rule].values[repetition] for rule in run["accuracy"]}
                 assert values == pytest.approx(run["accuracy"], abs=1e-3)
                 compared.add(name)
-    assert len(compared) == 7
+    assert len(compared) == 11
+
+
+def open_thinned(run):
+    return accord.open(str(RESULTS / "runs" / run / "test-every-2.zip"))
+
+
+def numbers_of(target):
+    (found,) = (one for one in KEPT if (one.target, one.scale) == (target, "medium"))
+    return found
+
+
+def test_thinned_records_are_listed():
+    found = {path.parent.name for path in (RESULTS / "runs").glob("*/test-every-*.zip")}
+    assert found == set(THINNED)
+    assert all(numbers_of(target).runs == {"noisy": [run]} for run, target in THINNED.items())
+
+
+@pytest.mark.parametrize("run", THINNED)
+def test_thinned_records_hold_every_second_epoch(run):
+    record = open_thinned(run)
+    assert record.progress == tuple(range(2, 101, 2))
+    assert (record.networks, record.samples, record.classes) == (5, 10_000, 100)
+
+
+@pytest.mark.parametrize(("run", "target"), THINNED.items())
+def test_rules_of_the_last_epoch_equal_those_of_thinned_records(run, target):
+    """These rules read the last epoch alone, which is kept."""
+    rules = ["single", "consensus", "majority"]
+    found = {score.rule: 100 * score.accuracy for score in open_thinned(run).score(rules)}
+    assert found == approximate({rule: numbers_of(target).rows[rule].ours for rule in rules})
+
+
+@pytest.mark.parametrize("run", THINNED)
+def test_curves_of_single_epochs_equal_those_of_thinned_records(run):
+    """Each point of these curves is the accuracy of one epoch."""
+    for rule in ("single", "majority"):
+        kept = CURVES[f"runs/{run}"]["curves"][rule][1::2]
+        assert 100 * open_thinned(run).curve(rule).accuracy == pytest.approx(kept, abs=1e-3)
+
+
+@pytest.mark.parametrize(("run", "target"), THINNED.items())
+def test_the_best_epoch_of_thinned_records_is_that_of_the_epochs_kept(run, target):
+    majority = CURVES[f"runs/{run}"]["curves"]["majority"]
+    assert numbers_of(target).rows["oracle-best-epoch"].ours == pytest.approx(max(majority))
+    (best,) = open_thinned(run).score(["oracle-best-epoch"])
+    assert 100 * best.accuracy == pytest.approx(max(majority[1::2]))
+
+
+@pytest.mark.parametrize(("run", "target"), THINNED.items())
+def test_max_agreement_of_thinned_records_is_close_to_that_of_all_epochs(run, target):
+    """Half of the votes are missing; an even sample of them decides nearly as all do.
+
+    The other rules are not compared: they fit weights, matrices or an epoch to the votes, and
+    with half of the epochs differ by up to 2.5 points.
+    """
+    (agreed,) = open_thinned(run).score(["max-agreement"])
+    assert 100 * agreed.accuracy == pytest.approx(
+        numbers_of(target).rows["max-agreement"].ours, abs=0.2
+    )
+
+
+def test_figure_2_of_a_thinned_record_equals_its_last_epoch():
+    """The figure counts the wrong predictions of the last epoch."""
+    target = "figure2/cifar100/sym/60"
+    (panel,) = numbers_of(target).numbers["panels"]
+    (run,) = numbers_of(target).runs["noisy"]
+    counts = analysis.error_consensus_histogram(open_thinned(run).reader)
+    assert counts.tolist() == panel["wrong_predictions"]
+
+
+@pytest.mark.parametrize("cell", ["cifar100/asym/20", "cifar100/sym/60"])
+def test_figure_7_of_a_thinned_record_ends_at_the_numbers_of_its_table(cell):
+    """Its other points choose equally spaced epochs, half of which are missing."""
+    table = numbers_of(f"table1/{cell}").rows
+    (panel,) = numbers_of(f"figure7/{cell}").numbers["panels"]
+    assert panel["sizes"][-1] == panel["epochs"] == 100
+    assert 100 * panel["max-agreement"][-1] == pytest.approx(table["max-agreement"].ours)
+    assert 100 * panel["majority"] == pytest.approx(table["majority"].ours)
+
+
+def test_memorised_labels_equal_those_of_the_thinned_record_of_the_training_split():
+    run = "cifar100-sym40-3db2852bae8b"
+    record = accord.open(str(RESULTS / "runs" / run / "train-every-8.zip"))
+    assert record.progress == tuple(range(4, 101, 8))
+    wrong, right = record.given != record.truth, record.given == record.truth
+    labels = record.labels[:]
+    known = MEMORISED[f"runs/{run}"]
+    assert (record.samples, wrong.sum()) == (known["samples"], known["wrong_labels"])
+    by_epoch = {
+        "given_on_wrong": (labels == record.given)[:, :, wrong],
+        "truth_on_wrong": (labels == record.truth)[:, :, wrong],
+        "given_on_right": (labels == record.given)[:, :, right],
+    }
+    for name, hits in by_epoch.items():
+        shares = 100 * hits.mean(axis=(0, 2))
+        assert shares == pytest.approx(known["by_epoch"][name][::2], abs=0.006)
+        assert 100 * hits[:, -1].mean(axis=1) == pytest.approx(known[name], abs=6e-4)
+
+
+def test_networks_of_all_thinned_records_memorised_their_wrong_labels():
+    assert set(MEMORISED) == {f"runs/{run}" for run in THINNED}
+    assert all(min(one["given_on_wrong"]) > 99.7 for one in MEMORISED.values())
