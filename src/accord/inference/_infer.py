@@ -170,7 +170,7 @@ def _collect_votes(
     order = _in_training_order(checkpoints)
     if record is None:
         votes = AllVotes(checkpoints, sample_info, probabilities=probabilities)
-        evaluate_checkpoints(checkpoints, samples, order, votes.block, progress=progress)
+        evaluate_checkpoints(checkpoints, samples, order, votes.begin, progress=progress)
         return Context(votes.reader())
     with RecordedVotes(record, checkpoints, samples, probabilities=probabilities) as rows:
         evaluate_checkpoints(

@@ -4,8 +4,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -17,7 +16,7 @@ from accord.inference._checkpoints_of_run import RunCheckpoints
 from accord.inference._early_exit import VoteCounts
 from accord.inference._evaluate import Checkpoint
 from accord.rules._context import memory_budget
-from accord.store import ArrayReader, NetworkInfo, SampleInfo, describe, label_dtype
+from accord.store import ArrayReader, SampleInfo, describe, label_dtype
 
 NEW: Final = "new"  # the split of the samples that inference records
 
@@ -48,32 +47,37 @@ class AllVotes:
         self._run, self._sample_info = run, sample_info
         shape = len(run.numbers), len(run.epochs), sample_info.samples
         classes = sample_info.classes
-        self.labels = _allocate(shape, label_dtype(classes))
-        self.probabilities = _allocate((*shape, classes), np.float16) if probabilities else None
+        self._labels = _allocate(shape, label_dtype(classes))
+        self._probabilities = _allocate((*shape, classes), np.float16) if probabilities else None
+        self._block = slice(0)
 
-    def block(self, span: slice) -> "_ArrayBlock":
-        """Return the votes of consecutive samples, to be filled."""
-        tables = None if self.probabilities is None else self.probabilities[:, :, span]
-        return _ArrayBlock(self.labels[:, :, span], tables)
-
-    def reader(self) -> ArrayReader:
-        """Return a reader of the votes, with the run's networks and epochs."""
-        return _VotesReader(self._run, self.labels, self._sample_info, self.probabilities)
-
-
-class _ArrayBlock:
-    def __init__(self, labels: NDArray[Any], probabilities: NDArray[Any] | None) -> None:
-        self._labels, self._probabilities = labels, probabilities
+    def begin(self, block: slice) -> "AllVotes":
+        """Take the votes of a block of consecutive samples from now on."""
+        self._block = block
+        return self
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:  # noqa: ARG002
-        return np.arange(self._labels.shape[2])
+        """Return all samples of the block."""
+        return np.arange(self._block.stop - self._block.start)
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
+        """Store the predictions of every member."""
         network, epoch = checkpoint.position
         for number, member in enumerate(probabilities, start=network):
-            self._labels[number, epoch] = member.argmax(axis=1)
+            self._labels[number, epoch, self._block] = member.argmax(axis=1)
             if self._probabilities is not None:
-                self._probabilities[number, epoch] = member
+                self._probabilities[number, epoch, self._block] = member
+
+    def reader(self) -> ArrayReader:
+        """Return a reader of the votes, with the numbers and the progress of the run's record."""
+        return ArrayReader(
+            self._labels,
+            self._sample_info,
+            probabilities=self._probabilities,
+            numbers=self._run.numbers,
+            progress=[epoch + 1 for epoch in self._run.epochs],
+            name=f"{self._run.folder} on new samples",
+        )
 
 
 def _allocate(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -93,28 +97,7 @@ def _allocate(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         ) from error
 
 
-class _VotesReader(ArrayReader):
-    """Votes in memory, under the numbers and the progress that training recorded."""
-
-    def __init__(
-        self,
-        run: RunCheckpoints,
-        labels: NDArray[Any],
-        sample_info: SampleInfo,
-        probabilities: NDArray[Any] | None,
-    ) -> None:
-        super().__init__(
-            labels, sample_info, probabilities=probabilities, name=f"{run.folder} on new samples"
-        )
-        self.numbers = run.numbers
-        self._progress = tuple(float(epoch + 1) for epoch in run.epochs)
-
-    def networks_info(self) -> tuple[NetworkInfo, ...]:
-        metrics: tuple[dict[str, Any], ...] = ({},) * self.epochs
-        return tuple(NetworkInfo(number, self._progress, metrics) for number in self.numbers)
-
-
-class RecordedVotes:
+class RecordedVotes(contextlib.ExitStack):
     """Every vote in a record on disk, row by row; rows that it holds already are not evaluated.
 
     A context manager: it holds the recorders of one network at a time, or of all members of a
@@ -135,6 +118,7 @@ class RecordedVotes:
         *,
         probabilities: bool,
     ) -> None:
+        super().__init__()
         self._path, self._samples = path, len(samples)
         self._metadata = {
             "run": run.spec.digest(), "samples": samples.digest(), "epochs": list(run.epochs),
@@ -143,7 +127,6 @@ class RecordedVotes:
             **sample_options(run, samples), "split": NEW, "probabilities": probabilities,
         }  # fmt: skip
         self._recorders: list[Recorder] = []
-        self._open = contextlib.ExitStack()
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:
         """Return all samples, or none if the record holds the checkpoint's rows."""
@@ -162,24 +145,13 @@ class RecordedVotes:
         network = checkpoint.network
         if self._recorders and self._recorders[0].network == network.number:
             return
-        self._open.close()
+        self.close()
         metadata = {**self._metadata, **network.model_dump(mode="json")}
         options = {**self._options, "metadata": metadata}
         self._recorders = [
-            self._open.enter_context(_open_recorder(self._path, network.number + at, options))
+            self.enter_context(_open_recorder(self._path, network.number + at, options))
             for at in range(network.members)
         ]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.close()
 
 
 def sample_options(run: RunCheckpoints, samples: Samples) -> dict[str, Any]:
@@ -212,16 +184,18 @@ def _difference(path: str | os.PathLike[str], network: int, options: Mapping[str
     found = {**wanted, **there.metadata.get(network, {})}
     same_samples = (there.samples, found["samples"]) == (options["samples"], wanted["samples"])
     has_probabilities = "probabilities" in there.has
-    differences = {
-        f"predictions of the split {there.split}, not of an inference": there.split != NEW,
-        "the votes on other samples": not same_samples,
-        "the votes of another run": found["run"] != wanted["run"],
-        f"the votes of the epochs {found['epochs']}, and the run has checkpoints of "
-        f"{wanted['epochs']}": found["epochs"] != wanted["epochs"],
-        "labels alone, and the rule needs probabilities": options["probabilities"]
-        and not has_probabilities,
-        "probabilities, and the rule needs none": has_probabilities
-        and not options["probabilities"],
-    }
-    other = "the votes on these samples with other labels, ids or classes"
-    return next((text for text, differs in differences.items() if differs), other)
+    needs_probabilities = options["probabilities"]
+    differences = (
+        (there.split != NEW, f"predictions of the split {there.split}, not of an inference"),
+        (not same_samples, "the votes on other samples"),
+        (found["run"] != wanted["run"], "the votes of another run"),
+        (
+            found["epochs"] != wanted["epochs"],
+            f"the votes of the epochs {found['epochs']}, and the run has checkpoints of "
+            f"{wanted['epochs']}",
+        ),
+        (needs_probabilities > has_probabilities, "labels alone, and the rule needs probabilities"),
+        (has_probabilities > needs_probabilities, "probabilities, and the rule needs none"),
+        (True, "the votes on these samples with other labels, ids or classes"),
+    )
+    return next(text for differs, text in differences if differs)

@@ -193,12 +193,15 @@ class ArrayReader(RecordReader):
         sample_info: SampleInfo,
         *,
         probabilities: NDArray[Any] | None = None,
+        numbers: Sequence[int] | None = None,
+        progress: Sequence[float] | None = None,
         name: str = "labels",
     ) -> None:
+        networks, self.epochs = labels.shape[:2]
         self.name = name
         self.sample_info = sample_info
-        self.numbers = tuple(range(labels.shape[0]))
-        self.epochs = labels.shape[1]
+        self.numbers = tuple(range(networks) if numbers is None else numbers)
+        self._progress = tuple(range(1, self.epochs + 1) if progress is None else progress)
         self.has_probabilities = probabilities is not None
         self._labels = labels
         self._probabilities = probabilities
@@ -218,8 +221,8 @@ class ArrayReader(RecordReader):
         return pick(self._probabilities, networks, epochs, samples)
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return a progress of 1, 2, … and no metrics for each network."""
-        progress = tuple(float(epoch + 1) for epoch in range(self.epochs))
+        """Return the progress, by default 1, 2, …, and no metrics for each network."""
+        progress = tuple(map(float, self._progress))
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
         return tuple(NetworkInfo(number, progress, nothing) for number in self.numbers)
 
