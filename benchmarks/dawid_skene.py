@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import accord
-from accord.rules._em import plain_dawid_skene
+from accord.kernels import agreement
+from accord.kernels._votes import POSTERIOR_BITS, on_grid
+from accord.rules._annotators import Annotators, VoteCounts
+from accord.store import Block
 
 
 def main() -> None:
@@ -47,6 +50,29 @@ def main() -> None:
             indent=1,
         )
     )
+
+
+def plain_dawid_skene(
+    labels: NDArray[Any],  # (voter, sample)
+    *,
+    classes: int,
+    rounds: int,
+) -> NDArray[np.float64]:  # (sample, class)
+    """Run Dawid and Skene's own method, started from the shares of votes.
+
+    Every voter has its own confusion matrix and a full vote; nothing is smoothed, shared or
+    weighted. The rule `dawid-skene` does more.
+    """
+    voters, samples = labels.shape
+    block = Block(0, samples, labels[np.newaxis])
+    groups, full = np.arange(voters), np.ones(voters)
+    posterior = on_grid(agreement(labels, classes=classes), POSTERIOR_BITS)
+    for _ in range(rounds):
+        counts = VoteCounts.empty(networks=1, classes=classes, groups=groups)
+        counts.add(block.values, posterior, groups)
+        annotators = Annotators(counts.prior(), counts.confusion(shared=0), groups, full)
+        posterior = np.concatenate([found for _, found in annotators.posteriors([block])])
+    return posterior
 
 
 def parse() -> argparse.Namespace:

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 import accord
 from accord.analysis import network_agreement
-from accord.rules import find_rule
-from accord.rules._em import plain_dawid_skene
-from accord.rules._recommend import recommend
+from accord.rules import find_rule, recommend
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import RecordReader
+from dawid_skene import plain_dawid_skene
 
 RULES = (
     "majority",

@@ -24,12 +24,14 @@ from numpy.typing import NDArray
 
 import accord
 from accord.analysis._watch import best_epoch
+from accord.rules import Context
 from accord.rules._overfitting import (
-    EqualPairs,
+    DEFAULTS,
+    PairAgreement,
     Verdict,
-    count_equal_pairs,
-    judge_record,
-    judge_rows,
+    detect_overfitting,
+    judge_with_majority,
+    measure_pair_agreement,
 )
 from accord.rules.majority import Majority
 from accord.store import RecordReader
@@ -83,8 +85,8 @@ def main() -> None:
 def row(path: str, noise: float) -> list[str]:
     rows = accord.open(path, common=True).reader
     right = majority_of(rows)
-    pairs = count_equal_pairs(rows)
-    verdict = judge_record(rows, pairs)
+    pairs = measure_pair_agreement(rows)
+    verdict = rows.once(detect_overfitting, *DEFAULTS)
     epoch = best_epoch(rows, verdict)
     rose = first_alarm(rows, pairs)
     then = None if rose is None else epoch_at_alarm(rows, pairs, rose)
@@ -105,17 +107,17 @@ def majority_of(rows: RecordReader) -> MajorityVotes:
     return MajorityVotes(np.concatenate(blocks, axis=1), rows.truth(), rows.classes)
 
 
-def first_alarm(rows: RecordReader, pairs: EqualPairs) -> int | None:
+def first_alarm(rows: Context, pairs: PairAgreement) -> int | None:
     alarmed = (end for end in range(1, pairs.epochs + 1) if judge_first(rows, pairs, end).alarm)
     end = next(alarmed, None)
     return None if end is None else end - 1
 
 
-def judge_first(rows: RecordReader, pairs: EqualPairs, epochs: int) -> Verdict:
-    return judge_rows(rows.select(epochs=range(epochs)), pairs.until(epochs))
+def judge_first(rows: Context, pairs: PairAgreement, epochs: int) -> Verdict:
+    return judge_with_majority(rows.select(epochs=range(epochs)), pairs.first(epochs))
 
 
-def epoch_at_alarm(rows: RecordReader, pairs: EqualPairs, epoch: int) -> int:
+def epoch_at_alarm(rows: Context, pairs: PairAgreement, epoch: int) -> int:
     return best_epoch(rows, judge_first(rows, pairs, epoch + 1))
 
 

@@ -1,4 +1,8 @@
-"""The public verbs: record, open, predict."""
+"""A record opened for reading: `Record`, `open_record`, and arrays that are read when indexed.
+
+A `Record` holds one `Context`, which keeps rows and results in memory; each method calls one
+function of `accord.rules` or `accord.analysis` with it.
+"""
 
 import operator
 import os
@@ -12,11 +16,15 @@ from accord import analysis, kernels
 from accord._predictions import save_prediction
 from accord.errors import ChoiceError, counted
 from accord.kernels._checks import check_table
-from accord.rules import FittedRule, Prediction, Rule, all_rules, find_rule
-from accord.rules._context import Context
-from accord.rules._recommend import (
+from accord.rules import (
     RECOMMENDED,
+    Context,
+    FittedRule,
+    Prediction,
     Recommendation,
+    Rule,
+    all_rules,
+    find_rule,
     predict_recommended,
     recommend,
     resolve_rule,
@@ -30,8 +38,7 @@ Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
 class StoredArray:
     """An array over (network, epoch, sample) or (network, epoch, sample, class) on disk.
 
-    Index it as you would a numpy array; only the rows asked for are read, so
-    `record.labels[:, -1]` reads the last epoch alone.
+    Index it like a numpy array: `record.labels[:, -1]` reads the last epoch alone.
     """
 
     def __init__(self, read: Read, shape: tuple[int, ...], dtype: DTypeLike) -> None:
@@ -41,7 +48,7 @@ class StoredArray:
 
     @property
     def ndim(self) -> int:
-        """How many axes there are."""
+        """The number of axes."""
         return len(self.shape)
 
     def __len__(self) -> int:
@@ -50,13 +57,16 @@ class StoredArray:
     def __getitem__(self, key: Any) -> NDArray[Any]:
         networks, epochs, *rest = self._split(key)
         positions = _positions(networks, self.shape[0]), _positions(epochs, self.shape[1])
-        values = self._read(*positions, *_span(rest[0]))
-        # A copy: the record may keep the values it read for others.
-        return np.array(values[(_again(networks), _again(epochs), *_inside(rest))])
+        # Only a plain range of samples is read as such; anything else indexes all samples.
+        plain = isinstance(rest[0], slice) and rest[0].step in (None, 1)
+        values = self._read(*positions, rest[0] if plain else slice(None))
+        samples = slice(None) if plain else rest[0]
+        # A copy: the context shares the rows that it keeps.
+        return np.array(values[(_reindex(networks), _reindex(epochs), samples, *rest[1:])])
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("reading a record always makes a copy")
+            raise ValueError("a stored array can only be read into a copy")
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def __repr__(self) -> str:
@@ -89,29 +99,18 @@ def _positions(key: Any, size: int) -> list[int]:
     return [positions[one] for one in (key if isinstance(key, list) else [key])]
 
 
-def _again(key: Any) -> Any:
-    """Return how to take, as numpy would, what was read of an axis in the order of its key."""
+def _reindex(key: Any) -> Any:
+    """Return the key that gives an axis its numpy shape, once its positions have been read."""
     if isinstance(key, list):
         return list(range(len(key)))
     return slice(None) if isinstance(key, slice) else 0
 
 
-def _span(key: Any) -> tuple[slice]:
-    """Return the samples to read: exactly a plain slice, everything for anything else."""
-    plain = isinstance(key, slice) and key.step in (None, 1)
-    return (key if plain else slice(None),)
-
-
-def _inside(keys: list[Any]) -> list[Any]:
-    """Return what is left to index once the samples were read."""
-    plain = isinstance(keys[0], slice) and keys[0].step in (None, 1)
-    return [slice(None) if plain else keys[0], *keys[1:]]
-
-
 class Record:
-    """Everything every network said at every epoch.
+    """The predictions of every network at every epoch, as `accord.open` returns them.
 
-    What `accord.open` returns. Nothing is read until it is asked for.
+    Rows are read when they are needed, and kept in memory up to `ACCORD_MEMORY` (512 MiB by
+    default), as are results that several methods need.
     """
 
     def __init__(self, reader: RecordReader) -> None:
@@ -119,27 +118,27 @@ class Record:
 
     @property
     def path(self) -> str:
-        """Where the record lies."""
+        """The location of the record."""
         return self.reader.name
 
     @property
     def networks(self) -> int:
-        """How many networks there are."""
+        """The number of networks."""
         return self.reader.networks
 
     @property
     def epochs(self) -> int:
-        """How many epochs each network holds."""
+        """The number of epochs of each network."""
         return self.reader.epochs
 
     @property
     def samples(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return self.reader.samples
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return self.reader.classes
 
     @property
@@ -149,37 +148,37 @@ class Record:
 
     @property
     def given(self) -> NDArray[Any] | None:
-        """The class that the data assign to each sample, if it was recorded."""
+        """The given label of each sample, if it was recorded."""
         return self.reader.sample_info.given
 
     @property
     def ids(self) -> NDArray[Any] | None:
-        """The samples' own numbers or names, if they were recorded."""
+        """The identifiers of the samples, if they were recorded."""
         return self.reader.sample_info.ids
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
-        """The classes' names, if they were recorded."""
+        """The names of the classes, if they were recorded."""
         return self.reader.sample_info.class_names
 
     @property
     def split(self) -> str:
-        """Which part of the data the samples are."""
+        """The split of the data that the samples belong to."""
         return self.reader.sample_info.split
 
     @property
     def progress(self) -> tuple[float, ...]:
-        """The true epoch of each recorded one, as the first network was told."""
+        """The true epoch of each recorded one, from the first network."""
         return self.reader.networks_info()[0].progress
 
     @property
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """What the recorder of each network was told: of the network, and at every epoch."""
+        """The metadata of each network, and its metrics at every epoch."""
         return self.reader.networks_info()
 
     @property
     def labels(self) -> StoredArray:
-        """Predicted labels (network, epoch, sample), read when indexed."""
+        """Predicted labels (network, epoch, sample), read when indexed by position."""
         shape = self.networks, self.epochs, self.samples
         return StoredArray(self.reader.read_labels, shape, label_dtype(self.classes))
 
@@ -193,42 +192,42 @@ class Record:
     def select(
         self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Record":
-        """Return a view of some networks, by number, and epochs, by position or from the end."""
+        """Return a view of some networks, by number, and epochs, by position from either end."""
         return Record(self.reader.select(networks, epochs))
 
     def predict(self, rule: str | Rule = "max-agreement") -> Prediction:
         """Combine all networks and epochs into one label per sample.
 
         Args:
-            rule: a rule's name, a fitted rule, or a rule of your own. "recommended" takes the
-                one that `recommend` names; the prediction's note says which that is, and why.
+            rule: a rule's name, a fitted rule, or your own rule. "recommended" uses the rule that
+                `recommend` returns; the prediction's note names it and the reason.
 
         Raises:
             ChoiceError: no rule has that name.
-            ProbabilitiesMissing, TruthMissing: the rule needs what was not recorded.
+            ProbabilitiesMissing, TruthMissing: the record lacks what the rule needs.
             RecordMismatch: the rule was fitted on other networks, epochs or classes.
         """
         if rule == RECOMMENDED:
             return predict_recommended(self.reader)
-        return find_rule(rule)(self.reader)
+        return self.reader.once(find_rule(rule))
 
     def fit(self, rule: str | Rule = "dawid-skene") -> FittedRule:
-        """Return a rule that has learnt from this record's samples, to predict others with.
+        """Fit a rule to this record's samples, to predict others with it: `other.predict(fitted)`.
 
-        The others are of the same networks at the same epochs: `other.predict(fitted)`. No true
-        label is used. `fitted.save` keeps it in a file, `accord.rules.load_rule` reads it.
-        "recommended" fits the rule that `recommend` names.
+        The other record must hold the same networks and epochs. True labels are not used.
+        `fitted.save` writes a file, `accord.rules.load_rule` reads it. "recommended" fits the rule
+        that `recommend` returns.
 
         Raises:
-            ChoiceError: no rule has that name, the rule learns nothing, or there is one network.
-            PredictionError: the votes do not tell enough.
+            ChoiceError: no rule has that name, the rule has no parameters, or there is one network.
+            PredictionError: the parameters cannot be estimated from these votes.
         """
         found, _ = resolve_rule(rule, self.reader)
         if not isinstance(found, FittedRule):
-            learn = sorted(name for name, one in all_rules().items() if isinstance(one, FittedRule))
+            names = sorted(name for name, one in all_rules().items() if isinstance(one, FittedRule))
             raise ChoiceError(
-                f"{found.name} learns nothing, so there is nothing to fit: it predicts any record "
-                f"as it is. Rules that learn: {', '.join(learn)}"
+                f"{found.name} has no parameters to fit: it predicts any record directly. "
+                f"Rules that can be fitted: {', '.join(names)}"
             )
         return found.fit(self.reader)
 
@@ -237,7 +236,7 @@ class Record:
         save_prediction(prediction, path, sample_info=self.reader.sample_info)
 
     def agreement(self) -> NDArray[np.float64]:
-        """Return the share of all votes that each class has (sample, class).
+        """Return each class's share of the votes (sample, class).
 
         The table takes 8 bytes × samples × classes; `predict` and `margin` need none.
         """
@@ -248,11 +247,11 @@ class Record:
         return table
 
     def margin(self) -> NDArray[np.float64]:
-        """Return best minus second-best agreement (sample,): how sure max agreement is."""
+        """Return best minus second-best agreement (sample,): the confidence in max agreement."""
         return analysis.margin_of(self.reader)
 
     def final_margin(self) -> NDArray[np.float64]:
-        """Return how far the last majority's class leads over all epochs; negative if it trails."""
+        """Return the lead of the last majority's class over all epochs; negative if it trails."""
         return analysis.final_margin_of(self.reader)
 
     def score(self, rules: Sequence[str | Rule] | None = None) -> list[analysis.Score]:
@@ -260,8 +259,8 @@ class Record:
         return analysis.score(self.reader, rules)
 
     def recommend(self) -> Recommendation:
-        """Return the rule that suits this record, judged by its votes alone, and why."""
-        return recommend(self.reader)
+        """Return the rule to use on this record, chosen from its votes alone, and why."""
+        return self.reader.once(recommend)
 
     def audit(self) -> analysis.Audit:
         """Rank the given labels of a training record by suspicion, and propose corrections."""
@@ -278,46 +277,46 @@ class Record:
     def by_epochs(
         self, rule: str | Rule = "max-agreement", counts: Sequence[int] | None = None
     ) -> analysis.Sweep:
-        """Score a rule on 1, 2, 4 … equally spaced epochs, or as many as `counts` says."""
+        """Score a rule on 1, 2, 4 … equally spaced epochs, or on those numbers of epochs."""
         return analysis.by_epochs(self.reader, rule, counts)
 
     def changes(
         self, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
     ) -> analysis.Changes:
-        """Count what the second rule turns right and wrong against the first, with a test."""
+        """Count the samples that the second rule turns right and wrong, with a test."""
         return analysis.changes(self.reader, first, second, confidence=confidence)
 
     def persistence(self) -> analysis.Persistence:
-        """Find when right and wrong predictions set in and how long they last."""
+        """Return when correct and wrong predictions begin and how long they last."""
         return analysis.persistence(self.reader)
 
     def watch(self, *, sure: float = 0.99, least_fall: float = 0.01) -> analysis.Watch:
-        """Tell from the networks' agreement whether overfit has set in, and the epoch before it."""
+        """Detect overfitting without labels, and the last good epoch."""
         return analysis.watch(self.reader, sure=sure, least_fall=least_fall)
 
     def calibration(
         self, rule: str | Rule = "max-agreement", *, bins: int = 15
     ) -> analysis.Calibration:
-        """Compare a rule's scores with how often its labels are right."""
+        """Compare a rule's scores with how often its labels are correct."""
         return analysis.calibration_of(self.predict(rule), self.reader.truth(), bins=bins)
 
     def risk_coverage(self) -> analysis.RiskCoverage:
-        """Measure max agreement's share of wrong labels among samples of at least some margin."""
+        """Return the share of wrong labels of max agreement among samples above each margin."""
         right = self.predict().labels == self.reader.truth()
         return analysis.risk_coverage(self.margin(), right)
 
-    def members(self) -> tuple[analysis.Member, ...]:
-        """Say of each network whether it votes with the others, or how it is bad."""
-        return analysis.members(self.reader)
+    def network_health(self) -> tuple[analysis.NetworkHealth, ...]:
+        """Return whether each network votes with the others, or what is wrong with it."""
+        return analysis.network_health(self.reader)
 
     def good_networks(self) -> list[int]:
         """Return the numbers of the networks worth keeping, for `select`."""
         return analysis.good_networks(self.reader)
 
     def forgetting(self, judge: str | Rule | None = None) -> analysis.Forgetting:
-        """Find samples that were right at some epoch and are wrong at the last one.
+        """Find samples that are correct at some epoch and wrong at the last one.
 
-        Without true labels, a rule such as "max-agreement" may judge.
+        Without true labels, pass a rule such as "max-agreement" as `judge`.
         """
         return analysis.forgetting(self.reader, judge=judge)
 
@@ -334,15 +333,15 @@ def open_record(
 ) -> Record:
     """Open a record: a folder, a packed record, a zip file, or the URL of an object store.
 
-    It shows the record as it stands now; open it again to see rows recorded since.
+    Rows recorded later are not visible; open the record again to read them.
 
     Args:
-        path: what a recorder, `accord import` or `accord pack` wrote.
-        common: if networks hold different numbers of epochs, take those that all have.
-        networks: open these alone, by their numbers; the others may be unfinished or damaged.
+        path: of a record that a recorder, `accord import` or `accord pack` wrote.
+        common: if networks hold different numbers of epochs, use the epochs that all have.
+        networks: their numbers; other networks may be unfinished or damaged.
 
     Raises:
-        RecordMissing, NotARecord, VersionError: there is nothing to open.
-        UnequalNetworks: without `common`.
+        RecordMissing, NotARecord, VersionError: there is no readable record.
+        UnequalNetworks: networks hold different numbers of epochs, without `common`.
     """
     return Record(open_reader(path, common=common, networks=networks))

@@ -5,7 +5,7 @@ from overfitting import draw_run, right_chances
 from accord.analysis._network_health import (
     chance_error,
     good_networks,
-    members,
+    network_health,
     network_weights,
     weighted_vote,
 )
@@ -43,7 +43,7 @@ def spoil(*bad, networks=4):
 @pytest.mark.parametrize("kind", ["random", "constant", "diverged", "weak"])
 def test_a_bad_network_is_named(kind):
     rows = spoil(kind)
-    assert [member.kind for member in members(rows)] == ["good"] * 4 + [kind]
+    assert [member.kind for member in network_health(rows)] == ["good"] * 4 + [kind]
     assert good_networks(rows) == [0, 1, 2, 3]
 
 
@@ -54,14 +54,14 @@ def test_two_good_networks_are_not_outvoted():
 
 def test_networks_are_named_by_their_own_numbers():
     rows = spoil("random").select(networks=[4, 3, 2, 1])
-    assert [(member.network, member.kind) for member in members(rows)] == [
+    assert [(member.network, member.kind) for member in network_health(rows)] == [
         (4, "random"), (3, "good"), (2, "good"), (1, "good"),
     ]  # fmt: skip
 
 
 def test_agreement_is_kappa_with_the_best_fellow():
     labels, sample_info = labels_of_a_run(3)
-    found = members(ArrayReader(labels, sample_info))
+    found = network_health(ArrayReader(labels, sample_info))
     last = labels[:, -EPOCHS // 4 :]
     for one in range(3):
         kappas = []
@@ -97,7 +97,7 @@ def test_half_of_what_others_reach_is_enough(blurred, kind):
     generator = np.random.default_rng(9)
     strange = generator.integers(0, sample_info.classes, labels[4].shape)
     labels[4] = np.where(generator.random(labels[4].shape) < blurred, strange, labels[4])
-    found = members(ArrayReader(labels, sample_info))
+    found = network_health(ArrayReader(labels, sample_info))
     assert found[4].agreement / found[0].agreement == pytest.approx(1 - blurred, abs=0.06)
     assert found[4].kind == kind
 
@@ -117,8 +117,8 @@ def test_what_few_samples_cannot_tell_from_chance_is_random(repeated, kind):
     guessed = np.tile([0, 1] * 12 + [1, 0] * 8, repeated)  # kappa is 0.2
     labels = np.stack([right, right, guessed])[:, np.newaxis].astype(np.uint8)
     rows = ArrayReader(labels, SampleInfo(len(right), 2))
-    assert members(rows)[2].agreement == pytest.approx(0.2)
-    assert members(rows)[2].kind == kind
+    assert network_health(rows)[2].agreement == pytest.approx(0.2)
+    assert network_health(rows)[2].kind == kind
 
 
 def test_where_nobody_agrees_nobody_is_named():
@@ -129,14 +129,14 @@ def test_where_nobody_agrees_nobody_is_named():
         ArrayReader(np.zeros((3, 2, 50), np.uint8), SampleInfo(50, 1)),
         ArrayReader(np.zeros((3, 1, 50), np.uint8), SampleInfo(50, 3)),
     ):
-        assert all(member.good for member in members(rows))
+        assert all(member.good for member in network_health(rows))
         np.testing.assert_array_equal(network_weights(rows), np.ones(rows.networks))
 
 
 def test_weights_are_the_agreement_beyond_chance():
     rows = spoil("random", "weak")
     weights = network_weights(rows)
-    found = np.array([member.agreement for member in members(rows)])
+    found = np.array([member.agreement for member in network_health(rows)])
     np.testing.assert_allclose(weights, np.maximum(found, 0) / found.max())
     assert weights[4] < 0.05 < weights[5] < 0.6
 
@@ -170,10 +170,13 @@ def test_equal_weights_are_max_agreement(monkeypatch):
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ([1, 1], r"one weight for each network is wanted, 4 in all; got shape \(2,\)"),
+        ([1, 1], r"expected one weight for each of 4 networks; got shape \(2,\)"),
         ([1] * 5, r"got shape \(5,\)"),
         ([0] * 4, "not all 0; got 0, 0, 0, 0"),
-        ([1, 1, 1, -0.5], "at least 0 and not all 0; got 1, 1, 1, -0.5. Weigh a bad network 0"),
+        (
+            [1, 1, 1, -0.5],
+            "not all 0; got 1, 1, 1, -0.5. Give a bad network weight 0",
+        ),
         ([1, 1, 1, np.nan], "must be finite"),
     ],
 )

@@ -56,5 +56,5 @@ def test_what_is_no_bad_network_is_refused():
     for options in ({"kind": "lazy", "count": 1}, {"kind": "random", "count": -1}):
         with pytest.raises(ChoiceError, match="'random' or 'constant'"):
             CorruptReader(RUN, **options)
-    with pytest.raises(ProbabilitiesMissing, match="bad networks added to it only say labels"):
+    with pytest.raises(ProbabilitiesMissing, match="bad networks added to it have labels alone"):
         CorruptReader(RUN, kind="random", count=1).read_probabilities([0], [0], slice(None))

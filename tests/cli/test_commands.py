@@ -260,7 +260,7 @@ def interrupt(*_, **__):
 
 
 def test_an_interrupt_exits_with_status_130(accord, record, monkeypatch):
-    monkeypatch.setattr("accord._record.Record.score", interrupt)
+    monkeypatch.setattr("accord.analysis.compare_rules", interrupt)
     assert accord("score", record) == (130, "", "accord: stopped\n")
 
 

@@ -100,7 +100,7 @@ def test_networks_of_unequal_length_are_cut_if_asked(accord, tmp_path):
     path = write_rows(tmp_path / "unequal", epochs=(4, 3, 3, 4))
     status, _, err = accord("fit", path, "--out", tmp_path / "rule.npz")
     assert status == 1
-    assert "To take the epochs that all have: --common" in err
+    assert "To use the epochs that all have: --common" in err
     status, _, err = accord("fit", path, "--common", "--out", tmp_path / "rule.npz")
     assert status == 0
     assert "4 networks, 3 epochs" in err
@@ -129,8 +129,8 @@ def test_a_rule_that_learns_nothing_is_refused_and_those_that_learn_are_named(
 ):
     status, out, err = accord("fit", first, "--rule", rule, "--out", tmp_path / "rule.npz")
     assert (status, out) == (2, "")
-    assert f"{rule} learns nothing" in err
-    assert "Rules that learn: before-overfit, dawid-skene, weighted-agreement" in err
+    assert f"{rule} has no parameters" in err
+    assert "Rules that can be fitted: before-overfit, dawid-skene, weighted-agreement" in err
     assert not (tmp_path / "rule.npz").exists()
 
 
@@ -144,11 +144,11 @@ def test_a_rule_that_learns_nothing_is_refused_and_those_that_learn_are_named(
         (["fit", "nowhere", "--out", "r.npz"], 1, "nowhere: no such file or folder"),
         (["predict", "RECORD", "--fitted", "no.npz"], 1, "no.npz: not a readable .npz file"),
         (["predict", "RECORD", "--fitted", "TEXT"], 1, "It is written by `accord fit`"),
-        (["predict", "RECORD", "--fitted", "LATER"], 1, "in form 2; this Accord reads form 1"),
+        (["predict", "RECORD", "--fitted", "LATER"], 1, "in format 2; this Accord reads format 1"),
         (["predict", "RECORD", "--fitted", "TORN"], 1, "not a readable .npz file"),
         (["fit", "RECORD", "--out", "TEXT/rule.npz"], 1, "rule.npz: cannot write"),
-        (["predict", "RECORD", "--fitted", "ARRAYS"], 1, "not what a rule learnt"),
-        (["predict", "RECORD", "--fitted", "MAJORITY"], 1, "'majority' learns anything"),
+        (["predict", "RECORD", "--fitted", "ARRAYS"], 1, "but no fitted rule"),
+        (["predict", "RECORD", "--fitted", "MAJORITY"], 1, "'majority' is fitted"),
         (["predict", "RECORD", "--fitted", "HALF"], 1, "needs weights; the file has none"),
         (["predict", "RECORD", "--rule", "majority", "--fitted", "x.npz"], 2, "Leave one of them"),
     ],
@@ -208,7 +208,7 @@ def test_what_a_rule_has_to_say_is_told_on_standard_error(accord, first):
     chosen = ("--rule", "weighted-agreement", "--networks", "1")
     status, out, err = accord("predict", first, *chosen)
     assert status == 0
-    assert err.startswith("accord: weighted-agreement: one network alone cannot tell")
+    assert err.startswith("accord: weighted-agreement: the epochs of a single network")
     assert len(labels_in(out)) == 600
 
 
@@ -219,7 +219,7 @@ def test_other_epochs_than_fitted_are_refused_by_their_progress(accord, first, t
     chosen = ("--networks", "0,1", "--epochs", "2:", "--fitted", file)
     status, out, err = accord("predict", first, *chosen)
     assert (status, out) == (1, "")
-    assert f"{first}: {rule} was fitted on epochs of progress 1, 2; these are 3, 4." in err
+    assert f"{first}: {rule} was fitted on epochs of progress 1, 2; this record has 3, 4." in err
 
 
 def test_other_networks_than_fitted_are_refused_by_their_numbers(accord, first, tmp_path):
@@ -227,7 +227,7 @@ def test_other_networks_than_fitted_are_refused_by_their_numbers(accord, first, 
     accord("fit", first, "--networks", "0,1", "--out", file)
     status, out, err = accord("predict", first, "--networks", "2,3", "--fitted", file)
     assert (status, out) == (1, "")
-    assert "dawid-skene was fitted on networks 0, 1; these are 2, 3." in err
+    assert "dawid-skene was fitted on networks 0, 1; this record has 2, 3." in err
 
 
 def test_an_older_file_is_used_and_a_note_is_told(accord, first, tmp_path):

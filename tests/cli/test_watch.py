@@ -174,7 +174,7 @@ def test_following_waits_for_no_record_in_a_folder_that_is_not_there(accord, tmp
     for named in (path, f"file://{path}"):
         status, out, err = accord("watch", named, "--follow")
         assert (status, out) == (1, "")
-        assert f"{path}: there is no record, and no folder {path.parent} in which" in err
+        assert f"{path}: there is no record, and no folder {path.parent} that could" in err
 
 
 def test_following_waits_for_the_folder_too_where_the_wait_has_an_end(

@@ -7,10 +7,10 @@ from hypothesis.extra.numpy import arrays
 from accord.rules._overfitting import (
     STRETCH,
     Fall,
+    certainty_beyond_fluctuation,
     deepest_fall,
     find_fall,
     smooth,
-    sure_beyond_wobble,
 )
 
 curves = arrays(np.float64, st.integers(8, 30), elements=st.integers(0, 100).map(lambda n: n / 100))
@@ -73,12 +73,12 @@ def wobbling(seed, *, epochs=60, drop=0.0):
 def test_curves_that_only_wobble_rarely_seem_sure():
     """Of 200 flat curves no more than a few may pass 99 %: the test keeps what it promises."""
     flat = [wobbling(seed) for seed in range(200)]
-    sure = [sure_beyond_wobble(c, find_fall(c), seed=0) for c in flat if find_fall(c)]
+    sure = [certainty_beyond_fluctuation(c, find_fall(c), seed=0) for c in flat if find_fall(c)]
     assert np.mean(np.array(sure) >= 0.99) <= 0.02
 
 
 def test_a_fall_beyond_the_wobble_is_sure():
-    sure = [sure_beyond_wobble(c, find_fall(c), seed=0) for c in map(dropped, range(30))]
+    sure = [certainty_beyond_fluctuation(c, find_fall(c), seed=0) for c in map(dropped, range(30))]
     assert np.mean(np.array(sure) >= 0.99) >= 0.95
 
 
@@ -89,6 +89,6 @@ def dropped(seed):
 def test_the_same_seed_is_as_sure_again():
     curve = wobbling(3, drop=0.03)
     fall = find_fall(curve)
-    again = [sure_beyond_wobble(curve, fall, seed=seed) for seed in (0, 0, 1)]
+    again = [certainty_beyond_fluctuation(curve, fall, seed=seed) for seed in (0, 0, 1)]
     assert again[0] == again[1]
     assert 0 <= again[2] < 1

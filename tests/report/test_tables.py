@@ -24,10 +24,10 @@ def test_what_a_rule_has_to_say_of_its_prediction_is_passed_on(make_record):
     scores = alone.score(["max-agreement", "weighted-agreement"])
     fields = score_json(alone, scores)["rules"]
     assert "note" not in fields["max-agreement"]
-    assert fields["weighted-agreement"]["note"].startswith("one network alone")
+    assert fields["weighted-agreement"]["note"].startswith("the epochs of a single network")
     agreed, weighted = score_text(alone, scores).splitlines()[-2:]
     assert agreed.endswith("  recommended")
-    assert "  one network alone" in weighted
+    assert "  the epochs of a single network" in weighted
 
 
 def test_one_is_not_told_as_many(make_record, tmp_path):

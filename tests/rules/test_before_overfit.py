@@ -5,9 +5,8 @@ import pytest
 from overfitting import draw_run, memorised, right_chances
 
 from accord.errors import ChoiceError
-from accord.rules import Definition, find_rule, load_rule
-from accord.rules import before_overfit as module
-from accord.rules._overfitting import epochs_before_overfit
+from accord.rules import find_rule, load_rule
+from accord.rules._overfitting import epochs_before_overfitting
 from accord.rules._recommend import recommend
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene
@@ -22,7 +21,7 @@ def accuracy(rule, rows):
 
 def test_the_epochs_after_the_fall_have_no_say():
     rows = memorised()
-    before = epochs_before_overfit(rows)
+    before = epochs_before_overfitting(rows)
     assert 5 <= before <= 20
     predicted = RULE(rows)
     expected = DawidSkene()(rows.select(epochs=range(before)))
@@ -45,7 +44,7 @@ def test_it_is_recommended_where_agreement_fell_early():
 def test_what_is_fitted_predicts_other_samples_from_the_same_epochs(tmp_path):
     rows = memorised()
     some, others = (rows.select(samples=part) for part in (slice(0, 400), slice(400, None)))
-    fitted, before = RULE.fit(some), epochs_before_overfit(some)
+    fitted, before = RULE.fit(some), epochs_before_overfitting(some)
     assert np.count_nonzero(fitted.annotators.weights[before:]) == 0
     fitted.save(tmp_path / "rule.npz")
     predicted = load_rule(tmp_path / "rule.npz")(others)
@@ -62,7 +61,7 @@ def test_what_is_fitted_counts_all_epochs_where_agreement_has_not_fallen():
     fitted, expected = RULE.fit(rows), DawidSkene().fit(rows)
     np.testing.assert_array_equal(fitted.annotators.weights, expected.annotators.weights)
     assert fitted.name == "before-overfit"
-    with pytest.raises(ChoiceError, match="before-overfit learns from how alike"):
+    with pytest.raises(ChoiceError, match="before-overfit compares networks"):
         RULE.fit(rows.select(networks=[0]))
 
 
@@ -75,19 +74,9 @@ def test_where_agreement_has_not_fallen_all_epochs_have_a_say():
 
 def test_one_network_has_nobody_to_agree_with():
     rows = memorised().select(networks=[2])
-    assert "one network" in RULE(rows).note
+    assert "single network" in RULE(rows).note
 
 
 def test_too_many_classes_leave_it_out_as_they_do_dawid_skene():
     rows = ArrayReader(np.zeros((2, 6, 3), np.uint16), SampleInfo(3, 60_000))
     assert RULE.left_out(rows) == DawidSkene().left_out(rows) != ""
-
-
-def test_its_definition_cuts_too(monkeypatch):
-    monkeypatch.setattr(module, "epochs_before_overfit", lambda rows: 3)
-    generator = np.random.default_rng(1)
-    labels = generator.integers(0, 3, (3, 8, 20))
-    whole = Definition(labels, np.zeros((3, 8, 20, 3)), labels[0, 0], 3)
-    cut = Definition(labels[:, :3], np.zeros((3, 3, 20, 3)), labels[0, 0], 3)
-    found = BeforeOverfit.by_definition(whole)
-    assert found == DawidSkene.by_definition(cut) != DawidSkene.by_definition(whole)

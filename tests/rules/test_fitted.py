@@ -69,8 +69,8 @@ def test_other_epochs_are_refused_and_named(fitted, through_a_file):
     for rule in (fitted, through_a_file):
         with pytest.raises(
             RecordMismatch,
-            match=r"drawn: .* fitted on epochs of progress 1, 2, 3, 4, 5, 6; these are 11, 12, "
-            r"13, 14, 15, 16\.5\. .*only of the same networks and epochs",
+            match=r"drawn: .* fitted on epochs of progress 1, 2, 3, 4, 5, 6; this record has "
+            r"11, 12, 13, 14, 15, 16\.5\. .*only of the same networks and epochs",
         ):
             rule(later)
 
@@ -86,16 +86,17 @@ def test_epochs_that_differ_by_rounding_are_the_same(fitted):
 def test_a_file_with_another_number_of_epochs_than_weights_fits_no_record(fitted, tmp_path):
     path = tmp_path / "rule.npz"
     np.savez(path, **(arrays_of(fitted, path) | {"progress": np.array([1.0, 2, 3])}))
-    with pytest.raises(RecordMismatch, match="of progress 1, 2, 3; these are 1, 2, 3, 4, 5, 6"):
+    with pytest.raises(RecordMismatch, match="of progress 1, 2, 3; this record has 1, 2, 3, 4"):
         load_rule(path)(numbered())
 
 
 @pytest.mark.parametrize("numbers", [(4, 5, 6, 7), (1, 0, 2, 3)])
 def test_other_networks_or_another_order_are_refused_by_a_rule_that_knows_them(numbers):
     rule = find_rule("dawid-skene").fit(numbered())
-    said = ", ".join(map(str, numbers))
+    listed = ", ".join(map(str, numbers))
     with pytest.raises(
-        RecordMismatch, match=f"fitted on networks 0, 1, 2, 3; these are {said}. It can be used"
+        RecordMismatch,
+        match=f"on networks 0, 1, 2, 3; this record has {listed}. It predicts",
     ):
         rule(numbered(numbers))
 
@@ -109,7 +110,7 @@ def test_weights_of_epochs_are_for_any_networks():
 def test_many_epochs_are_named_by_the_first_and_the_last():
     options = {"accuracies": (0.9,) * 9}
     rule = find_rule("weighted-agreement").fit(numbered(progress=range(1, 10), **options))
-    with pytest.raises(RecordMismatch, match="these are 3, 4, 5, 6, …, 11"):
+    with pytest.raises(RecordMismatch, match="this record has 3, 4, 5, 6, …, 11"):
         rule(numbered(progress=range(3, 12), **options))
 
 
@@ -132,8 +133,11 @@ def test_an_older_file_counts_voters_and_says_so(fitted, tmp_path):
 
 
 DAMAGED = {
-    "a version that is a word": ({"version": np.array("x")}, "in form x; this Accord reads form 1"),
-    "two versions": ({"version": np.array([1, 1])}, "this Accord reads form 1"),
+    "a version that is a word": (
+        {"version": np.array("x")},
+        "in format x; this Accord reads",
+    ),
+    "two versions": ({"version": np.array([1, 1])}, "this Accord reads format 1"),
     "no weights": ({"weights": np.zeros(0)}, r"weights must be numbers of shape \(any\)"),
     "a table of weights": ({"weights": np.ones((2, 3))}, r"float64 of shape \(2, 3\)"),
     "one weight": ({"weights": np.array(1.0)}, r"of shape \(any\); got float64 of shape \(\)"),

@@ -9,19 +9,20 @@ from accord.kernels import _blocks as blocks
 from accord.kernels import margins
 from accord.rules import _epoch_weights as weighted_votes
 from accord.rules import weighted_agreement
-from accord.rules._base import Definition
+from accord.rules._context import Context
 from accord.rules._epoch_weights import (
     Likeness,
     best_agreement,
+    disputed_samples,
     equal_weights,
     explained,
-    find_disputed,
     independent_epochs,
+    likeness_among,
     measure_likeness,
+    power_weights,
+    regression_weights,
     reliability,
     repetition,
-    weigh,
-    weigh_by_power,
 )
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.weighted_agreement import WeightedAgreement
@@ -51,7 +52,7 @@ def test_the_bundled_record_is_predicted_better_than_by_max_agreement():
     assert weighted >= accuracy(MaxAgreement(), record.reader) + 0.004
 
 
-def test_an_epoch_at_which_all_networks_say_one_class_weighs_next_to_nothing():
+def test_an_epoch_at_which_all_networks_predict_one_class_weighs_next_to_nothing():
     rows = draw_rows(accuracies=(0.8,) * 8)
     labels = rows.read_labels(range(4), range(8), slice(None)).copy()
     labels[:, 0] = 2
@@ -68,7 +69,7 @@ def test_weights_are_the_fourth_power_of_reliability_on_samples_in_dispute():
     expected = reliability(measure_likeness(alone).across) ** 4
     weights = WeightedAgreement().fit(rows).weights
     np.testing.assert_allclose(weights, expected / expected.sum(), atol=1e-6)
-    np.testing.assert_allclose(weigh_by_power(np.array([0.5, 1.0])), [1 / 17, 16 / 17], atol=1e-6)
+    np.testing.assert_allclose(power_weights(np.array([0.5, 1.0])), [1 / 17, 16 / 17], atol=1e-6)
 
 
 @pytest.mark.parametrize(("share", "whole"), [(0.95, False), (0.94, True)])
@@ -79,7 +80,7 @@ def test_where_samples_in_dispute_do_not_fit_all_samples_tell_the_weights(
     plain = WeightedAgreement().fit(rows).weights
     monkeypatch.setattr(weighted_agreement, "explained", lambda across, found: share)
     weights = WeightedAgreement().fit(rows).weights
-    expected = weigh_by_power(reliability(measure_likeness(rows).across)) if whole else plain
+    expected = power_weights(reliability(measure_likeness(rows).across)) if whole else plain
     np.testing.assert_array_equal(weights, expected)
     assert whole == (weights != plain).any()
 
@@ -115,26 +116,21 @@ def test_products_of_reliabilities_are_explained_and_noise_is_not():
     assert explained(np.zeros((3, 3)), found[:3]) == 0
 
 
-def test_epochs_that_tell_nothing_weigh_the_same():
-    np.testing.assert_array_equal(weigh_by_power(np.zeros(3)), equal_weights(3))
-    np.testing.assert_array_equal(weigh_by_power(np.full(3, 1e-60)), equal_weights(3))
+def test_epochs_without_reliability_weigh_the_same():
+    np.testing.assert_array_equal(power_weights(np.zeros(3)), equal_weights(3))
+    np.testing.assert_array_equal(power_weights(np.full(3, 1e-60)), equal_weights(3))
 
 
 def test_epochs_after_an_early_overfit_weigh_nothing(monkeypatch):
     rows = draw_rows(accuracies=FADING)
-    monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfit", lambda rows: 4)
+    monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfitting", lambda rows: 4)
     weights = WeightedAgreement().fit(rows).weights
-    kept = rows.select(epochs=range(4))
-    alone = weigh_by_power(reliability(measure_likeness(kept, find_disputed(kept)).across))
+    kept = Context(rows).select(epochs=range(4))
+    alone = power_weights(reliability(likeness_among(kept, disputed_samples(kept)).across))
     np.testing.assert_array_equal(weights, [*alone, *[0] * 5])
-    labels = rows.read_labels(range(4), range(9), slice(None))
-    definition = Definition(labels, np.zeros(0), rows.truth(), rows.classes)
-    np.testing.assert_array_equal(
-        WeightedAgreement()(rows).labels, WeightedAgreement.by_definition(definition)
-    )
 
 
-def test_networks_that_memorise_early_are_predicted_from_what_came_before():
+def test_networks_that_memorise_early_are_predicted_from_earlier_epochs():
     rows = memorised()
     assert accuracy(WeightedAgreement(), rows) > accuracy(MaxAgreement(), rows) + 0.05
 
@@ -145,23 +141,23 @@ def test_two_classes_weigh_the_same_unless_networks_overfit_early(monkeypatch):
     np.testing.assert_array_equal(predicted.labels, MaxAgreement()(rows).labels)
     assert "two classes" in predicted.note
     np.testing.assert_array_equal(WeightedAgreement().fit(rows).weights, equal_weights(9))
-    monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfit", lambda rows: 5)
+    monkeypatch.setattr(weighted_agreement, "epochs_before_early_overfitting", lambda rows: 5)
     assert not WeightedAgreement().fit(rows).weights[5:].any()
     assert WeightedAgreement()(rows).note == ""
 
 
-def test_one_class_is_not_told_as_two():
+def test_one_class_has_its_own_note():
     rows = ArrayReader(np.zeros((2, 3, 4), np.uint8), SampleInfo(4, 1))
-    assert WeightedAgreement()(rows).note.startswith("with one class there is nothing to tell")
+    assert WeightedAgreement()(rows).note.startswith("with one class there is nothing to compare")
 
 
 def test_samples_are_in_dispute_below_the_median_margin():
     unanimous, close, split = [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]
     votes = np.array([unanimous, close, split, unanimous, unanimous]).T.reshape(2, 2, 5)
-    rows = ArrayReader(votes, SampleInfo(5, 2))
-    assert find_disputed(rows).tolist() == [False, True, True, False, False]
-    assert find_disputed(rows.select(samples=slice(0, 3))).tolist() == [False, False, True]
-    assert find_disputed(rows.select(samples=slice(3, 5))).tolist() == [True, True]
+    rows = Context(ArrayReader(votes, SampleInfo(5, 2)))
+    assert disputed_samples(rows).tolist() == [False, True, True, False, False]
+    assert disputed_samples(rows.select(samples=slice(0, 3))).tolist() == [False, False, True]
+    assert disputed_samples(rows.select(samples=slice(3, 5))).tolist() == [True, True]
 
 
 def test_likeness_can_be_measured_among_some_samples(monkeypatch):
@@ -171,8 +167,8 @@ def test_likeness_can_be_measured_among_some_samples(monkeypatch):
     among = np.arange(100) % 3 == 0
     labels = rows.read_labels(range(4), range(9), slice(None))[:, :, among]
     expected = measure_likeness(ArrayReader(labels, SampleInfo(labels.shape[2], 4)))
-    found = measure_likeness(rows, among)
-    for name in ("within", "across", "said"):
+    found = likeness_among(Context(rows), among)
+    for name in ("within", "across", "shares"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
@@ -202,7 +198,7 @@ def test_likeness_of_labels_drawn_apart_is_none():
     likeness = measure_likeness(draw_rows(accuracies=(0.25,) * 3, samples=20_000))
     assert np.abs(likeness.across).max() < 0.01
     np.testing.assert_allclose(np.diag(likeness.within), 0.75, atol=0.01)
-    np.testing.assert_allclose(likeness.said, 0.25, atol=0.02)
+    np.testing.assert_allclose(likeness.shares, 0.25, atol=0.02)
 
 
 def test_likeness_across_is_zero_for_one_network():
@@ -229,19 +225,19 @@ def test_reliability_of_one_or_two_epochs_is_their_own_likeness(epochs):
 def test_weights_are_the_regression_with_a_ridge():
     within = np.array([[1.0, 0.5], [0.5, 1.0]])
     expected = np.linalg.solve(within + 0.3 * np.eye(2), [0.9, 0.6])
-    found = weigh(within, np.array([0.9, 0.6]))
+    found = regression_weights(within, np.array([0.9, 0.6]))
     np.testing.assert_allclose(found, expected / expected.sum(), atol=1e-6)
 
 
 def test_negative_weights_become_zero():
-    weights = weigh(np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 0.1]))
+    weights = regression_weights(np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([1.0, 0.1]))
     np.testing.assert_array_equal(weights, [1, 0])
 
 
 @pytest.mark.parametrize("nothing", [np.zeros((2, 2)), np.eye(2)])
 def test_epochs_of_which_nothing_is_known_weigh_the_same(nothing):
-    np.testing.assert_array_equal(weigh(nothing, np.zeros(2)), equal_weights(2))
-    np.testing.assert_array_equal(weigh(0 * nothing, np.ones(2)), equal_weights(2))
+    np.testing.assert_array_equal(regression_weights(nothing, np.zeros(2)), equal_weights(2))
+    np.testing.assert_array_equal(regression_weights(0 * nothing, np.ones(2)), equal_weights(2))
 
 
 def test_independent_epochs_are_counted():
@@ -259,7 +255,7 @@ def test_one_network_is_max_agreement_and_says_so():
     rows = draw_rows(networks=1, accuracies=FADING)
     predicted = WeightedAgreement()(rows)
     np.testing.assert_array_equal(predicted.labels, MaxAgreement()(rows).labels)
-    assert "one network" in predicted.note
+    assert "single network" in predicted.note
     assert WeightedAgreement()(draw_rows()).note == ""
     with pytest.raises(ChoiceError, match=r"drawn: weighted-agreement .* there is one.*at least"):
         WeightedAgreement().fit(rows)
@@ -309,7 +305,7 @@ def test_other_epochs_than_fitted_are_refused():
 
 def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
     path = tmp_path / "weights.npz"
-    with pytest.raises(ChoiceError, match=r"nothing yet to save.*fit"):
+    with pytest.raises(ChoiceError, match=r"not fitted\. Fit it first"):
         WeightedAgreement().save(path)
     with pytest.raises(ChoiceError, match=r"weights\.csv: .* \.npz file"):
         WeightedAgreement(equal_weights(2)).save(tmp_path / "weights.csv")
@@ -320,7 +316,7 @@ def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
         with pytest.raises(SourceError, match="not a readable"):
             WeightedAgreement.load(path)
     np.savez(path, rule=np.array("dawid-skene"))
-    with pytest.raises(SourceError, match="dawid-skene learnt, not weighted-agreement"):
+    with pytest.raises(SourceError, match="holds the rule dawid-skene, not weighted-agreement"):
         WeightedAgreement.load(path)
     np.savez(path, weights=np.ones(2))
     with pytest.raises(SourceError, match="not what a rule learnt"):
@@ -336,16 +332,7 @@ def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
 def test_many_samples_are_counted_in_narrow_parts(monkeypatch):
     rows = draw_rows(accuracies=FADING, samples=100)
     whole = WeightedAgreement()(rows)
-    asked = []
-    counted = weighted_votes.weighted_votes
-
-    def watched(labels, weights, *, classes):
-        asked.append(labels.shape[2])
-        return counted(labels, weights, classes=classes)
-
-    monkeypatch.setattr(weighted_votes, "weighted_votes", watched)
     monkeypatch.setattr(weighted_votes, "width_for", lambda voters, columns: 30)
     parts = WeightedAgreement()(rows)
-    assert asked == [30, 30, 30, 10]
     np.testing.assert_array_equal(parts.labels, whole.labels)
     assert blocks.width_for(500, 1000) <= 2**17 // 1000

@@ -23,10 +23,10 @@ from accord.analysis._dynamics import (
 )
 from accord.analysis._network_health import (
     CorruptReader,
-    Member,
+    NetworkHealth,
     accuracy_with_bad_networks,
     good_networks,
-    members,
+    network_health,
     network_weights,
     weighted_vote,
 )
@@ -34,7 +34,9 @@ from accord.analysis._scores import (
     Accuracy,
     Changes,
     Score,
+    Scores,
     changes,
+    compare_rules,
     measure,
     paired_changes,
     score,
@@ -65,7 +67,7 @@ from accord.analysis._trust._trust import (
 )
 from accord.analysis._trust._verification import Sampling, choose_to_verify, verified_accuracy
 from accord.analysis._watch import Watch, watch
-from accord.rules._overfitting import network_agreement
+from accord.rules import network_agreement
 
 __all__ = [
     "Accuracy",
@@ -78,11 +80,12 @@ __all__ = [
     "Forgetting",
     "Isotonic",
     "MarginHistogram",
-    "Member",
+    "NetworkHealth",
     "Persistence",
     "RiskCoverage",
     "Sampling",
     "Score",
+    "Scores",
     "Sweep",
     "Temperature",
     "Threshold",
@@ -98,6 +101,7 @@ __all__ = [
     "changes",
     "choose_threshold",
     "choose_to_verify",
+    "compare_rules",
     "corrected_accuracy",
     "corrected_difference",
     "corrected_labels",
@@ -114,8 +118,8 @@ __all__ = [
     "margin_of",
     "measure",
     "measure_gain",
-    "members",
     "network_agreement",
+    "network_health",
     "network_weights",
     "paired_changes",
     "persistence",

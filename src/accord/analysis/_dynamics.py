@@ -1,6 +1,6 @@
-"""Histograms of the paper: final margins of right and wrong labels, and error consensus."""
+"""How predictions change while networks train: runs, forgotten and rescued samples, margins."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,39 +17,39 @@ from accord.kernels import (
     winners,
 )
 from accord.kernels._checks import check_labels
-from accord.rules import Rule, find_rule
+from accord.rules import Context, Rule, find_rule
 from accord.rules.majority import Majority
 from accord.store import RecordReader
 
-LABELS_AT_ONCE: Final = 1 << 20  # each may be a run of its own, and then takes some 40 bytes
+LABELS_AT_ONCE: Final = 1 << 20  # each may be a run, which takes some 40 bytes
 
 
 @dataclass(frozen=True)
 class Persistence:
-    """Runs of epochs in which a network keeps predicting one class for a sample.
+    """Runs of epochs in which a network predicts the same class for a sample.
 
-    A run's onset is its first epoch and its length how many epochs it lasts. The counts are
-    over all networks and samples.
+    A run's onset is its first epoch, its length the number of its epochs. Counts are over all
+    networks and samples.
     """
 
-    right_onsets: NDArray[np.intp]  # (epoch,) -> right runs that begin there
+    right_onsets: NDArray[np.intp]  # (epoch,) -> correct runs that begin there
     wrong_onsets: NDArray[np.intp]  # (epoch,) -> wrong runs that begin there
-    right_lengths: NDArray[np.intp]  # (epoch,) -> right runs of length epoch + 1
+    right_lengths: NDArray[np.intp]  # (epoch,) -> correct runs of length epoch + 1
     wrong_lengths: NDArray[np.intp]  # (epoch,) -> wrong runs of length epoch + 1
 
     @property
     def mean_right_length(self) -> float:
-        """How many epochs a right run lasts on average; nan if there is none."""
+        """The mean length of correct runs; nan if there are none."""
         return _mean_length(self.right_lengths)
 
     @property
     def mean_wrong_length(self) -> float:
-        """How many epochs a wrong run lasts on average; nan if there is none."""
+        """The mean length of wrong runs; nan if there are none."""
         return _mean_length(self.wrong_lengths)
 
 
 def persistence(reader: RecordReader) -> Persistence:
-    """Find every run of equal predictions and count onsets and lengths, right and wrong apart."""
+    """Count onsets and lengths of all runs of equal predictions, correct and wrong ones apart."""
     counts = np.zeros((2, 2, reader.epochs), np.intp)  # right or wrong; onset or length; epoch
     truth = reader.truth()
     for block in reader.blocks():
@@ -82,40 +82,39 @@ def _mean_length(lengths: NDArray[np.intp]) -> float:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """What the majority vote of some epochs knew and that of the last epoch does not."""
+    """Samples that the majority vote predicts correctly at some epoch, and not at the last one."""
 
-    forgotten: NDArray[np.intp]  # the samples that some epoch knew and the last one does not
-    last_known: NDArray[np.intp]  # (forgotten,), the last epoch that knew each
-    knew: NDArray[np.intp]  # (epoch,), how many of the forgotten samples each epoch knew
-    lost: NDArray[np.intp]  # (epoch,), samples known one epoch before and not at this one
-    gained: NDArray[np.intp]  # (epoch,), samples known at this epoch and not one before
+    forgotten: NDArray[np.intp]  # their positions
+    last_known: NDArray[np.intp]  # (forgotten,), the last epoch at which each was correct
+    knew: NDArray[np.intp]  # (epoch,), how many of the forgotten samples were correct
+    lost: NDArray[np.intp]  # (epoch,), samples correct one epoch before and not at this one
+    gained: NDArray[np.intp]  # (epoch,), samples correct at this epoch and not one before
     samples: int
-    judged_by: str  # "truth", or the rule whose labels stood for it
+    judged_by: str  # "truth", or the rule whose labels are taken for it
 
     @property
     def share(self) -> float:
-        """The share of all samples that were forgotten."""
+        """The share of all samples that are forgotten."""
         return len(self.forgotten) / self.samples
 
     @property
     def best_epoch(self) -> int:
-        """The epoch that knew most of what was forgotten; of equal ones the first."""
+        """The epoch at which most forgotten samples were correct, the first of equals."""
         return int(self.knew.argmax())
 
 
 def forgetting(reader: RecordReader, *, judge: str | Rule | None = None) -> Forgetting:
-    """Find what the networks knew at some epoch and forgot by the last one.
+    """Find samples that the majority vote predicts correctly at some epoch but not at the last.
 
-    A sample is known at an epoch if the majority vote gives it its true class, or, with
-    `judge`, the class that this rule predicts: without true labels "max-agreement" will do.
-    Most samples that are known once are known at some single epoch by luck too; what
-    counts is how many of the forgotten ones one and the same epoch knew: `knew`.
+    Correct means the true class or, with `judge`, the class that this rule predicts: use
+    "max-agreement" without true labels. Most samples are correct at some epoch by chance; what
+    counts is how many forgotten ones are correct at the same epoch: `knew`.
 
     Raises:
         TruthMissing: there are no true labels and no judge.
     """
-    chosen = None if judge is None else find_rule(judge)
-    labels = reader.truth() if chosen is None else chosen(reader).labels
+    reader, chosen = Context.of(reader), None if judge is None else find_rule(judge)
+    labels = reader.truth() if chosen is None else reader.once(chosen).labels
     forgotten: list[NDArray[np.intp]] = []
     last_known: list[NDArray[np.intp]] = []
     knew, lost, gained = (np.zeros(reader.epochs, np.intp) for _ in range(3))
@@ -146,24 +145,23 @@ def epochs_to_fuse(
     *,
     most: int = 10,
 ) -> list[int]:
-    """Choose epochs whose votes, added to the last epoch's, repair most of what it forgot.
+    """Choose epochs to add to the vote of the last one, by accuracy on labelled samples.
 
-    Starts from the last epoch and, one by one, adds the epoch with which the joint vote is right
-    on most of the labelled samples, as long as that helps; an epoch may be added again to weigh
-    more, so that the list may repeat it. The labels may be noisy: a validation split will do.
-    Fusing is a rival of max agreement that needs labels; on `rows.select(epochs=…)` of
-    the chosen epochs any rule can predict.
+    Starts from the last epoch and adds, one by one, the epoch with which the joint vote is most
+    accurate, as long as that helps. An epoch may be added again to weigh more, so that the list
+    may repeat it. The labels may be noisy, those of a validation split for example. This is a
+    baseline that needs labels; any rule can predict from `select(epochs=…)` of the chosen epochs.
 
     Args:
         reader: networks and epochs.
-        samples: which samples are labelled, by position or as a mask over all.
+        samples: the labelled samples, as positions or a mask.
         labels: (labelled,), their labels.
-        most: how many epochs to choose at most, the last one included.
+        most: the largest number of epochs, the last one included.
 
     Raises:
         ChoiceError: there is no labelled sample, or `most` is below 1.
-        PredictionError: samples and labels do not fit together, samples are neither whole numbers
-            nor a mask, or a label is no class.
+        PredictionError: samples and labels differ in number, samples are neither whole numbers
+            nor a mask, or a label is out of range.
     """
     positions, wanted = _positions(reader, np.asarray(samples)), np.asarray(labels)
     _check_labelled(reader, positions, wanted, most)
@@ -208,7 +206,7 @@ def _check_labelled(
         raise ChoiceError("fusing epochs needs labelled samples; none were given")
     if positions.shape != labels.shape or positions.ndim != 1:
         raise PredictionError(
-            f"one label per labelled sample is wanted; got shapes {positions.shape} and "
+            f"expected one label per labelled sample; got shapes {positions.shape} and "
             f"{labels.shape}"
         )
     if positions.min() < 0 or positions.max() >= reader.samples:
@@ -232,7 +230,7 @@ def _votes_by_epoch(reader: RecordReader, positions: NDArray[np.intp]) -> NDArra
 
 @dataclass(frozen=True)
 class Rescued:
-    """Samples whose last vote is wrong and not unanimous, and whose max agreement is right."""
+    """Samples whose last vote is wrong and not unanimous, and whose max agreement is correct."""
 
     name: str  # of the record
     samples: NDArray[np.intp]  # (rescued,), ascending
@@ -240,9 +238,7 @@ class Rescued:
     last_wrong: int  # samples whose last majority vote is wrong, rescued or not
 
     def typical(self) -> int:
-        """Return the middle one by agreement on the true class: neither the best nor the worst.
-
-        Of equal ones the smaller comes first; of an even number, the lower of the middle two.
+        """Return the median sample by agreement on the true class, the lower of two.
 
         Raises:
             RecordError: there is none.
@@ -250,7 +246,7 @@ class Rescued:
         if not len(self.samples):
             raise RecordError(
                 f"{self.name}: no sample has a wrong last majority vote, by more than half the "
-                "networks but not all, and a right max agreement. "
+                "networks but not all, and a correct max agreement. "
                 "Did the networks train long enough to overfit?"
             )
         order = np.argsort(self.agreement, kind="stable")
@@ -259,7 +255,7 @@ class Rescued:
 
 @dataclass(frozen=True)
 class Story:
-    """What was predicted for one sample, epoch by epoch."""
+    """The predictions for one sample, epoch by epoch."""
 
     labels: NDArray[Any]  # (network, epoch)
     majority: NDArray[Any]  # (epoch,) -> the vote at that epoch
@@ -267,10 +263,9 @@ class Story:
 
 
 def rescued(reader: RecordReader) -> Rescued:
-    """Find the samples that max agreement rescues from a wrong last vote.
+    """Find the samples that max agreement predicts correctly after a wrong last vote.
 
-    The wrong class has more than half of the last votes, so that no tie decides, and less than
-    all of them.
+    The wrong class has more than half of the last votes, so that no tie decides, and not all.
 
     Raises:
         TruthMissing: the record has no true labels.
@@ -291,7 +286,7 @@ def rescued(reader: RecordReader) -> Rescued:
 
 
 def story(reader: RecordReader, sample: int) -> Story:
-    """Return what each network, their vote and max agreement say of a sample at each epoch.
+    """Return what each network, their vote and max agreement predict for a sample at each epoch.
 
     Raises:
         ChoiceError: there is no such sample.
@@ -310,7 +305,7 @@ def story(reader: RecordReader, sample: int) -> Story:
 
 @dataclass(frozen=True)
 class MarginHistogram:
-    """Final margins, split by whether the majority at the last epoch is right."""
+    """Samples by final margin, split by whether the majority vote at the last epoch is correct."""
 
     edges: NDArray[np.float64]  # (bin + 1,), from -1 to 1
     right: NDArray[np.intp]  # (bin,)
@@ -318,28 +313,29 @@ class MarginHistogram:
 
 
 def margin_of(reader: RecordReader) -> NDArray[np.float64]:
-    """Return best minus second-best agreement for each sample: the confidence in max agreement."""
-    values = np.empty(reader.samples)
-    for block in reader.blocks():
-        values[block.where] = margins(block.values, classes=reader.classes)
-    return values
+    """Return best minus second-best agreement (sample,): the confidence in max agreement."""
+    return Context.of(reader).once(_measure, margins)
 
 
 def final_margin_of(reader: RecordReader) -> NDArray[np.float64]:
-    """Return how far the last epoch's majority class is ahead over all epochs, or behind.
+    """Return the lead of the last majority's class over all epochs (sample,).
 
     Negative where the networks agreed on another class before.
     """
-    values = np.empty(reader.samples)
-    for block in reader.blocks():
-        values[block.where] = final_margins(block.values, classes=reader.classes)
+    return Context.of(reader).once(_measure, final_margins)
+
+
+def _measure(context: Context, margin: Callable[..., NDArray[np.float64]]) -> NDArray[np.float64]:
+    values = np.empty(context.samples)
+    for block in context.blocks():
+        values[block.where] = margin(block.values, classes=context.classes)
     return values
 
 
 def final_margin_histogram(reader: RecordReader, *, bins: int = 40) -> MarginHistogram:
-    """Count final margins of right and of wrong final labels in equal bins from -1 to 1."""
-    truth = reader.truth()
-    right = Majority()(reader).labels == truth
+    """Count samples by final margin in equal bins from -1 to 1."""
+    reader = Context.of(reader)
+    right = reader.once(find_rule("majority")).labels == reader.truth()
     values = final_margin_of(reader)
     edges = np.linspace(-1, 1, bins + 1)
     return MarginHistogram(
@@ -350,9 +346,9 @@ def final_margin_histogram(reader: RecordReader, *, bins: int = 40) -> MarginHis
 
 
 def error_consensus_histogram(reader: RecordReader) -> NDArray[np.intp]:
-    """Count wrong predictions of the last epoch by how many networks share each.
+    """Count wrong predictions of the last epoch by the number of networks that share them.
 
-    Entry k - 1 counts the (sample, network) pairs whose wrong class k networks gave.
+    Entry k - 1 counts the (sample, network) pairs whose wrong class k networks predicted.
     """
     truth = reader.truth()
     counts = np.zeros(reader.networks, np.intp)

@@ -1,4 +1,8 @@
-"""What bad networks do to a prediction: a record with random or constant networks added to it."""
+"""Networks that do not vote with the rest, found from the votes alone.
+
+`network_health` judges each network; `CorruptReader` adds bad networks to a record, to measure what
+they do to a rule.
+"""
 
 import math
 from collections.abc import Sequence
@@ -11,24 +15,25 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, ProbabilitiesMissing
 from accord.kernels import count_votes
-from accord.rules import Prediction, Rule, find_rule, predict_blocks
+from accord.rules import Context, Prediction, Rule, find_rule
 from accord.store import NetworkInfo, RecordReader
 
 Kind = Literal["good", "random", "constant", "diverged", "weak"]
+Bad = Literal["random", "constant"]
 
-LAST: Final = 4  # the last quarter of the epochs is what counts
+LAST: Final = 4  # the last quarter of the epochs counts
 HALF: Final = 0.5  # of what the others reach; less is bad
 NEAR_CHANCE: Final = 0.05  # agreement beyond chance, 0..1, that is as good as none
 CONSTANT: Final = 0.98  # of a network's votes for one class
 
 
 @dataclass(frozen=True)
-class Member:
-    """One network, as the others see it."""
+class NetworkHealth:
+    """How well one network agrees with the others."""
 
-    network: int  # its own number
+    network: int  # its number
     kind: Kind
-    agreement: float  # with its best fellow, beyond chance, over the last quarter of the epochs
+    agreement: float  # with the network closest to it, beyond chance, last quarter of the epochs
     at_best: float  # the same at its best epoch
     commonest: float  # the share of its votes for its commonest class, over the last quarter
 
@@ -38,46 +43,44 @@ class Member:
         return self.kind == "good"
 
 
-def members(reader: RecordReader) -> tuple[Member, ...]:
-    """Say of each network whether it votes with the others, from the votes alone.
+def network_health(reader: RecordReader) -> tuple[NetworkHealth, ...]:
+    """Judge each network by its agreement with the others, in one pass over the labels.
 
-    Two networks agree beyond chance by kappa: 0 if they say the same no more often than the
-    frequencies of their classes make likely, 1 if always. A network counts by the fellow it
-    agrees with most, so that any number of bad ones cannot outvote two good ones. It is bad if
-    that is less than half of the median of those above chance:
+    Agreement beyond chance is kappa: 0 if two networks agree no more often than the frequencies of
+    their classes make likely, 1 if always. A network counts by the one it agrees with most, so
+    that any number of bad ones cannot outvote two good ones. It is bad if that is less than half
+    of the median of those above chance:
 
     - constant: nearly all of its votes are for one class, and those of others are not;
-    - diverged: it once agreed with a fellow as well as the median network does now;
+    - diverged: it once agreed with a network as well as the median network does now;
     - random: it agrees with none beyond chance;
     - weak: anything else below half.
 
-    Where no two networks agree beyond chance, as when there is one network or all samples are
-    of one class, nobody can be told from the rest and all are called good. Of two networks that
-    disagree, it cannot be told which is bad: both count as good.
+    Where no two networks agree beyond chance, as with one network or one class, they cannot be
+    compared and all are called good. Of two networks that disagree, both count as good.
     """
-    kappa, said = _measure(reader)
-    last = slice(reader.epochs - max(1, reader.epochs // LAST), None)
-    now = _best_fellow(kappa[:, :, last].mean(axis=2))
-    once = np.max([_best_fellow(kappa[:, :, epoch]) for epoch in range(reader.epochs)], axis=0)
-    shares = said[:, last].sum(axis=1)
-    commonest = shares.max(axis=1) / shares.sum(axis=1)
-    chance = chance_error(reader)
-    usual = _usual(now, chance)
-    return tuple(
-        Member(
-            number,
-            _kind(float(now[i]), float(once[i]), float(commonest[i]), usual, chance),
-            float(now[i]),
-            float(once[i]),
-            float(commonest[i]),
-        )
-        for i, number in enumerate(reader.numbers)
-    )
+    context = Context.of(reader)
+    kappa, sizes = context.once(_measure_kappa)
+    last = slice(context.epochs - max(1, context.epochs // LAST), None)
+    now = _best_partner(kappa[:, :, last].mean(axis=2))
+    once = np.max([_best_partner(kappa[:, :, at]) for at in range(context.epochs)], axis=0)
+    votes = sizes[:, last].sum(axis=1)
+    commonest = votes.max(axis=1) / votes.sum(axis=1)
+    chance = chance_error(context)
+    above = now[now > chance]
+    # The lower of two middle ones: a network recorded twice agrees with itself, and must not
+    # make others look bad.
+    usual = float(np.quantile(above, 0.5, method="lower")) if above.size else 0.0
+    found = []
+    for i, number in enumerate(context.numbers):
+        measured = float(now[i]), float(once[i]), float(commonest[i])
+        found.append(NetworkHealth(number, _kind(*measured, usual, chance), *measured))
+    return tuple(found)
 
 
 def good_networks(reader: RecordReader) -> list[int]:
-    """Return the numbers of the networks worth keeping, as `Record.select(networks=…)` takes."""
-    return [member.network for member in members(reader) if member.good]
+    """Return the numbers of the networks worth keeping, for `select(networks=…)`."""
+    return [one.network for one in network_health(reader) if one.good]
 
 
 def network_weights(reader: RecordReader) -> NDArray[np.float64]:
@@ -85,7 +88,7 @@ def network_weights(reader: RecordReader) -> NDArray[np.float64]:
 
     All weigh the same where no two agree beyond chance.
     """
-    found = np.array([max(member.agreement, 0.0) for member in members(reader)])
+    found = np.array([max(one.agreement, 0.0) for one in network_health(reader)])
     if found.max() <= chance_error(reader):
         return np.ones(reader.networks)
     return np.asarray(found / found.max())
@@ -94,57 +97,39 @@ def network_weights(reader: RecordReader) -> NDArray[np.float64]:
 def weighted_vote(
     reader: RecordReader, weights: Sequence[float] | NDArray[np.float64]
 ) -> Prediction:
-    """Predict by max agreement with networks that weigh differently.
-
-    Counts a table of samples × classes for one block and network at a time. Equal support goes to
-    the smaller class.
+    """Predict by max agreement with weights for the networks; ties go to the smallest class.
 
     Raises:
         ChoiceError: there is not one weight for each network, one is negative or not finite, or
             all are 0.
     """
     found = np.asarray(weights, np.float64)
-    _check_weights(reader, found)
-    shares = found / found.sum()
-
-    def predict(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if found.shape != (reader.networks,):
+        raise ChoiceError(
+            f"{reader.name}: expected one weight for each of {reader.networks} networks; got "
+            f"shape {found.shape}"
+        )
+    if not (np.isfinite(found).all() and found.min() >= 0 and found.any()):
+        raise ChoiceError(
+            f"{reader.name}: weights must be finite, at least 0 and not all 0; got "
+            f"{', '.join(f'{weight:g}' for weight in found)}. Give a bad network weight 0"
+        )
+    shares, predicted = found / found.sum(), Prediction.empty(reader.samples)
+    for block in reader.blocks():
         support = sum(
             share * count_votes(one, classes=reader.classes)
-            for share, one in zip(shares, labels, strict=True)
+            for share, one in zip(shares, block.values, strict=True)
         )
         # Sums of equal weights in another order must still tie.
         table = np.round(np.asarray(support) / reader.epochs, 12)
-        return table.argmax(axis=1), np.minimum(table.max(axis=1), 1.0)
-
-    return predict_blocks(reader.blocks(), predict, samples=reader.samples)
-
-
-def _check_weights(reader: RecordReader, weights: NDArray[np.float64]) -> None:
-    if weights.shape != (reader.networks,):
-        raise ChoiceError(
-            f"{reader.name}: one weight for each network is wanted, {reader.networks} in all; got "
-            f"shape {weights.shape}"
-        )
-    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
-        raise ChoiceError(
-            f"{reader.name}: weights must be finite, at least 0 and not all 0; got "
-            f"{', '.join(f'{weight:g}' for weight in weights)}. Weigh a bad network 0"
-        )
+        predicted.labels[block.where] = table.argmax(axis=1)
+        predicted.scores[block.where] = np.minimum(table.max(axis=1), 1.0)
+    return predicted
 
 
 def chance_error(reader: RecordReader) -> float:
-    """Return how far beyond chance two unrelated networks may seem to agree: three standard errors.
-
-    Never less than 0.05.
-    """
+    """Return three standard errors of the agreement of unrelated networks, at least 0.05."""
     return max(NEAR_CHANCE, 3 / math.sqrt(reader.samples * max(reader.classes - 1, 1)))
-
-
-def _usual(now: NDArray[np.float64], chance: float) -> float:
-    above = now[now > chance]
-    # The lower of two middle ones: a network recorded twice agrees with itself, and must not
-    # make others look bad.
-    return float(np.quantile(above, 0.5, method="lower")) if above.size else 0.0
 
 
 def _kind(now: float, once: float, commonest: float, usual: float, chance: float) -> Kind:
@@ -157,43 +142,36 @@ def _kind(now: float, once: float, commonest: float, usual: float, chance: float
     return "random" if now <= chance else "weak"
 
 
-def _best_fellow(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (network,)
+def _best_partner(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (network,)
     others = kappa.copy()
     np.fill_diagonal(others, 0.0 if len(kappa) == 1 else -1.0)
     return np.asarray(others.max(axis=1))
 
 
-def _measure(reader: RecordReader) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _measure_kappa(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return kappa (network, network, epoch), and votes (network, epoch, class)."""
-    equal = np.zeros((reader.networks, reader.networks, reader.epochs))
-    said = np.zeros((reader.networks, reader.epochs, reader.classes))
-    for block in reader.blocks():
-        for first, second in combinations(range(reader.networks), 2):
+    networks, epochs, classes = context.networks, context.epochs, context.classes
+    equal = np.zeros((networks, networks, epochs))
+    sizes = np.zeros((networks, epochs, classes))
+    for block in context.blocks():
+        for first, second in combinations(range(networks), 2):
             same = np.count_nonzero(block.values[first] == block.values[second], axis=1)
             equal[first, second] += same
             equal[second, first] += same
-        _add_votes(said, block.values)
-    by_chance = np.einsum("iec,jec->ije", said, said) / reader.samples**2
-    beyond = equal / reader.samples - by_chance
+        for network, epoch in np.ndindex(networks, epochs):
+            row = block.values[network, epoch]
+            sizes[network, epoch] += np.bincount(row, minlength=classes)
+    by_chance = np.einsum("iec,jec->ije", sizes, sizes) / context.samples**2
+    beyond = equal / context.samples - by_chance
     room = 1 - by_chance
-    return np.divide(beyond, room, out=np.zeros_like(beyond), where=room > 1e-12), said
-
-
-def _add_votes(said: NDArray[np.float64], labels: NDArray[Any]) -> None:
-    networks, epochs, classes = said.shape
-    for network in range(networks):
-        for epoch in range(epochs):
-            said[network, epoch] += np.bincount(labels[network, epoch], minlength=classes)
-
-
-Bad = Literal["random", "constant"]
+    return np.divide(beyond, room, out=np.zeros_like(beyond), where=room > 1e-12), sizes
 
 
 class CorruptReader(RecordReader):
-    """Other rows with bad networks after their own, drawn anew whenever they are read.
+    """A reader with bad networks after its own, drawn anew whenever they are read.
 
-    The bad ones are numbered on from the largest number there is. Constant ones all say class 0,
-    as collapsed networks tend to say the same. They have no probabilities.
+    The bad ones are numbered from the largest number on. Constant ones all predict class 0,
+    as collapsed networks tend to agree. They have no probabilities.
     """
 
     def __init__(self, reader: RecordReader, *, kind: Bad, count: int, seed: int = 0) -> None:
@@ -207,7 +185,7 @@ class CorruptReader(RecordReader):
         self.numbers = (*reader.numbers, *range(first, first + count))
         self.epochs = reader.epochs
         self.has_probabilities = False
-        self._rows = reader
+        self._reader = reader
         self._kind = kind
         self._seed = seed
 
@@ -215,12 +193,12 @@ class CorruptReader(RecordReader):
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return labels (network, epoch, sample)."""
-        own = self._rows.networks
-        known = self._rows.read_labels([0], epochs, samples)
+        own = self._reader.networks
+        known = self._reader.read_labels([0], epochs, samples)
         labels = np.empty((len(networks), *known.shape[1:]), known.dtype)
         for i, network in enumerate(networks):
             if network < own:
-                labels[i] = self._rows.read_labels([network], epochs, samples)[0]
+                labels[i] = self._reader.read_labels([network], epochs, samples)[0]
             else:
                 labels[i] = [self._bad_row(network, epoch)[samples] for epoch in epochs]
         return labels
@@ -237,12 +215,12 @@ class CorruptReader(RecordReader):
         epochs: Sequence[int],  # noqa: ARG002
         samples: slice,  # noqa: ARG002
     ) -> NDArray[Any]:
-        """Raise: there are none for bad networks."""
-        raise ProbabilitiesMissing(f"{self.name}: the bad networks added to it only say labels")
+        """Raise: bad networks have no probabilities."""
+        raise ProbabilitiesMissing(f"{self.name}: the bad networks added to it have labels alone")
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return what was told of the real networks, and the first one's progress for others."""
-        real = self._rows.networks_info()
+        """Return the metadata of the real networks, and the first one's progress for others."""
+        real = self._reader.networks_info()
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
         bad = (
             NetworkInfo(number, real[0].progress, nothing) for number in self.numbers[len(real) :]
@@ -259,15 +237,15 @@ def accuracy_with_bad_networks(
     leave_out: bool = False,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Return a rule's accuracy with so many bad networks added, for each of `counts`.
+    """Return a rule's accuracy with each of these numbers of bad networks added.
 
-    With `leave_out`, the rule sees only those that `good_networks` keeps.
+    With `leave_out`, the rule uses only the networks that `good_networks` returns.
     """
     rule, truth = find_rule(rule), reader.truth()
     found = []
     for count in counts:
-        spoilt: RecordReader = CorruptReader(reader, kind=kind, count=count, seed=seed)
+        context = Context(CorruptReader(reader, kind=kind, count=count, seed=seed))
         if leave_out:
-            spoilt = spoilt.select(networks=good_networks(spoilt))
-        found.append(float((rule(spoilt).labels == truth).mean()))
+            context = context.select(networks=good_networks(context))
+        found.append(float((rule(context).labels == truth).mean()))
     return np.array(found)

@@ -1,8 +1,8 @@
-"""Score the rules that a record allows."""
+"""Accuracy of the rules on a record with true labels."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -10,21 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError, ProbabilitiesMissing
-from accord.rules import ABSTAINED, Rule, all_rules, find_rule
-from accord.rules._recommend import resolve_rule
-from accord.rules.oracle_best_epoch import OracleBestEpoch
-from accord.rules.single import Single
+from accord.rules import (
+    ABSTAINED,
+    Context,
+    Prediction,
+    Rule,
+    all_rules,
+    find_rule,
+    recommend,
+    resolve_rule,
+)
+from accord.rules._overfitting import DEFAULTS, detect_overfitting
+from accord.rules.majority import majority_by_epoch
 from accord.store import RecordReader
+
+LARGE_BITS: Final = 512  # half of what a double's exponent holds
+LARGE: Final = 2.0**LARGE_BITS
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of right predictions; an abstention counts as wrong."""
+    """Shares of correct predictions; an abstention counts as wrong."""
 
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that occur
     recall: tuple[float, ...]  # by class; nan for a class that does not occur
-    coverage: float  # the share of samples that got a label at all
+    coverage: float  # the share of samples with a label
     selective_accuracy: float  # among those; nan if there are none
 
 
@@ -32,28 +43,32 @@ def measure(predicted: NDArray[Any], truth: NDArray[Any], *, classes: int) -> Ac
     """Compare one label per sample with the truth.
 
     Raises:
-        PredictionError: there is not one label and one true class for every sample, no sample,
-            or a true class is out of range.
+        PredictionError: the numbers of labels and true classes differ, there is no sample, or a
+            true class is out of range.
 
     >>> measure(np.array([0, 1, 1, -1]), np.array([0, 0, 1, 1]), classes=2).accuracy
     0.5
     """
     predicted, truth = np.asarray(predicted), np.asarray(truth)
-    _check(predicted, truth, classes)
-    right = predicted == truth
-    covered = predicted != ABSTAINED
-    hits = np.bincount(truth[right], minlength=classes)
-    return from_hits(
-        hits,
-        np.bincount(truth, minlength=classes),
-        covered=int(covered.sum()),
-    )
+    if truth.ndim != 1 or not len(truth) or predicted.shape != truth.shape:
+        raise PredictionError(
+            "expected one label and one true class per sample, for at least one sample; got "
+            f"shapes {predicted.shape} and {truth.shape}"
+        )
+    if truth.min() < 0 or truth.max() >= classes:
+        raise PredictionError(
+            f"true classes must lie in 0..{classes - 1} for {classes} classes; got "
+            f"{truth.min()}..{truth.max()}. Leave out samples whose class is not known"
+        )
+    hits = np.bincount(truth[predicted == truth], minlength=classes)
+    covered = int((predicted != ABSTAINED).sum())
+    return from_hits(hits, np.bincount(truth, minlength=classes), covered=covered)
 
 
 def from_hits(
     hits: NDArray[np.intp], sizes: NDArray[np.intp], *, covered: int | None = None
 ) -> Accuracy:
-    """Turn counts of right predictions by true class, and the classes' sizes, into shares."""
+    """Turn counts of correct predictions by true class, and the classes' sizes, into shares."""
     samples = int(sizes.sum())
     covered = samples if covered is None else covered
     recall = np.divide(hits, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
@@ -67,31 +82,14 @@ def from_hits(
     )
 
 
-def _check(predicted: NDArray[Any], truth: NDArray[Any], classes: int) -> None:
-    if truth.ndim != 1 or not len(truth) or predicted.shape != truth.shape:
-        raise PredictionError(
-            "one label and one true class per sample are wanted, for at least one sample; got "
-            f"shapes {predicted.shape} and {truth.shape}"
-        )
-    if truth.min() < 0 or truth.max() >= classes:
-        raise PredictionError(
-            f"true classes must lie in 0..{classes - 1} for {classes} classes; got "
-            f"{truth.min()}..{truth.max()}. Leave out samples whose class is not known"
-        )
-
-
-LARGE_BITS: Final = 512  # half of what a double's exponent holds
-LARGE: Final = 2.0**LARGE_BITS
-
-
 @dataclass(frozen=True)
 class Changes:
-    """Two rules on the same samples, pair by pair."""
+    """Two rules compared sample by sample."""
 
     turned_right: int  # wrong with the first rule, right with the second
     turned_wrong: int  # right with the first rule, wrong with the second
     samples: int
-    p_value: float  # exact McNemar test: chance of so uneven a split if both were equally good
+    p_value: float  # of an exact McNemar test
     low: float  # confidence interval of the difference in accuracy, second minus first
     high: float
     confidence: float
@@ -106,8 +104,9 @@ def changes(
     reader: RecordReader, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
 ) -> Changes:
     """Compare two rules on one record, sample by sample; `single` is the first network."""
-    before, after = (find_rule(rule)(reader).labels for rule in (first, second))
-    return paired_changes(before, after, reader.truth(), confidence=confidence)
+    context = Context.of(reader)
+    before, after = (context.once(find_rule(rule)).labels for rule in (first, second))
+    return paired_changes(before, after, context.truth(), confidence=confidence)
 
 
 def paired_changes(
@@ -116,10 +115,10 @@ def paired_changes(
     """Compare two sets of labels for the same samples.
 
     The interval is Agresti and Min's: half an observation is added to each of the four cells
-    before the normal approximation, which keeps its promise for small counts too.
+    before the normal approximation, which keeps its coverage for small counts too.
 
     Raises:
-        PredictionError: there is not one label of each for every sample, or no sample.
+        PredictionError: the numbers of labels differ, or there is no sample.
 
     >>> truth = np.zeros(10, int)
     >>> worse, better = np.array([1] * 6 + [0] * 4), truth
@@ -131,19 +130,18 @@ def paired_changes(
     first, second, truth = np.asarray(first), np.asarray(second), np.asarray(truth)
     if truth.ndim != 1 or not len(truth) or not first.shape == second.shape == truth.shape:
         raise PredictionError(
-            "two labels and a true one per sample are wanted, for at least one sample; got shapes "
+            "expected two labels and a true one per sample, for at least one sample; got shapes "
             f"{first.shape}, {second.shape} and {truth.shape}"
         )
     was_right, is_right = first == truth, second == truth
     gained = int((~was_right & is_right).sum())
     lost = int((was_right & ~is_right).sum())
     low, high = _interval(gained, lost, len(truth), confidence)
-    p_value = mcnemar(gained, lost)
-    return Changes(gained, lost, len(truth), p_value, low, high, confidence)
+    return Changes(gained, lost, len(truth), mcnemar(gained, lost), low, high, confidence)
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Return the exact two-sided p-value of McNemar's test.
+    """Return the exact two-sided p-value of McNemar's test, as scipy would in 60 lines more.
 
     >>> mcnemar(6, 0)
     0.03125
@@ -168,7 +166,7 @@ def _interval(gained: int, lost: int, samples: int, confidence: float) -> tuple[
 
 @dataclass(frozen=True)
 class Score:
-    """How well one rule did."""
+    """The accuracy of one rule."""
 
     rule: str
     accuracy: float
@@ -176,94 +174,116 @@ class Score:
     oracle: bool = False
     coverage: float = 1.0
     selective_accuracy: float | None = None  # only if some samples, not all, got a label
-    per_network: tuple[float, ...] | None = None  # of the rule that reads one network
-    epoch: int | None = None  # of the rule that chooses one, counted among the epochs read
+    per_network: tuple[float, ...] | None = None  # of a rule that reads one network
+    epoch: int | None = None  # of a rule that chooses one, counted among the epochs read
     progress: float | None = None  # the true epoch of that one
-    note: str = ""  # what the rule has to say of its prediction
+    note: str = ""  # of the prediction
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The accuracy of several rules on one record."""
+
+    scores: tuple[Score, ...]  # weakest evidence first
+    recommended: str | None  # the rule to use, chosen without the truth; None if not requested
+    left_out: Mapping[str, str] = field(default_factory=dict)  # rules not scored, with the reason
 
 
 def score(reader: RecordReader, rules: Sequence[str | Rule] | None = None) -> list[Score]:
     """Score the named rules, or every rule the record allows, weakest evidence first.
 
-    Of the rules that it allows, those that it is too large for are left out; see `left_out`.
-    "recommended" names the rule that `recommend` does, and is scored under that rule's name.
+    Rules whose tables would be too large are left out; see `compare_rules`.
+    "recommended" stands for the rule that `recommend` returns, and is scored under its name.
 
     Raises:
         TruthMissing: the record has no true labels.
         ChoiceError: no such rule.
         ProbabilitiesMissing: a rule named needs probabilities that were not recorded.
     """
-    truth = reader.truth()
-    return [_score_one(rule, reader, truth) for rule in _chosen(reader, rules)]
+    return list(compare_rules(reader, rules, with_recommended=False).scores)
 
 
-def left_out(reader: RecordReader) -> dict[str, str]:
-    """Return the rules that the record allows and `score` leaves out, each with the reason.
+def compare_rules(
+    reader: RecordReader,
+    rules: Sequence[str | Rule] | None = None,
+    *,
+    with_recommended: bool = True,
+) -> Scores:
+    """Score rules as `score` does, and return the recommended rule and those left out too.
 
     >>> from accord.store import ArrayReader, SampleInfo
-    >>> import numpy as np
-    >>> labels = np.zeros((5, 4, 300), np.uint16)
-    >>> left_out(ArrayReader(labels, SampleInfo(300, 6000)))["dawid-skene"]
+    >>> labels, truth = np.zeros((5, 4, 300), np.uint16), np.zeros(300, int)
+    >>> reader = ArrayReader(labels, SampleInfo(300, 6000, truth=truth))
+    >>> compare_rules(reader).left_out["dawid-skene"]
     'its 6000 × 6000 confusion matrices would be too large'
     """
-    said = {rule.name: rule.left_out(reader) for rule in _allowed(reader)}
-    return {name: why for name, why in said.items() if why}
-
-
-def _allowed(reader: RecordReader) -> list[Rule]:
-    return [rule for rule in all_rules().values() if rule.allowed(reader)]
-
-
-def _chosen(reader: RecordReader, names: Sequence[str | Rule] | None) -> list[Rule]:
-    if names is None:
-        able = [rule for rule in _allowed(reader) if not rule.left_out(reader)]
-        return sorted(
-            able, key=lambda rule: (rule.oracle, rule.reads == "all", rule.symmetric, rule.name)
-        )
-    chosen = [resolve_rule(name, reader)[0] for name in names]
+    context = Context.of(reader)
+    truth = context.truth()
+    chosen, left_out = _choose(context, rules)
+    if with_recommended or rules is None:
+        # Shared by several rules: computed here, where the stack is shallow.
+        context.load_labels()
+        if context.networks > 1 and context.keeps_labels:
+            context.once(majority_by_epoch)
+            context.once(detect_overfitting, *DEFAULTS)
+    recommended = context.once(recommend).rule if with_recommended else None
+    scores = []
     for rule in chosen:
-        if not rule.allowed(reader):
+        views = [context]
+        if rule.by_network:
+            views = [context.select(networks=[number]) for number in context.numbers]
+        predictions = []
+        for view in views:
+            predictions.append(view.once(rule))  # noqa: PERF401 - a comprehension is a frame more
+        scores.append(_to_score(rule, predictions, context, truth))
+    return Scores(tuple(scores), recommended, left_out)
+
+
+def _choose(
+    context: Context, names: Sequence[str | Rule] | None
+) -> tuple[list[Rule], dict[str, str]]:
+    """Return the rules to score, and those left out with the reason."""
+    if names is None:
+        allowed = [rule for rule in all_rules().values() if rule.allowed(context)]
+        reasons = {rule.name: rule.left_out(context) for rule in allowed}
+        able = [rule for rule in allowed if not reasons[rule.name]]
+        able.sort(key=lambda rule: (rule.oracle, rule.reads == "all", rule.symmetric, rule.name))
+        return able, {name: reason for name, reason in reasons.items() if reason}
+    chosen = [resolve_rule(name, context)[0] for name in names]
+    for rule in chosen:
+        if not rule.allowed(context):
             raise ProbabilitiesMissing(
-                f"{reader.name}: {rule.name} needs probabilities, and only labels were recorded. "
+                f"{context.name}: {rule.name} needs probabilities, and only labels were recorded. "
                 "Record them with Recorder(…, probabilities=True)"
             )
-    return chosen
+    return chosen, {}
 
 
-def _score_one(rule: Rule, reader: RecordReader, truth: Any) -> Score:
-    if isinstance(rule, Single):
-        return _score_single(rule, reader, truth)
-    if isinstance(rule, OracleBestEpoch):
-        epoch = rule.best_epoch(reader)
-        measured = measure(rule(reader).labels, truth, classes=reader.classes)
-        progress = reader.networks_info()[0].progress[epoch]
-        return replace(_as_score(rule, measured), epoch=epoch, progress=progress)
-    predicted = rule(reader)
-    measured = measure(predicted.labels, truth, classes=reader.classes)
-    return replace(_as_score(rule, measured), note=predicted.note)
-
-
-def _score_single(rule: Single, reader: RecordReader, truth: Any) -> Score:
-    measured = [
-        measure(rule(reader.select(networks=[network])).labels, truth, classes=reader.classes)
-        for network in reader.numbers
-    ]
-    return Score(
+def _to_score(
+    rule: Rule, predictions: Sequence[Prediction], context: Context, truth: NDArray[Any]
+) -> Score:
+    measured = [measure(one.labels, truth, classes=context.classes) for one in predictions]
+    found, predicted = measured[0], predictions[0]
+    abstained = 0 < found.coverage < 1  # where nothing got a label, it would be nan
+    one = Score(
         rule=rule.name,
-        # Not sum, which rounds otherwise before Python 3.12: the digits in JSON would differ.
-        accuracy=math.fsum(one.accuracy for one in measured) / reader.networks,
-        balanced_accuracy=math.fsum(one.balanced_accuracy for one in measured) / reader.networks,
-        per_network=tuple(one.accuracy for one in measured),
-    )
-
-
-def _as_score(rule: Rule, measured: Accuracy) -> Score:
-    abstained = 0 < measured.coverage < 1  # where nothing got a label, it would be nan
-    return Score(
-        rule=rule.name,
-        accuracy=measured.accuracy,
-        balanced_accuracy=measured.balanced_accuracy,
+        accuracy=found.accuracy,
+        balanced_accuracy=found.balanced_accuracy,
         oracle=rule.oracle,
-        coverage=measured.coverage,
-        selective_accuracy=measured.selective_accuracy if abstained else None,
+        coverage=found.coverage,
+        selective_accuracy=found.selective_accuracy if abstained else None,
+        note=predicted.note,
     )
+    if rule.by_network:
+        # Not sum, which rounds differently before Python 3.12: the digits in JSON would change.
+        return replace(
+            one,
+            accuracy=math.fsum(each.accuracy for each in measured) / len(measured),
+            balanced_accuracy=math.fsum(each.balanced_accuracy for each in measured)
+            / len(measured),
+            per_network=tuple(each.accuracy for each in measured),
+        )
+    if predicted.epoch is not None:
+        progress = context.networks_info()[0].progress[predicted.epoch]
+        return replace(one, epoch=predicted.epoch, progress=progress)
+    return one

@@ -1,7 +1,7 @@
-"""Watch a record while networks are still writing it, reading rows again only where in doubt."""
+"""Overfitting of a record, finished or still growing, detected without labels."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 from accord._files import storage_errors
 from accord.errors import ChoiceError, NotARecord, RecordMissing, UnequalNetworks
+from accord.rules import Context
 from accord.rules._overfitting import (
     LEAST_FALL,
     SURE,
-    EqualPairs,
+    PairAgreement,
     Verdict,
-    count_equal_pairs,
-    good_epochs,
-    judge_record,
-    judge_rows,
+    detect_overfitting,
+    judge_with_majority,
+    measure_pair_agreement,
+    score_epochs,
     smooth,
 )
 from accord.store import RecordReader, open_reader
@@ -26,14 +27,14 @@ from accord.store._storage import EXAMPLE, Folder, open_storage
 
 @dataclass(frozen=True)
 class Watch:
-    """What the agreement between networks tells of overfit."""
+    """Whether networks overfit, judged by the agreement between them."""
 
     alarm: bool
-    epoch: int | None  # the epoch before overfit; None without an alarm
+    epoch: int | None  # the last good epoch; None without an alarm
     best_epoch: int  # the one to use, alarm or not
     fall: float  # of agreement, from its peak to the lowest stretch after it
-    sure: float  # 1 minus the chance of such a fall where there is none
-    reason: str  # why there is an alarm, or none
+    sure: float  # 1 minus the probability of such a fall by chance
+    reason: str  # for the alarm, or for none
     agreement: NDArray[np.float64]  # (epoch,), the mean over pairs of networks and samples
     smoothed: NDArray[np.float64]  # (epoch,)
 
@@ -41,25 +42,27 @@ class Watch:
 def watch(
     reader: RecordReader, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Watch:
-    """Tell whether overfit has set in, and the epoch before it, from the predictions alone.
+    """Detect overfitting and the last good epoch, from the predictions alone.
 
-    Networks that learn what is true of the data come to agree; networks that learn wrong labels
-    by heart part again, each in its own way. The alarm is raised if agreement falls after its
-    peak, for a stretch of at least five epochs, and the fall
+    Networks that learn the true classes come to agree; networks that memorise wrong labels
+    diverge again. The alarm is raised if agreement falls after its peak, for a stretch of at least
+    five epochs, and the fall
 
     - is at least `least_fall`,
-    - remains so whichever network is left out, so that none causes it alone,
-    - is larger than the samples' differences explain (a test over groups of samples), and
-    - is larger than the epochs' wobble explains (curves that wobble as much and never fall).
+    - remains whichever network is left out, so that none causes it alone,
+    - is larger than the scatter of samples explains (a test over groups of samples), and
+    - is larger than the fluctuation of epochs explains (curves that fluctuate as much and never
+      fall).
 
-    The last two say how sure they are; both must reach `sure`, and the lesser is told. The epoch
-    before overfit is the one before that stretch whose majority vote is closest to what all
-    epochs before it together say; see `good_epochs`.
+    The last two give a confidence each; the smaller one must reach `sure`. The last good epoch is
+    the one before that stretch whose majority vote is closest to the labels estimated from all
+    epochs before it; see `score_epochs`.
 
-    Where sureness alone is missing, the majority votes are asked too; see `judge_rows`. A fall
-    that agreement made up for later, as networks do that settle while their rate goes to nothing,
-    counts as well, as does any alarm that agreement alone raised while the record grew; which of
-    the majority's do, see `judge_record`.
+    Where only confidence is missing, the majority votes are compared too; see
+    `judge_with_majority`. A fall that was made up for later counts as well, as networks agree more
+    while their learning rate decays; see `detect_overfitting`.
+
+    Reads the labels once if they fit into the memory budget.
 
     Args:
         reader: at least two networks.
@@ -70,10 +73,14 @@ def watch(
     Raises:
         ChoiceError: there is one network, or an option is out of range.
     """
-    _check_options(sure, least_fall)
-    pairs = count_equal_pairs(reader)
-    verdict = judge_record(reader, pairs, sure=sure, least_fall=least_fall, seed=seed)
-    best = best_epoch(reader, verdict)
+    if not 0 < sure < 1:
+        raise ChoiceError(f"sure must lie between 0 and 1, as 0.99 does; got {sure}")
+    if not 0 <= least_fall < 1:
+        raise ChoiceError(f"least_fall must lie in 0..1, as 0.01 does; got {least_fall}")
+    context = Context.of(reader)
+    pairs = context.once(measure_pair_agreement)
+    verdict = context.once(detect_overfitting, sure, least_fall, seed)
+    best = best_epoch(context, verdict)
     return Watch(
         alarm=verdict.alarm,
         epoch=best if verdict.alarm else None,
@@ -87,33 +94,24 @@ def watch(
 
 
 def best_epoch(reader: RecordReader, verdict: Verdict) -> int:
-    """Return the epoch to use: of all, or if there is an alarm of those before the fall."""
+    """Return the best epoch: of all, or if there is an alarm of those before the fall."""
     if verdict.alarm and verdict.before is not None:
         reader = reader.select(epochs=range(verdict.before))
-    return good_epochs(reader).best
-
-
-def _check_options(sure: float, least_fall: float) -> None:
-    if not 0 < sure < 1:
-        raise ChoiceError(f"sure must lie between 0 and 1, as 0.99 does; got {sure}")
-    if not 0 <= least_fall < 1:
-        raise ChoiceError(f"least_fall must lie in 0..1, as 0.01 does; got {least_fall}")
+    return score_epochs(reader).best
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One more epoch that all networks have recorded, and what it changed."""
+class EpochUpdate:
+    """An epoch that all networks have recorded since the last poll."""
 
     epoch: int
     agreement: float
-    verdict: Verdict  # as of this epoch
-    best_epoch: int | None  # the epoch before overfit, told with the first alarm alone
+    verdict: Verdict  # after this epoch
+    best_epoch: int | None  # the last good epoch, with the first alarm only
 
 
-def check_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse to wait for a record where not even the folder around it is there.
-
-    Nothing is asked of an object store, which has no folders.
+def check_parent_folder(path: str | os.PathLike[str]) -> None:
+    """Raise if the folder that would hold a record does not exist; object stores have none.
 
     Raises:
         RecordMissing: there is no such folder.
@@ -123,18 +121,19 @@ def check_folder(path: str | os.PathLike[str]) -> None:
         return
     parent = place.path.parent
     with storage_errors(parent, "read"):
-        there = parent.exists()
-    if not there:
+        exists = parent.exists()
+    if not exists:
         raise RecordMissing(
-            f"{path}: there is no record, and no folder {parent} in which one could come. Is the "
-            "path right? To wait for a training that is still to make it: --idle SECONDS"
+            f"{path}: there is no record, and no folder {parent} that could hold one. Is the "
+            "path right? To wait for a training that will create it: --idle SECONDS"
         )
 
 
-class AlarmFollower:
-    """Follows one record: each `look` returns the epochs that all networks have finished since.
+class RecordFollower:
+    """Judges a record while networks record epochs.
 
-    If a network joins, counting begins anew with the epochs that all of them have.
+    Each `poll` returns the epochs that all networks have finished since the last one. If a network
+    joins, it starts again with the epochs that all of them have.
     """
 
     def __init__(
@@ -145,61 +144,63 @@ class AlarmFollower:
         sure: float = SURE,
         least_fall: float = LEAST_FALL,
     ) -> None:
-        self.waiting_for = ""  # why the last look found nothing to compare
-        self.missing: RecordMissing | None = None  # why, if nothing was at the path
+        self.waiting_for = ""  # why the last poll found nothing to compare
+        self.missing: RecordMissing | None = None  # if there was nothing at the path
         self.alarmed = False
-        self.trained_on = False  # whether the samples are those that the networks learn from
+        self.trained_on = False  # whether networks are trained on these samples
         self._path = path
         self._networks = networks
         self._sure = sure
         self._least_fall = least_fall
-        self._pairs: EqualPairs | None = None
+        self._pairs: PairAgreement | None = None
 
-    def look(self) -> list[Seen]:
-        """Read what is new.
+    def poll(self) -> list[EpochUpdate]:
+        """Read the epochs recorded since the last poll.
 
-        A record that is not there yet (`missing` holds the error), that is still being made, or
-        that has fewer than two networks so far, is no error: nothing is new.
+        Nothing is new if there is no record yet (`missing` holds the error), if it has no common
+        epoch, or if it has fewer than two networks.
 
         Raises:
             RecordMissing: there is no example of that name.
         """
-        rows = self._open()
-        if rows is None:
+        reader = self._open()
+        if reader is None:
             return []
-        self.trained_on = rows.sample_info.trained_on
+        context = Context(reader)
+        self.trained_on = context.sample_info.trained_on
         known = 0 if self._pairs is None else self._pairs.epochs
-        if self._pairs is not None and self._pairs.numbers != rows.numbers:
+        if self._pairs is not None and self._pairs.numbers != context.numbers:
             self._pairs, self.alarmed, known = None, False, 0
-        if rows.epochs <= known:
+        if context.epochs <= known:
             return []
-        later = count_equal_pairs(rows.select(epochs=range(known, rows.epochs)))
+        later = measure_pair_agreement(context.select(epochs=range(known, context.epochs)))
         self._pairs = later if self._pairs is None else self._pairs.then(later)
-        return list(self._judge(rows, self._pairs, known))
+        return [
+            self._judge(context, self._pairs, end) for end in range(known + 1, context.epochs + 1)
+        ]
 
     def _open(self) -> RecordReader | None:
         self.waiting_for, self.missing = "", None
         try:
-            rows = open_reader(self._path, common=True, networks=self._networks)
+            reader = open_reader(self._path, common=True, networks=self._networks)
         except RecordMissing as error:  # training has not begun to record
             if str(self._path).startswith(EXAMPLE):
-                raise  # nobody records one
+                raise  # nothing will record one
             self.waiting_for = f"{self._path}: there is no record yet. Is the path right?"
             self.missing = error
             return None
         except (NotARecord, UnequalNetworks) as error:  # no epochs yet, or not for every network
             self.waiting_for = str(error)
             return None
-        if rows.networks < 2:
-            self.waiting_for = f"{rows.name}: one network so far; agreement needs two"
+        if reader.networks < 2:
+            self.waiting_for = f"{reader.name}: one network so far; agreement needs two"
             return None
-        return rows
+        return reader
 
-    def _judge(self, reader: RecordReader, pairs: EqualPairs, known: int) -> Iterator[Seen]:
-        for epoch in range(known, pairs.epochs):
-            until, first_rows = pairs.until(epoch + 1), reader.select(epochs=range(epoch + 1))
-            verdict = judge_rows(first_rows, until, sure=self._sure, least_fall=self._least_fall)
-            first = verdict.alarm and not self.alarmed
-            self.alarmed = self.alarmed or verdict.alarm
-            before = best_epoch(reader, verdict) if first else None
-            yield Seen(epoch, float(until.agreement[-1]), verdict, before)
+    def _judge(self, context: Context, pairs: PairAgreement, end: int) -> EpochUpdate:
+        prefix, first = context.select(epochs=range(end)), pairs.first(end)
+        verdict = judge_with_majority(prefix, first, self._sure, self._least_fall)
+        new = verdict.alarm and not self.alarmed
+        self.alarmed = self.alarmed or verdict.alarm
+        best = best_epoch(context, verdict) if new else None
+        return EpochUpdate(end - 1, float(first.agreement[-1]), verdict, best)

@@ -45,17 +45,16 @@ def score(
     Rules that RECORD has no data for are left out, and rules that would take too much memory
     too, with a note. The recommended rule is chosen without the true labels.
     """
-    from accord.analysis._scores import left_out
+    from accord.analysis import compare_rules
     from accord.report._record_text import score_json, score_text
 
     wanted = [check_rule(name) for name in rule or ()]
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
-    scores = opened.score([resolve_rule(opened, one) for one in wanted] or None)
-    missing = {} if rule else left_out(opened.reader)
-    for name, reason in missing.items():
+    found = compare_rules(opened.reader, [resolve_rule(opened, one) for one in wanted] or None)
+    for name, reason in found.left_out.items():
         typer.echo(f"accord: {name} is left out: {reason}", err=True)
     if as_json:
-        left = {"left_out": missing} if missing else {}
-        typer.echo(json.dumps(score_json(opened, scores) | left))
+        left_out = {"left_out": dict(found.left_out)} if found.left_out else {}
+        typer.echo(json.dumps(score_json(opened, found.scores) | left_out))
     else:
-        typer.echo(score_text(opened, scores))
+        typer.echo(score_text(opened, found.scores))

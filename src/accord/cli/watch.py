@@ -12,8 +12,8 @@ from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
     from accord._record import Record
-    from accord.analysis._network_health import Member
-    from accord.analysis._watch import AlarmFollower, Seen, Watch
+    from accord.analysis._network_health import NetworkHealth
+    from accord.analysis._watch import EpochUpdate, RecordFollower, Watch
 
 
 ALARMED: Final = 3  # exit status of --until-alarm
@@ -91,14 +91,14 @@ def _check_waits(every: float | None, idle: float | None, *, follow: bool) -> No
 
 def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     from accord._record import open_record
-    from accord.analysis._network_health import members
+    from accord.analysis._network_health import network_health
     from accord.analysis._watch import watch as watch_rows
     from accord.store import describe
 
     lengths = describe(path).epochs
     opened = open_record(path, common=True, networks=numbers)
     found = watch_rows(opened.reader)
-    bad = [member for member in members(opened.reader) if not member.good]
+    bad = [member for member in network_health(opened.reader) if not member.good]
     if len({lengths[number] for number in opened.reader.numbers}) > 1:
         common = counted(opened.epochs, "epoch")
         typer.echo(f"accord: {path}: watching the {common} that all networks have", err=True)
@@ -109,7 +109,7 @@ def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     return found.alarm
 
 
-def _document(record: "Record", found: "Watch", bad: "list[Member]") -> dict[str, Any]:
+def _document(record: "Record", found: "Watch", bad: "list[NetworkHealth]") -> dict[str, Any]:
     return {
         "record": record.path,
         "alarm": found.alarm,
@@ -126,7 +126,7 @@ def _document(record: "Record", found: "Watch", bad: "list[Member]") -> dict[str
     }
 
 
-def _lines(record: "Record", found: "Watch", bad: "list[Member]") -> list[str]:
+def _lines(record: "Record", found: "Watch", bad: "list[NetworkHealth]") -> list[str]:
     step = -(-record.epochs // MOST_LINES)
     curve = [
         f"{epoch:5}  {100 * found.agreement[epoch]:9.1f}  "
@@ -154,14 +154,14 @@ def _verdict(found: "Watch") -> list[str]:
     ]
 
 
-def _warnings(record: "Record", bad: "list[Member]") -> list[str]:
+def _warnings(record: "Record", bad: "list[NetworkHealth]") -> list[str]:
     from accord.analysis._trust._trust_summary import TRAINED_ON
 
     notes = [f"warning: {TRAINED_ON}"] if record.reader.sample_info.trained_on else []
     return [*notes, *_bad_networks(record, bad)]
 
 
-def _bad_networks(record: "Record", bad: "list[Member]") -> list[str]:
+def _bad_networks(record: "Record", bad: "list[NetworkHealth]") -> list[str]:
     if not bad:
         return []
     kinds = ", ".join(f"network {member.network} is {member.kind}" for member in bad)
@@ -190,7 +190,7 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, to_stderr: bo
     follower = _follower(path, numbers, waits)
     last_news, shown, warned = time.monotonic(), "", False
     while True:
-        seen = follower.look()
+        seen = follower.poll()
         if seen and follower.trained_on and not warned:
             warned = True
             typer.echo(f"accord: warning: {TRAINED_ON}", err=True)
@@ -208,21 +208,21 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, to_stderr: bo
         time.sleep(waits.every)
 
 
-def _follower(path: str, numbers: list[int] | None, waits: Waits) -> "AlarmFollower":
-    from accord.analysis._watch import AlarmFollower, check_folder
+def _follower(path: str, numbers: list[int] | None, waits: Waits) -> "RecordFollower":
+    from accord.analysis._watch import RecordFollower, check_parent_folder
 
     if waits.idle is None:  # a mistyped path would be waited for without end
-        check_folder(path)
-    return AlarmFollower(path, networks=numbers)
+        check_parent_folder(path)
+    return RecordFollower(path, networks=numbers)
 
 
-def _end(follower: "AlarmFollower") -> bool:
+def _end(follower: "RecordFollower") -> bool:
     if follower.missing is not None:
         raise follower.missing
     return follower.alarmed
 
 
-def _line(seen: "Seen") -> str:
+def _line(seen: "EpochUpdate") -> str:
     text = f"epoch {seen.epoch}: agreement {100 * seen.agreement:.1f} %"
     if seen.best_epoch is None:
         return text

@@ -22,7 +22,7 @@ from accord.inference._votes import NEW, AllVotes, CountedVotes, RecordedVotes, 
 from accord.kernels._votes import WEIGHT_BITS
 from accord.rules import FittedRule, Prediction, Rule, find_rule
 from accord.rules._context import Context
-from accord.rules._fitted import ALIKE
+from accord.rules._fitted import PROGRESS_TOLERANCE
 from accord.rules._recommend import RECOMMENDED, resolve_rule
 from accord.store import RecordReader, SampleInfo, make_sample_info, open_reader
 from accord.store._storage import CountProgress
@@ -124,12 +124,12 @@ def infer(
     if wanted is not None and wanted.vote_weights is not None and record is None:
         order = list_checkpoints(checkpoints, wanted, criterion, seed=seed)
         prediction, evaluated = _count_votes(checkpoints, new, order, criterion, progress)
-        prediction, name = prediction.noting(wanted.caution), wanted.name
+        prediction, name = prediction.with_note(wanted.caution), wanted.name
     else:
         probabilities = wanted is not None and "probabilities" in wanted.needs
         reader = _collect_votes(checkpoints, new, sample_info, probabilities, record, progress)
         found, reason = resolve_rule(RECOMMENDED if wanted is None else wanted, reader)
-        prediction, name = found(reader).noting(reason), found.name
+        prediction, name = found(reader).with_note(reason), found.name
     notes = (*new.notes, *checkpoints.notes)
     numbers, epochs = checkpoints.numbers, checkpoints.epochs
     return Inferred(prediction, evaluated, sample_info, name, numbers, epochs, notes)
@@ -255,7 +255,7 @@ def _at_epochs(rule: Rule, run: RunCheckpoints) -> Rule:
     Raises:
         RecordMismatch: it was fitted on other epochs, or gives these no weight.
     """
-    learnt = rule.learnt() if isinstance(rule, FittedRule) else None
+    learnt = rule.parameters() if isinstance(rule, FittedRule) else None
     if learnt is None or not isinstance(rule, FittedRule):
         return rule
     positions = _fitted_positions(rule, run, len(learnt["weights"]))
@@ -279,7 +279,9 @@ def _fitted_positions(rule: FittedRule, run: RunCheckpoints, epochs: int) -> lis
     cure = f"Fit it on the run's own record: accord fit {run.folder / run.spec.record.splits[0]}"
     if rule.voters is not None:
         progress = np.array(rule.voters.progress)
-        near = [np.flatnonzero(abs(progress - (epoch + 1)) < ALIKE) for epoch in run.epochs]
+        near = [
+            np.flatnonzero(abs(progress - (epoch + 1)) < PROGRESS_TOLERANCE) for epoch in run.epochs
+        ]
         for epoch, found in zip(run.epochs, near, strict=True):
             if not found.size:
                 raise RecordMismatch(

@@ -135,9 +135,9 @@ class Measured:
         return found
 
     @cached_property
-    def members(self) -> tuple[analysis.Member, ...]:
+    def members(self) -> tuple[analysis.NetworkHealth, ...]:
         """Whether each network votes with the others."""
-        return self.record.members()
+        return self.record.network_health()
 
     @cached_property
     def forgetting(self) -> analysis.Forgetting:

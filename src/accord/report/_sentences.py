@@ -8,7 +8,7 @@ import numpy as np
 from accord.analysis import Audit
 from accord.analysis._audit._audit import UNDECIDED
 from accord.analysis._audit._notes import audit_notes
-from accord.analysis._curves import MOST_SUBSETS
+from accord.analysis._curves import MAX_SUBSETS
 from accord.errors import PredictionError, RecordError
 from accord.report._cached_results import AVERAGE, FIRST, SECOND, Measured
 
@@ -29,7 +29,7 @@ def networks_caption(measured: Measured) -> str:
     """Say what the band is, and what one network does with all its epochs."""
     first, second = (measured.by_networks[rule] for rule in (FIRST, SECOND))
     largest = max(len(values) for values in first.accuracies)
-    subsets = "all subsets" if largest < MOST_SUBSETS else f"up to {MOST_SUBSETS} subsets"
+    subsets = "all subsets" if largest < MAX_SUBSETS else f"up to {MAX_SUBSETS} subsets"
     return (
         f"The line is the mean over {subsets} of that many networks, the band one standard "
         "deviation to each side; equal votes go to the smaller class. Max agreement over the "

@@ -11,7 +11,7 @@ import numpy as np
 
 from accord._files import csv_text, write_file
 from accord._record import Record
-from accord.analysis import Estimate, Member, RiskCoverage, good_networks
+from accord.analysis import Estimate, NetworkHealth, RiskCoverage, good_networks
 from accord.analysis._audit._review_files import Header
 from accord.analysis._network_health import chance_error
 from accord.analysis._trust._trust_summary import Trust
@@ -103,7 +103,7 @@ def _accuracies(measured: Measured) -> dict[int, float]:
     return dict(zip(measured.record.reader.numbers, single.per_network or (), strict=True))
 
 
-def _row(one: Member, accuracies: dict[int, float]) -> dict[str, Any]:
+def _row(one: NetworkHealth, accuracies: dict[int, float]) -> dict[str, Any]:
     return {
         "network": one.network,
         "kind": one.kind,
@@ -115,7 +115,7 @@ def _row(one: Member, accuracies: dict[int, float]) -> dict[str, Any]:
     }
 
 
-def _sentence(measured: Measured, bad: Sequence[Member]) -> str:
+def _sentence(measured: Measured, bad: Sequence[NetworkHealth]) -> str:
     record = measured.record
     if bad:
         named = ", ".join(f"network {one.network} ({one.kind})" for one in bad)

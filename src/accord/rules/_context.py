@@ -9,7 +9,7 @@ use `once` for what others may need as well: a fit, the agreement of pairs, a ru
 import math
 import os
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 from weakref import WeakValueDictionary
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from accord.errors import ChoiceError
-from accord.store import ArrayReader, NetworkInfo, RecordReader
+from accord.store import ArrayReader, Block, NetworkInfo, RecordReader
 from accord.store._layout import label_dtype
 from accord.store._record_reader import pick
 
@@ -58,16 +58,21 @@ class Context(RecordReader):
 
     >>> from accord.store import SampleInfo
     >>> context = Context(ArrayReader(np.zeros((2, 5, 3), int), SampleInfo(3, classes=2)))
-    >>> context.select(networks=[1]).once(np.shape)
-    ()
+    >>> context.select(networks=[1]) is context.select(networks=[1])
+    True
     """
 
     def __init__(self, reader: RecordReader, *, memory: int | None = None) -> None:
         memory = memory_budget() if memory is None else memory
-        self._view = view = _KeptReader(reader, memory) if memory else reader
+        self._look_through(_KeptReader(reader, memory), memory, longer=None)
+
+    def _look_through(self, view: RecordReader, memory: int, longer: "Context | None") -> None:
         self.name, self.sample_info = view.name, view.sample_info
         self.numbers, self.epochs = view.numbers, view.epochs
         self.has_probabilities = view.has_probabilities
+        self.longer = longer  # the context whose first epochs these are, if it is one
+        self._view, self._memory = view, memory
+        self._labels: NDArray[Any] | None = None
         self._results: dict[Hashable, Any] = {}
         # Weak: many selections are needed once, and what was fitted on each may be large.
         self._selections: WeakValueDictionary[Hashable, Context] = WeakValueDictionary()
@@ -82,12 +87,16 @@ class Context(RecordReader):
     ) -> Result:
         """Return `compute(self, *arguments)`, computed the first time that it is needed.
 
-        The arguments must be hashable. Nobody may change what is returned.
+        The arguments must be hashable. The result is shared: do not change it.
         """
         key = compute, arguments
         if key not in self._results:
             self._results[key] = compute(self, *arguments)
         return cast("Result", self._results[key])
+
+    def computed(self, compute: "Callable[[Context], Result]") -> Result | None:
+        """Return the result of `compute` if `once` has computed it, else None."""
+        return self._results.get((compute, ()))
 
     def select(
         self,
@@ -101,18 +110,51 @@ class Context(RecordReader):
         """
         by, at = self.positions(networks, epochs)
         within = range(self.samples)[slice(None) if samples is None else samples]
-        whole = range(self.networks), range(self.epochs), range(self.samples)
-        if (by, at, within) == (tuple(whole[0]), tuple(whole[1]), whole[2]):
+        first = range(len(at))  # epochs, if all that come before are selected too
+        whole = by == tuple(range(self.networks)) and within == range(self.samples)
+        if whole and at == tuple(range(self.epochs)):
             return self
         selected = self._selections.get((by, at, within))
         if selected is None:
-            selected = Context(self._view.select(networks, epochs, samples), memory=0)
+            view = self._view.select(networks, epochs, samples)
+            longer = self if whole and at == tuple(first) else None
+            selected = _Selection(view, self._memory, longer)
             self._selections[by, at, within] = selected
         return selected
 
     def last(self) -> "Context":
         """Return a context of the last epoch alone."""
         return self.select(epochs=[self.epochs - 1])
+
+    @property
+    def label_type(self) -> np.dtype[Any]:
+        """The type of the labels."""
+        return np.dtype(label_dtype(self.classes))
+
+    @property
+    def keeps_labels(self) -> bool:
+        """Whether labels stay in memory once they are read."""
+        votes = self.networks * self.epochs * self.samples
+        return votes * self.label_type.itemsize <= self._memory
+
+    def load_labels(self) -> NDArray[Any] | None:
+        """Read and return all labels (network, epoch, sample), or None if they exceed the budget.
+
+        They are read-only.
+        """
+        if self._labels is None and self.keeps_labels:
+            everything = range(self.networks), range(self.epochs)
+            self._labels = self._view.read_labels(*everything, slice(None))
+        return self._labels
+
+    def blocks(self) -> Iterator[Block]:
+        """Return the labels of all networks and epochs, one block of samples after another."""
+        labels = self.load_labels()
+        if labels is None:
+            yield from super().blocks()
+            return
+        for where in self._cuts(self.label_type.itemsize):
+            yield Block(where.start, where.stop, labels[:, :, where])
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -135,11 +177,15 @@ class Context(RecordReader):
         """The numbers of the networks whose probabilities were recorded."""
         return self._view.with_probabilities
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_results": {}, "_selections": None}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Selection, (self._view, self._memory, None)  # rows can be read again
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _selections=WeakValueDictionary())
+
+class _Selection(Context):
+    """A context over a view of another one's rows."""
+
+    def __init__(self, view: RecordReader, memory: int, longer: Context | None) -> None:
+        self._look_through(view, memory, longer)
 
 
 class _KeptReader(RecordReader):
@@ -180,7 +226,7 @@ class _KeptReader(RecordReader):
         return self._reader.with_probabilities
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _KeptReader, (self._reader, self._memory)  # not the rows: they can be read again
+        return _KeptReader, (self._reader, self._memory)
 
 
 class _KeptRows:

@@ -1,34 +1,45 @@
-"""Dawid and Skene's expectation-maximisation over a record's votes."""
+"""Dawid and Skene's expectation maximisation over a record's votes.
 
-from collections.abc import Callable, Iterator
+Each round estimates annotators from the votes and each sample's expected class, then classes from
+annotators, until the classes stay.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.kernels._votes import POSTERIOR_BITS, agreement, on_grid
-from accord.rules._annotators import LARGEST, Annotators, Tally, small_parts
-from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, weigh
+from accord.rules._annotators import (
+    MAX_CELLS,
+    Annotators,
+    Posterior,
+    VoteCounts,
+    small_parts,
+)
+from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, regression_weights
 from accord.store import Block, RecordReader
 
-MOST_ROUNDS: Final = 50
-SETTLED: Final = 1000  # once fewer than one sample in so many changes its class
+MAX_ROUNDS: Final = 50
+CONVERGED: Final = 1000  # once fewer than one sample in this many changes its class
 VOTES_PER_CELL: Final = 10  # that a network's confusion matrix should have on average
-LEAST_GROUPS: Final = 4  # of epochs, however few samples there are
-LOUDER: Final = (1, 2, 4, 8, 16)  # times as many votes, until the classes keep their places
+MIN_GROUPS: Final = 4  # of epochs, however few samples there are
+HELD_CELLS: Final = 2**23  # of the posterior, 64 MiB: so many are kept for the next estimate
 
-Reader = Callable[[], Iterator[Block]]
+Posteriors = Iterable[tuple[Block, Posterior]]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What expectation-maximisation arrived at."""
+    """The result of expectation maximisation."""
 
     annotators: Annotators
+    labels: NDArray[np.intp]  # (sample,), the most probable class
+    scores: NDArray[np.float64]  # (sample,), its posterior probability
     rounds: int
-    settled: bool  # whether the last round changed next to nothing
-    lost: tuple[int, ...]  # classes that most of the samples they began with have left
+    converged: bool
+    lost: tuple[int, ...]  # classes most of whose samples went to one other class
 
     @property
     def collapsed(self) -> bool:
@@ -39,9 +50,9 @@ class Fit:
 def group_epochs(
     epochs: int, *, samples: int, classes: int
 ) -> NDArray[np.intp]:  # (epoch,) -> group
-    """Group neighbouring epochs so that a group has enough votes for its confusion matrices.
+    """Group neighbouring epochs so that each group has enough votes for its confusion matrices.
 
-    Ten classes and 10,000 samples leave each epoch to itself; with many classes, neighbours
+    With ten classes and 10,000 samples every epoch is a group; with many classes, neighbours
     share matrices, in at least four groups.
 
     >>> group_epochs(12, samples=10_000, classes=10).tolist()
@@ -50,75 +61,84 @@ def group_epochs(
     [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     """
     wanted = -(-VOTES_PER_CELL * classes**2 // samples)
-    width = max(1, min(wanted, epochs // LEAST_GROUPS))
+    width = max(1, min(wanted, epochs // MIN_GROUPS))
     return np.arange(epochs) // width
 
 
-def fit_in_memory(reader: RecordReader) -> bool:
-    """Tell whether the confusion matrices of these rows are small enough to hold."""
+def fits_in_memory(reader: RecordReader) -> bool:
+    """Return whether the confusion matrices of a record take at most 4 GiB."""
     groups = group_epochs(reader.epochs, samples=reader.samples, classes=reader.classes)
-    return reader.networks * (int(groups[-1]) + 1) * reader.classes**2 <= LARGEST
+    return reader.networks * (int(groups[-1]) + 1) * reader.classes**2 <= MAX_CELLS
 
 
 def fit_annotators(
     reader: RecordReader,
-    start: NDArray[Any],  # (sample,), a class for each
-    *,
+    start: NDArray[Any],  # (sample,)
     likeness: Likeness,
     weights: Weights,
+    *,
+    boost: int = 1,
 ) -> Fit:
     """Find annotators and classes that explain each other, beginning with the classes given.
 
-    Votes that count for too little leave the classes of poor networks to swallow each other. So
-    where classes change places, it begins anew with twice as many votes, up to sixteen times.
+    Reads the labels once, and once in each round.
+
+    Args:
+        reader: two networks or more.
+        start: a class for each sample.
+        likeness: of the epochs.
+        weights: of the epochs in the first round.
+        boost: a factor on the weight of votes.
+
+    Raises:
+        PredictionError: the confusion matrices would take more than 4 GiB.
     """
-    read = reader.blocks
-    for louder in LOUDER:
-        fit = _fit_once(reader, read, start, likeness, weights, louder=louder)
-        if not fit.collapsed:
-            break
-    return fit
-
-
-def _fit_once(
-    reader: RecordReader,
-    read: Reader,
-    start: NDArray[Any],
-    likeness: Likeness,
-    weights: Weights,
-    *,
-    louder: int,
-) -> Fit:
-    """Search once, each vote counting for so many times its share.
-
-    Each round reads the rows once, or not at all if they fit in memory. The epochs' weights are
-    found anew in each round after the first, from how often each is right.
-    """
-    groups = group_epochs(reader.epochs, samples=reader.samples, classes=reader.classes)
-    tally = _tally(reader, groups, _certain(read, start, reader.classes))
-    found, settled = start, False
-    for rounds in range(1, MOST_ROUNDS + 1):
+    classes = reader.classes
+    groups = group_epochs(reader.epochs, samples=reader.samples, classes=classes)
+    counts = VoteCounts.empty(networks=reader.networks, classes=classes, groups=groups)
+    for part in small_parts(reader.blocks(), classes=classes):
+        counts.add(part.values, np.eye(classes)[start[part.where]], groups)
+    labels, scores = np.array(start, np.intp), np.empty(reader.samples)
+    # Posteriors that are held are counted when the matrices they came from are gone, which saves
+    # half of the memory; and those of the last round are not counted at all.
+    held = reader.samples * classes <= HELD_CELLS
+    for rounds in range(1, MAX_ROUNDS + 1):
         if rounds > 1:
-            weights = weigh(likeness.within, tally.reliability(likeness.said))
-        votes = full_votes(weights, likeness, reader.networks, louder=louder)
-        annotators = estimate(tally, groups, votes)
-        before = found
-        tally, found = _round(reader, read, annotators)
-        settled = has_settled(before, found)
-        if settled:
+            weights = regression_weights(likeness.within, counts.reliability(likeness.shares))
+        votes = vote_shares(weights, likeness, reader.networks, boost=boost)
+        annotators = Annotators(counts.prior(), counts.confusion(shared=classes), groups, votes)
+        before = labels.copy()
+        found = _track(annotators.posteriors(reader.blocks()), labels, scores)
+        counts = VoteCounts.empty(networks=reader.networks, classes=classes, groups=groups)
+        kept = list(found) if held else None
+        if kept is None:
+            _count(found, counts, groups)
+        converged = has_converged(before, labels)
+        if converged or rounds == MAX_ROUNDS:
             break
-    return Fit(annotators, rounds, settled, lost_classes(start, found, classes=reader.classes))
+        if kept is not None:
+            del annotators
+            _count(kept, counts, groups)
+    lost = lost_classes(start, labels, classes=classes)
+    return Fit(annotators, labels, scores, rounds, converged, lost)
 
 
-def has_settled(before: NDArray[Any], after: NDArray[Any]) -> bool:
-    """Tell whether fewer than one sample in a thousand changed its class."""
-    return bool(np.count_nonzero(before != after) * SETTLED < len(before))
+def _track(
+    posteriors: Posteriors, labels: NDArray[np.intp], scores: NDArray[np.float64]
+) -> Iterator[tuple[Block, Posterior]]:
+    for part, posterior in posteriors:
+        labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)
+        yield part, posterior
 
 
-def estimate(tally: Tally, groups: NDArray[np.intp], weights: Weights) -> Annotators:
-    """Estimate annotators; each shares, of each class, as many votes as there are classes."""
-    classes = len(tally.sizes)
-    return Annotators(tally.prior(), tally.confusion(shared=classes), groups, weights)
+def _count(posteriors: Posteriors, counts: VoteCounts, groups: NDArray[np.intp]) -> None:
+    for part, posterior in posteriors:
+        counts.add(part.values, posterior, groups)
+
+
+def has_converged(before: NDArray[Any], after: NDArray[Any]) -> bool:
+    """Return whether fewer than one sample in a thousand changed its class."""
+    return bool(np.count_nonzero(before != after) * CONVERGED < len(before))
 
 
 def lost_classes(before: NDArray[Any], after: NDArray[Any], *, classes: int) -> tuple[int, ...]:
@@ -127,81 +147,21 @@ def lost_classes(before: NDArray[Any], after: NDArray[Any], *, classes: int) -> 
     >>> lost_classes(np.array([0, 0, 1, 1, 1]), np.array([0, 0, 0, 0, 1]), classes=2)
     (1,)
     """
-    moved = np.zeros((classes, classes), np.intp)
-    np.add.at(moved, (before, after), 1)
+    moved = np.bincount(before.astype(np.intp) * classes + after, minlength=classes**2)
+    moved = moved.reshape(classes, classes)
     kept = np.diag(moved)
     return tuple(int(lost) for lost in np.flatnonzero(moved.max(axis=1) > kept))
 
 
-def full_votes(weights: Weights, likeness: Likeness, networks: int, *, louder: int = 1) -> Weights:
-    """Turn weights that add up to 1 into shares of a full vote, or so many times as much.
+def vote_shares(
+    weights: Weights, likeness: Likeness, networks: int, *, boost: int = 1
+) -> Weights:  # (epoch,), 0..1
+    """Turn weights that add up to 1 into shares of a full vote, multiplied by `boost`.
 
     Votes are not independent: as full votes they would make every posterior 0 or 1. The
     networks share their training labels, so that together they count as one with as many
-    independent epochs as it has; but each counts at least as one vote. None is made to count
-    as more than one.
+    independent epochs as it has, but at least as one vote each. No vote counts as more than one.
     """
     votes = max(independent_epochs(likeness, weights), networks)
     shares = weights * votes / networks
-    return np.maximum(shares, np.minimum(louder * shares, 1.0))
-
-
-def _round(
-    reader: RecordReader, read: Reader, annotators: Annotators
-) -> tuple[Tally, NDArray[np.intp]]:
-    found = np.empty(reader.samples, np.intp)
-
-    def expected() -> Iterator[tuple[Block, NDArray[np.float64]]]:
-        for part, posterior in annotators.posteriors(read()):
-            found[part.where] = posterior.argmax(axis=1)
-            yield part, posterior
-
-    return _tally(reader, annotators.groups, expected()), found
-
-
-def _tally(
-    reader: RecordReader,
-    groups: NDArray[np.intp],
-    expected: Iterator[tuple[Block, NDArray[np.float64]]],
-) -> Tally:
-    tally = Tally.empty(networks=reader.networks, classes=reader.classes, groups=groups)
-    for part, posterior in expected:
-        tally.add(part.values, posterior, groups)
-    return tally
-
-
-def _certain(
-    read: Reader, labels: NDArray[Any], classes: int
-) -> Iterator[tuple[Block, NDArray[np.float64]]]:
-    for part in small_parts(read(), classes=classes):
-        size = part.stop - part.start
-        posterior = np.zeros((size, classes))
-        posterior[np.arange(size), labels[part.where]] = 1
-        yield part, posterior
-
-
-def plain_dawid_skene(
-    labels: NDArray[Any],  # (voter, sample)
-    *,
-    classes: int,
-    rounds: int,
-) -> NDArray[np.float64]:  # (sample, class)
-    """Run so many rounds of Dawid and Skene's own method, started from the shares of votes.
-
-    Every voter has a confusion matrix of its own and a full vote; nothing is smoothed,
-    shared or weighted. For comparison with other programs; the rule `dawid-skene` does more.
-
-    >>> plain_dawid_skene(np.array([[0, 1], [0, 1], [1, 1]]), classes=2, rounds=3).argmax(axis=1)
-    array([0, 1])
-    """
-    voters, samples = labels.shape
-    block = Block(0, samples, labels[np.newaxis])
-    groups, full = np.arange(voters), np.ones(voters)
-    posterior = on_grid(agreement(labels, classes=classes), POSTERIOR_BITS)
-    for _ in range(rounds):
-        tally = Tally.empty(networks=1, classes=classes, groups=groups)
-        tally.add(block.values, posterior, groups)
-        annotators = Annotators(tally.prior(), tally.confusion(shared=0), groups, full)
-        parts = annotators.posteriors(iter([block]))
-        posterior = np.concatenate([found for _, found in parts])
-    return posterior
+    return np.maximum(shares, np.minimum(boost * shares, 1.0))

@@ -1,106 +1,130 @@
-"""A vote in which epochs weigh differently."""
+"""Weights of epochs, estimated from how alike the votes of networks and epochs are.
+
+`measure_likeness` compares every pair of epochs; `reliability` explains the agreement of networks
+by one factor per epoch; `regression_weights` and `power_weights` turn factors into weights.
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.kernels import margins
 from accord.kernels._blocks import spans, voters_of, width_for
 from accord.kernels._pairs import count_matching_pairs
-from accord.kernels._votes import WEIGHT_BITS, margins, on_grid
-from accord.rules._base import Definition, Prediction, Support, most_supported, predict_blocks
+from accord.kernels._votes import WEIGHT_BITS, on_grid
+from accord.rules._base import Prediction, most_supported
+from accord.rules._context import Context
 from accord.store import RecordReader
 
 Weights = NDArray[np.float64]  # (epoch,), adding up to 1
 Covariance = NDArray[np.float64]  # (epoch, epoch)
 
-# How much a weight costs, as a share of the votes' mean variance. Between 0.03 and 1 the
+# The cost of a weight, as a share of the votes' mean variance. Between 0.03 and 1 the
 # development records differ by tenths of a point; above, weights only come closer to equal.
-RIDGE = 0.3
-APART = 4  # epochs count as far apart from a quarter of the training on
-LEAST_EPOCHS = 3  # from which on three epochs' reliabilities can be told from their products
-ROUNDS = 300  # of the fixed point for reliabilities; it settles within about fifty
-POWER = 4  # of the reliability where votes are in dispute; 2 and 8 do much the same
+RIDGE: Final = 0.3
+FAR: Final = 4  # epochs are far apart from this part of the training on: a quarter
+MIN_EPOCHS: Final = 3  # that reliabilities can be estimated from
+ROUNDS: Final = 300  # of the fixed point for reliabilities; it converges within about fifty
+POWER: Final = 4  # of the reliability where votes are in dispute; 2 and 8 do much the same
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """How often voters agree, and how often they predict each class."""
+
+    equal: NDArray[np.intp]  # (network, epoch, network, epoch) -> samples with equal labels
+    sizes: NDArray[np.intp]  # (network, epoch, class) -> samples with that label
+    samples: int
+
+    def first(self, epochs: int) -> "PairCounts":
+        """Return the counts of the first epochs alone."""
+        equal = self.equal[:, :epochs, :, :epochs]
+        return PairCounts(equal, self.sizes[:, :epochs], self.samples)
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How alike the votes of two epochs are beyond chance, by one network or by two.
+    """How alike the votes of two epochs are beyond chance, of one network or of two.
 
-    Each is the covariance of votes as 0/1 tables, summed over classes: the share of samples
-    with equal labels, less the share that the two class distributions give by chance.
+    Each value is a covariance of votes as 0/1 tables, summed over classes: the share of samples
+    with equal labels, minus the share expected from the two class distributions.
     """
 
-    within: Covariance  # of one and the same network, the mean over networks
+    within: Covariance  # of the same network, the mean over networks
     across: Covariance  # of two networks, the mean over pairs; zeros if there is only one
-    said: NDArray[np.float64]  # (epoch, class), the share of an epoch's votes for a class
+    shares: NDArray[np.float64]  # (epoch, class), each class's share of an epoch's votes
 
 
-def measure_likeness(reader: RecordReader, among: NDArray[np.bool_] | None = None) -> Likeness:
-    """Compare all epochs with each other, within networks and across them.
+def measure_likeness(reader: RecordReader) -> Likeness:
+    """Compare all epochs with each other, within networks and across them, in one pass.
 
-    Reads the rows once. All sums are of whole numbers: the order of the networks is
-    without effect.
-
-    Args:
-        reader: the votes.
-        among: which samples to look at (sample,); all by default.
+    All sums are of whole numbers: the order of the networks has no effect.
     """
-    networks, epochs = reader.networks, reader.epochs
-    among = np.ones(reader.samples, bool) if among is None else among
-    samples = int(np.count_nonzero(among))
-    pairs = np.zeros((networks * epochs,) * 2, np.intp)
-    said = np.zeros((networks * epochs, reader.classes), np.intp)
-    for block in reader.blocks():
-        labels = block.values[:, :, among[block.where]].reshape(networks * epochs, -1)
-        pairs += count_matching_pairs(labels)
-        said += np.stack([np.bincount(row, minlength=reader.classes) for row in labels])
-    return from_counts(
-        pairs.reshape(networks, epochs, networks, epochs),
-        said.reshape(networks, epochs, reader.classes),
-        samples=samples,
+    context = Context.of(reader)
+    longer = None if context.longer is None else context.longer.computed(count_pairs)
+    counts = context.once(count_pairs) if longer is None else longer.first(context.epochs)
+    return to_likeness(counts)
+
+
+def count_pairs(context: Context) -> PairCounts:
+    """Compare every pair of voters in one pass over the labels."""
+    return _count_pairs(context, np.ones(context.samples, bool))  # a copy of each block is cheap
+
+
+def likeness_among(context: Context, among: NDArray[np.bool_]) -> Likeness:
+    """Compare all epochs with each other on some samples (sample,), in one pass."""
+    return to_likeness(_count_pairs(context, among))
+
+
+def disputed_samples(context: Context) -> NDArray[np.bool_]:  # (sample,)
+    """Return the samples whose votes are most divided: those below the median margin.
+
+    Where a prediction is clear, no weight changes it. If no sample is below the median, as when
+    all votes agree, all are returned.
+    """
+    found = np.empty(context.samples)
+    for block in context.blocks():
+        found[block.where] = margins(block.values, classes=context.classes)
+    below = found < np.median(found)
+    return below if below.any() else ~below
+
+
+def _count_pairs(context: Context, among: NDArray[np.bool_]) -> PairCounts:
+    voters = context.networks * context.epochs
+    equal = np.zeros((voters, voters), np.intp)
+    sizes = np.zeros((voters, context.classes), np.intp)
+    for block in context.blocks():
+        labels = block.values[:, :, among[block.where]].reshape(voters, -1)
+        equal += count_matching_pairs(labels)
+        for size, row in zip(sizes, labels, strict=True):
+            size += np.bincount(row, minlength=context.classes)
+    shape = context.networks, context.epochs
+    return PairCounts(
+        equal.reshape(*shape, *shape),
+        sizes.reshape(*shape, context.classes),
+        int(np.count_nonzero(among)),
     )
 
 
-def from_counts(
-    pairs: NDArray[np.intp],  # (network, epoch, network, epoch)
-    said: NDArray[np.intp],  # (network, epoch, class)
-    *,
-    samples: int,
-) -> Likeness:
+def to_likeness(counts: PairCounts) -> Likeness:
     """Turn counts of equal labels, and of labels, into covariances."""
-    networks = len(said)
-    same = np.einsum("iaib->ab", pairs) * samples - np.einsum("iac,ibc->ab", said, said)
-    total = said.sum(axis=0)
-    all_pairs = pairs.sum(axis=(0, 2)) * samples - total @ total.T
+    equal, sizes, samples = counts.equal, counts.sizes, counts.samples
+    networks = len(sizes)
+    same = np.einsum("iaib->ab", equal) * samples - np.einsum("iac,ibc->ab", sizes, sizes)
+    total = sizes.sum(axis=0)
+    every = equal.sum(axis=(0, 2)) * samples - total @ total.T
     others = max(1, networks * (networks - 1))
     return Likeness(
         within=same / (networks * samples**2),
-        across=(all_pairs - same) / (others * samples**2),
-        said=total / (networks * samples),
+        across=(every - same) / (others * samples**2),
+        shares=total / (networks * samples),
     )
 
 
-def likeness_by_definition(record: Definition) -> Likeness:
-    """Compare the epochs of a small record label by label."""
-    networks, epochs, samples = record.labels.shape
-    voters = [(network, epoch) for network in range(networks) for epoch in range(epochs)]
-    pairs = np.zeros((networks, epochs, networks, epochs), np.intp)
-    said = np.zeros((networks, epochs, record.classes), np.intp)
-    for one in voters:
-        for other in voters:
-            pairs[one + other] = sum(record.labels[one] == record.labels[other])
-        for label in record.labels[one]:
-            said[(*one, label)] += 1
-    return from_counts(pairs, said, samples=samples)
-
-
 def repetition(within: Covariance) -> float:
-    """Return how alike a network's votes are at two epochs, beyond chance: 1 if the same.
-
-    That is the mean correlation over all pairs of epochs; 1 if there is only one.
-    """
+    """Return the mean correlation of a network's votes at two epochs; 1 if there is only one."""
     spread = np.sqrt(np.diag(within))
     scale = np.outer(spread, spread)
     alike = np.divide(within, scale, out=np.ones_like(within), where=scale > 0)
@@ -109,22 +133,22 @@ def repetition(within: Covariance) -> float:
 
 
 def best_agreement(likeness: Likeness) -> float:
-    """Return how alike two networks vote at the epoch where they do most, beyond chance."""
+    """Return the agreement of two networks beyond chance at the epoch where it is highest."""
     own, shared = np.diag(likeness.within), np.diag(likeness.across)
     return float(np.divide(shared, own, out=np.ones_like(own), where=own > 0).max())
 
 
-def reliability(across: Covariance) -> NDArray[np.float64]:
-    """Estimate how well each epoch's votes go with the truth, up to one common factor.
+def reliability(across: Covariance) -> NDArray[np.float64]:  # (epoch,)
+    """Estimate how closely each epoch's votes follow the truth, up to a common factor.
 
-    Two networks far apart in training share little but what is true of a sample, so that
+    Two networks far apart in training have little in common but the truth of a sample, so that
     the covariance of their votes is the product of two reliabilities: one factor is
     fitted to all pairs of epochs at least a quarter of the training apart. Epochs close to
     each other are left out, because networks at the same stage also share mistakes.
     """
     epochs = len(across)
     found = np.sqrt(np.maximum(np.diag(across), 0))
-    if epochs < LEAST_EPOCHS:
+    if epochs < MIN_EPOCHS:
         return found
     far = _far_apart(epochs)
     products = np.where(far, across, 0)
@@ -136,12 +160,12 @@ def reliability(across: Covariance) -> NDArray[np.float64]:
 
 
 def explained(across: Covariance, reliabilities: NDArray[np.float64]) -> float:
-    """Return how much of the covariance of epochs far apart their reliabilities explain.
+    """Return the share of the squares of distant epochs' covariance that reliabilities explain.
 
-    That is the share of its sum of squares: 1 if all are products of two reliabilities, 0 or less
-    if these tell nothing. Of fewer than three epochs nothing else can be told, and it is 1.
+    It is 1 if every covariance is the product of two reliabilities, 0 or less if they explain
+    nothing, and 1 for fewer than three epochs.
     """
-    if len(across) < LEAST_EPOCHS:
+    if len(across) < MIN_EPOCHS:
         return 1.0
     far = _far_apart(len(across))
     left = (across - np.outer(reliabilities, reliabilities))[far]
@@ -151,28 +175,15 @@ def explained(across: Covariance, reliabilities: NDArray[np.float64]) -> float:
 
 def _far_apart(epochs: int) -> NDArray[np.bool_]:  # (epoch, epoch)
     distance = np.abs(np.subtract.outer(np.arange(epochs), np.arange(epochs)))
-    return np.asarray(distance >= max(1, epochs // APART))
+    return np.asarray(distance >= max(1, epochs // FAR))
 
 
-def find_disputed(reader: RecordReader) -> NDArray[np.bool_]:  # (sample,)
-    """Tell on which samples the votes are most divided: those below the median margin.
+def regression_weights(within: Covariance, reliabilities: NDArray[np.float64]) -> Weights:
+    """Weigh epochs so that the weighted vote of one network follows the truth most closely.
 
-    Where a prediction is decided, the others have no say. If no sample is below the median, as
-    when all votes agree, all count.
-    """
-    found = np.empty(reader.samples)
-    for block in reader.blocks():
-        found[block.where] = margins(block.values, classes=reader.classes)
-    below = found < np.median(found)
-    return below if below.any() else ~below
-
-
-def weigh(within: Covariance, reliabilities: NDArray[np.float64]) -> Weights:
-    """Weigh epochs so that the weighted vote of one network goes best with the truth.
-
-    That is a linear regression with a ridge; the votes' covariance within a network tells
-    which epochs only repeat each other. Negative weights become zero. Epochs of which
-    nothing can be told weigh the same.
+    This is a linear regression with a ridge: the votes' covariance within a network shows
+    which epochs only repeat each other. Negative weights become zero. Without any reliability all
+    epochs weigh the same.
     """
     epochs = len(within)
     mean_variance = np.trace(within) / epochs
@@ -183,11 +194,11 @@ def weigh(within: Covariance, reliabilities: NDArray[np.float64]) -> Weights:
     return on_grid(weights / weights.sum(), WEIGHT_BITS)
 
 
-def weigh_by_power(reliabilities: NDArray[np.float64]) -> Weights:
-    """Weigh epochs by their reliability, to a power at which poor epochs have next to no say.
+def power_weights(reliabilities: NDArray[np.float64]) -> Weights:
+    """Weigh epochs by a power of their reliability, so that poor epochs have hardly any weight.
 
-    What early networks get wrong, they get wrong alike: poor epochs, however many, do not make up
-    for it between them, as voters would whose mistakes are their own.
+    Early networks make the same mistakes: many poor epochs do not correct each other, as voters
+    with independent mistakes would.
     """
     largest = reliabilities.max(initial=0)
     if largest <= 0:
@@ -197,70 +208,43 @@ def weigh_by_power(reliabilities: NDArray[np.float64]) -> Weights:
 
 
 def equal_weights(epochs: int) -> Weights:
-    """Return the weights of max agreement: all epochs the same."""
+    """Return the weights of max agreement: the same for all epochs."""
     return on_grid(np.full(epochs, 1 / epochs), WEIGHT_BITS)
 
 
 def independent_epochs(likeness: Likeness, weights: Weights) -> float:
     """Estimate how many epochs with independent errors the weighted epochs are worth.
 
-    A network's own errors are what its votes share with themselves beyond what they share
+    A network's own errors are what its votes share with each other beyond what they share
     with other networks' votes.
     """
     own = likeness.within - likeness.across
-    of_one, of_all = weights @ np.diag(own), weights @ own @ weights
-    if of_all <= 0 or of_one <= 0:
+    alone, together = weights @ np.diag(own), weights @ own @ weights
+    if together <= 0 or alone <= 0:
         return 1.0
-    return float(np.clip(of_one / of_all, 1, len(weights)))
+    return float(np.clip(alone / together, 1, len(weights)))
 
 
 def predict_weighted(reader: RecordReader, weights: Weights) -> Prediction:
-    """Predict the class with the largest sum of weights; the score is its share of them all."""
-
-    def predict(labels: NDArray[Any]) -> Support:
-        supports = [
-            most_supported(
-                weighted_votes(labels[:, :, span], weights, classes=reader.classes),
-                float(weights.sum()) * reader.networks,
-            )
-            for span in spans(labels.shape[2], width_for(voters_of(labels), reader.classes))
-        ]
-        found, scores = zip(*supports, strict=True)
-        return np.concatenate(found), np.concatenate(scores)
-
-    return predict_blocks(reader.blocks(), predict, samples=reader.samples)
-
-
-def predict_regressed(reader: RecordReader) -> Prediction:
-    """Predict by a vote in which an epoch weighs the less, the more it repeats others."""
-    likeness = measure_likeness(reader)
-    return predict_weighted(reader, weigh(likeness.within, reliability(likeness.across)))
+    """Predict the class with the largest sum of weights; the score is its share of all weights."""
+    predicted, everything = Prediction.empty(reader.samples), float(weights.sum()) * reader.networks
+    for block in reader.blocks():
+        width = width_for(voters_of(block.values), reader.classes)
+        for span in spans(block.stop - block.start, width):
+            labels = block.values[:, :, span]
+            # Every sample has its own cells, so that one count serves all of them.
+            cells = labels + np.arange(labels.shape[2]) * reader.classes
+            each = np.broadcast_to(weights[:, np.newaxis], labels.shape)
+            size = labels.shape[2] * reader.classes
+            votes = np.bincount(cells.ravel(), weights=each.ravel(), minlength=size)
+            where = slice(block.start + span.start, block.start + span.stop)
+            found = most_supported(votes.reshape(-1, reader.classes), everything)
+            predicted.labels[where], predicted.scores[where] = found
+    return predicted
 
 
-def weighted_votes(
-    labels: NDArray[Any],  # (network, epoch, sample)
-    weights: Weights,
-    *,
-    classes: int,
-) -> NDArray[np.float64]:  # (sample, class)
-    """Add up the weights of the epochs that voted for each class.
-
-    >>> weighted_votes(np.array([[[0], [1]], [[0], [0]]]), np.array([0.25, 0.75]), classes=2)
-    array([[1.25, 0.75]])
-    """
-    samples = labels.shape[2]
-    cells = labels.astype(np.intp) + np.arange(samples) * classes
-    each = np.broadcast_to(weights[:, np.newaxis], labels.shape)
-    votes = np.bincount(cells.ravel(), weights=each.ravel(), minlength=samples * classes)
-    return np.asarray(votes, np.float64).reshape(samples, classes)
-
-
-def vote_by_definition(record: Definition, weights: Weights) -> list[int]:
-    """Predict the samples of a small record one by one, with weights for its epochs."""
-    return [
-        max(
-            range(record.classes),
-            key=lambda c: float(((record.labels[:, :, sample] == c) * weights).sum()),
-        )
-        for sample in range(record.labels.shape[2])
-    ]
+def predict_by_regression(reader: RecordReader) -> Prediction:
+    """Predict by a vote in which epochs that repeat others weigh less."""
+    likeness = Context.of(reader).once(measure_likeness)
+    weights = regression_weights(likeness.within, reliability(likeness.across))
+    return predict_weighted(reader, weights)

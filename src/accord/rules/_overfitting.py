@@ -1,26 +1,32 @@
-"""How many epochs lie before the networks overfit."""
+"""Overfitting, detected from the agreement between networks.
+
+`measure_pair_agreement` compares networks epoch by epoch; `find_fall` finds a peak of agreement and
+the lowest stretch after it; `detect_overfitting` decides whether such a fall is more than chance.
+`find_early_overfitting` decides for rules whether the epochs after it do more harm than good.
+"""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, groupby
+from itertools import combinations
 from statistics import NormalDist
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, NetworksMissing, PredictionError
+from accord.errors import ChoiceError, NetworksMissing
 from accord.rules._base import Prediction
 from accord.rules._context import Context
+from accord.rules._em import fits_in_memory
 from accord.rules._epoch_weights import (
     best_agreement,
     measure_likeness,
-    predict_regressed,
+    predict_by_regression,
     repetition,
 )
-from accord.rules.dawid_skene import DawidSkene
+from accord.rules.dawid_skene import fit_dawid_skene
 from accord.rules.majority import Majority
+from accord.rules.max_agreement import MaxAgreement
 from accord.store import RecordReader
 
 Curve = NDArray[np.float64]  # (epoch,)
@@ -28,16 +34,26 @@ Curves = NDArray[np.float64]  # (..., epoch)
 
 WINDOW: Final = 3  # epochs that a peak is the mean of
 STRETCH: Final = 5  # epochs that a low is the mean of
-# How far below the highest point of the smoothed curve an earlier epoch counts as just as high:
-# networks whose rate goes to nothing settle, and so agree a little more, whatever they learnt.
+# An earlier epoch this close to the highest point of the smoothed curve counts as just as high:
+# networks whose learning rate decays settle, and agree a little more whatever they learnt.
 AS_HIGH: Final = 0.01
-LEAST_FALL: Final = 0.01  # of agreement; less is not worth stopping for, however sure
-DRAWS: Final = 2000  # of curves that wobble and never fall
+LEAST_FALL: Final = 0.01  # of agreement; less is not worth stopping for, however certain
+DRAWS: Final = 2000  # of curves that fluctuate and never fall
+GROUPS: Final = 64  # of samples: enough to estimate their scatter, few enough to keep
+SURE: Final = 0.99  # the confidence that an alarm needs
+DEFAULTS: Final = (SURE, LEAST_FALL, 0)  # arguments of `detect_overfitting`, 0 is the seed
+EARLY: Final = 0.75  # of the epochs: a fall of agreement by then may spoil many
+# Of 40 records with such a fall, three lost by leaving the epochs after it out. Those repeated each
+# other with 0.46, 0.55 and 0.62, and networks agreed with 0.45, 0.48 and 0.53 at their best; the
+# third was recorded after the limits were set. On all others epochs repeated each other with 0.65
+# or more.
+REPEATS: Final = 0.65
+AGREES: Final = 0.6
 
 
 @dataclass(frozen=True)
 class Fall:
-    """From the first peak to the lowest stretch of epochs after it."""
+    """A fall of a curve, from its first peak to the lowest stretch of epochs after it."""
 
     peak: int  # the middle of the peak's window
     low: int  # the first epoch of the lowest stretch
@@ -49,7 +65,7 @@ class Fall:
 
 
 def smooth(curves: Curves, *, window: int = WINDOW) -> Curves:
-    """Average each epoch with its neighbours, as many on each side; fewer near the ends.
+    """Return a moving average of odd width, narrower at both ends.
 
     >>> smooth(np.array([0.0, 3.0, 0.0, 3.0]))
     array([1.5, 1. , 2. , 1.5])
@@ -75,17 +91,17 @@ def find_fall(curve: Curve) -> Fall | None:
     return Fall(peak, first + int(_stretches(curve)[first:].argmin()))
 
 
-def sure_beyond_wobble(curve: Curve, fall: Fall, *, seed: int) -> float:
-    """Return how rarely a curve that only wobbles falls as far anywhere, 0..1.
+def certainty_beyond_fluctuation(curve: Curve, fall: Fall, *, seed: int) -> float:
+    """Return how rarely a curve that only fluctuates falls as far anywhere, 0..1.
 
-    The wobble is what smoothing over a stretch takes away, from the peak on: before it the curve
-    rises too fast to tell. Each epoch draws its own, turned upside down half of the time.
+    The fluctuation is what smoothing over a stretch removes, from the peak on: before it the curve
+    rises too fast. Each epoch draws one value, with either sign.
     """
-    wobble = (curve - smooth(curve, window=STRETCH))[max(0, fall.peak - WINDOW // 2) :]
-    wobble *= math.sqrt(STRETCH / (STRETCH - 1))  # the mean takes part of it away
+    fluctuation = (curve - smooth(curve, window=STRETCH))[max(0, fall.peak - WINDOW // 2) :]
+    fluctuation *= math.sqrt(STRETCH / (STRETCH - 1))  # the mean removes part of it
     generator = np.random.default_rng(seed)
     shape = DRAWS, len(curve)
-    drawn = generator.choice(wobble, shape) * generator.choice([-1.0, 1.0], shape)
+    drawn = generator.choice(fluctuation, shape) * generator.choice([-1.0, 1.0], shape)
     as_far = np.count_nonzero(deepest_fall(drawn) >= fall.size(curve))
     return float(1 - (1 + as_far) / (1 + DRAWS))
 
@@ -102,31 +118,28 @@ def _stretches(curves: Curves) -> Curves:  # (..., start) -> mean of the stretch
     return np.asarray((sums[..., STRETCH:] - sums[..., :-STRETCH]) / STRETCH)
 
 
-GROUPS: Final = 64  # of samples: enough to see how far they differ, few enough to keep
-
-
 @dataclass(frozen=True)
-class EqualPairs:
-    """Shares of equal pairs of networks, counted once and kept in three ways."""
+class PairAgreement:
+    """How often two networks predict the same class, by epoch."""
 
     agreement: NDArray[np.float64]  # (epoch,), over all pairs and samples
     by_network: NDArray[np.float64]  # (network, epoch): one network with each of the others
     by_group: NDArray[np.float64]  # (group, epoch): all pairs, on every n-th sample
     sizes: NDArray[np.intp]  # (group,) -> samples
-    numbers: tuple[int, ...]  # the networks' own
+    numbers: tuple[int, ...]  # of the networks
 
     @property
     def networks(self) -> int:
-        """How many networks there are."""
+        """The number of networks."""
         return len(self.by_network)
 
     @property
     def epochs(self) -> int:
-        """How many epochs there are."""
+        """The number of epochs."""
         return len(self.agreement)
 
     def without(self, network: int) -> NDArray[np.float64]:
-        """Return the mean over the pairs that do not hold one network (epoch,).
+        """Return the mean over the pairs without one network, by position (epoch,).
 
         Raises:
             ChoiceError: fewer than three networks leave no pair.
@@ -136,8 +149,8 @@ class EqualPairs:
         twice_the_rest = self.by_network.sum(axis=0) - 2 * self.by_network[network]
         return np.asarray(twice_the_rest / (self.networks - 2))
 
-    def then(self, later: "EqualPairs") -> "EqualPairs":
-        """Return these epochs and later ones of the same networks and samples."""
+    def then(self, later: "PairAgreement") -> "PairAgreement":
+        """Return these epochs followed by later ones of the same networks and samples."""
         return replace(
             self,
             agreement=np.concatenate([self.agreement, later.agreement]),
@@ -145,8 +158,8 @@ class EqualPairs:
             by_group=np.concatenate([self.by_group, later.by_group], axis=1),
         )
 
-    def until(self, epochs: int) -> "EqualPairs":
-        """Return the first so many epochs alone."""
+    def first(self, epochs: int) -> "PairAgreement":
+        """Return the first epochs alone."""
         return replace(
             self,
             agreement=self.agreement[:epochs],
@@ -155,8 +168,8 @@ class EqualPairs:
         )
 
 
-def count_equal_pairs(reader: RecordReader, *, groups: int = GROUPS) -> EqualPairs:
-    """Compare every two networks at every epoch, reading the rows once.
+def measure_pair_agreement(reader: RecordReader, *, groups: int = GROUPS) -> PairAgreement:
+    """Compare every two networks at every epoch, in one pass over the labels.
 
     Groups of samples are interleaved: sample s belongs to group s mod `groups`.
 
@@ -165,7 +178,7 @@ def count_equal_pairs(reader: RecordReader, *, groups: int = GROUPS) -> EqualPai
 
     >>> from accord.store import ArrayReader, SampleInfo
     >>> labels = np.array([[[0, 1]], [[0, 0]], [[0, 1]]], np.uint8)
-    >>> count_equal_pairs(ArrayReader(labels, SampleInfo(2, 2))).by_network
+    >>> measure_pair_agreement(ArrayReader(labels, SampleInfo(2, 2))).by_network
     array([[0.75],
            [0.5 ],
            [0.75]])
@@ -179,12 +192,18 @@ def count_equal_pairs(reader: RecordReader, *, groups: int = GROUPS) -> EqualPai
     by_network = np.zeros((reader.networks, reader.epochs), np.intp)
     by_group = np.zeros((groups, reader.epochs), np.intp)
     for block in reader.blocks():
-        equal = _count_equal(by_network, block.values)
+        equal = np.zeros(block.values.shape[1:], np.uint32)  # (epoch, sample) -> equal pairs
+        for first, second in combinations(range(reader.networks), 2):
+            same = block.values[first] == block.values[second]
+            shared = np.count_nonzero(same, axis=1)
+            by_network[first] += shared
+            by_network[second] += shared
+            equal += same
         by_group += sum_by_group(equal, start=block.start, groups=groups)
     sizes = group_sizes(reader.samples, groups=groups)
     others = reader.networks - 1
     pairs = reader.networks * others / 2
-    return EqualPairs(
+    return PairAgreement(
         agreement=by_group.sum(axis=0) / (reader.samples * pairs),
         by_network=by_network / (reader.samples * others),
         by_group=by_group / (sizes[:, None] * pairs),
@@ -199,32 +218,27 @@ def network_agreement(reader: RecordReader) -> NDArray[np.float64]:
     Raises:
         NetworksMissing: there is only one network.
     """
-    return count_equal_pairs(reader, groups=1).agreement
+    return Context.of(reader).once(measure_pair_agreement).agreement
 
 
 def sum_by_group(
-    counts: NDArray[Any],  # (epoch, sample)
+    counts: NDArray[Any],  # (epoch, sample), of consecutive samples
     *,
     start: int,
     groups: int,
-) -> NDArray[np.intp]:
-    """Add up what was counted for each sample, by group (group, epoch).
-
-    Args:
-        counts: of consecutive samples.
-        start: the number of the first of them.
-        groups: how many there are; sample s belongs to group s mod `groups`.
+) -> NDArray[np.intp]:  # (group, epoch)
+    """Sum counts over the samples of each group; `start` is the position of the first sample.
 
     >>> sum_by_group(np.array([[1, 2, 3]]), start=1, groups=2)
     array([[2],
            [4]])
     """
-    members = [counts[:, (group - start) % groups :: groups] for group in range(groups)]
-    return np.stack([member.sum(axis=1, dtype=np.intp) for member in members])
+    parts = [counts[:, (group - start) % groups :: groups] for group in range(groups)]
+    return np.stack([part.sum(axis=1, dtype=np.intp) for part in parts])
 
 
 def group_sizes(samples: int, *, groups: int) -> NDArray[np.intp]:
-    """Return how many samples each group has (group,).
+    """Return the number of samples in each group (group,).
 
     >>> group_sizes(5, groups=2)
     array([3, 2])
@@ -232,65 +246,44 @@ def group_sizes(samples: int, *, groups: int) -> NDArray[np.intp]:
     return np.bincount(np.arange(samples) % groups, minlength=groups)
 
 
-def _count_equal(
-    by_network: NDArray[np.intp],  # (network, epoch), added to
-    labels: NDArray[Any],  # (network, epoch, sample)
-) -> NDArray[np.uint32]:  # (epoch, sample) -> equal pairs
-    equal = np.zeros(labels.shape[1:], np.uint32)
-    for first, second in combinations(range(len(labels)), 2):
-        same = labels[first] == labels[second]
-        shared = np.count_nonzero(same, axis=1)
-        by_network[first] += shared
-        by_network[second] += shared
-        equal += same
-    return equal
-
-
 @dataclass(frozen=True)
-class GoodEpochs:
-    """The share of samples on which each epoch's majority says what a rule over all epochs says."""
+class EpochScores:
+    """How often each epoch's majority vote equals the reference labels from all epochs."""
 
-    shares: NDArray[np.float64]  # (epoch,)
+    shares: NDArray[np.float64]  # (epoch,), of the samples
     by_group: NDArray[np.float64]  # (group, epoch): the same on every n-th sample
     sizes: NDArray[np.intp]  # (group,) -> samples
 
     @property
     def best(self) -> int:
-        """The best epoch; of equal ones the first."""
+        """The best epoch, the first of equals."""
         return int(self.shares.argmax())
 
 
-def good_epochs(reader: RecordReader) -> GoodEpochs:
-    """Judge every epoch's majority vote by what all these epochs together say.
+def score_epochs(reader: RecordReader) -> EpochScores:
+    """Compare every epoch's majority vote with labels estimated from all these epochs.
 
-    What Dawid–Skene makes of many epochs is more often right than the majority of any one, so that
-    the majority closest to it is close to the best one. Give it the epochs before overfit:
-    later ones would have a say too. Where its matrices would be too large, the weighted vote
-    that it would begin with takes its place.
+    Dawid–Skene on many epochs is more often correct than the majority vote of any single one, so
+    that the majority vote closest to it is close to the best one. Pass only the epochs before
+    overfitting: later ones would change the estimate. Where the confusion matrices would be too
+    large, the weighted vote that Dawid–Skene starts from takes its place.
     """
-    judge = _judge(reader)
-    sizes = group_sizes(reader.samples, groups=min(GROUPS, reader.samples))
-    same = np.zeros((len(sizes), reader.epochs), np.intp)
-    for block in Majority().after_each_epoch(reader):
-        equal = block.values == judge.labels[block.where]
+    context = Context.of(reader)
+    reference = context.once(_reference)
+    sizes = group_sizes(context.samples, groups=min(GROUPS, context.samples))
+    same = np.zeros((len(sizes), context.epochs), np.intp)
+    for block in Majority().after_each_epoch(context):
+        equal = block.values == reference.labels[block.where]
         same += sum_by_group(equal, start=block.start, groups=len(sizes))
-    return GoodEpochs(same.sum(axis=0) / reader.samples, same / sizes[:, None], sizes)
+    return EpochScores(same.sum(axis=0) / context.samples, same / sizes[:, None], sizes)
 
 
-def _judge(reader: RecordReader) -> Prediction:
-    try:
-        return DawidSkene()(reader)
-    except PredictionError:
-        return predict_regressed(reader)
-
-
-SURE: Final = 0.99  # how sure the alarm must be
-
-
-class _Options(TypedDict):
-    sure: float
-    least_fall: float
-    seed: int
+def _reference(context: Context) -> Prediction:
+    if context.networks == 1:
+        return MaxAgreement()(context)
+    if not fits_in_memory(context):
+        return predict_by_regression(context)
+    return context.once(fit_dawid_skene).prediction
 
 
 @dataclass(frozen=True)
@@ -300,195 +293,154 @@ class Verdict:
     alarm: bool
     reason: str
     fall: float = 0.0  # of agreement, from its peak to the lowest stretch after it
-    sure: float = 0.0  # 1 minus the chance of such a fall where there is none
+    sure: float = 0.0  # 1 minus the probability of such a fall by chance
     before: int | None = None  # the first epoch of that stretch
-    unsure: bool = False  # it fell far enough and with every network; only sureness is missing
+    unsure: bool = False  # the fall is large enough and not one network's, only not certain
 
 
-def judge_record(
-    reader: RecordReader,
-    pairs: EqualPairs,
-    *,
-    sure: float = SURE,
-    least_fall: float = LEAST_FALL,
-    seed: int = 0,
-) -> Verdict:
+def detect_overfitting(context: Context, sure: float, least_fall: float, seed: int) -> Verdict:
     """Judge a record as it is and, without an alarm, as it was while it grew.
 
-    Networks that have learnt wrong labels by heart may settle and agree more than they ever did.
-    Whoever had watched them train would have seen agreement fall first. The record is looked at
-    as it was when agreement had fallen deepest, and then after each epoch, from the first on.
+    Networks that have memorised wrong labels may settle and agree more than ever before; while
+    they trained, agreement fell first. The record is judged as it was when agreement had fallen
+    furthest, and then after each epoch, from the first on.
 
-    An alarm that agreement alone raised while the record grew stays. One that took the majority
-    votes stays if they raise it at one of the moments at which they are asked here: when agreement
-    had fallen deepest, when a fall was new, or when most was known of it. Whoever follows a record
-    asks them after each epoch, and may have seen an alarm in between that is not told here.
+    An alarm that agreement alone raised while the record grew stays. The majority votes (see
+    `judge_with_majority`) are compared only when agreement had fallen furthest, when a fall was new
+    and when most of it had been recorded. Following a record compares them after each epoch, and
+    may raise an alarm in between that is not raised here.
     """
-    options: _Options = {"sure": sure, "least_fall": least_fall, "seed": seed}
-    now = judge_rows(reader, pairs, **options)
-    if now.alarm:
-        return now
-    then = next((verdict for verdict in _past(reader, pairs, options) if verdict.alarm), None)
-    return now if then is None else replace(then, reason=f"{then.reason}, and rose later")
+    pairs, options = context.once(measure_pair_agreement), (sure, least_fall, seed)
+    verdict = judge_with_majority(context, pairs, *options)
+    if verdict.alarm:
+        return verdict
+    falls = [find_fall(pairs.agreement[:end]) for end in range(1, pairs.epochs + 1)]
+    sizes = [0.0 if fall is None else float(fall.size(pairs.agreement)) for fall in falls]
+    deepest = int(np.argmax(sizes)) + 1
+    ends = [end for end in range(1, pairs.epochs) if end != deepest]
+    for end in [deepest, *ends] if deepest < pairs.epochs else ends:
+        # A fall that lasts is compared when it is new and when it ends: where the learning rate is
+        # raised again and again, each comparison takes up to half a second (5 networks, 100 epochs,
+        # 10,000 samples; 31 s for all epochs).
+        fall = falls[end - 1]
+        lasts = 1 < end < pairs.epochs - 1 and falls[end - 2] == fall == falls[end]
+        if lasts and end != deepest:
+            then = judge_agreement(pairs.first(end), *options)
+        else:
+            prefix = context.select(epochs=range(end))
+            then = judge_with_majority(prefix, pairs.first(end), *options)
+        if then.alarm:
+            return replace(then, reason=f"{then.reason}, and rose later")
+    return verdict
 
 
-def _past(reader: RecordReader, pairs: EqualPairs, options: _Options) -> Iterator[Verdict]:
-    """Judge the record as it was when agreement had fallen deepest, and after each epoch.
-
-    Majorities are asked of a fall when it is new and when most is known of it, not after each epoch
-    in between: where the rate is raised again and again, one fall lasts for long, and each time
-    costs up to half a second (5 networks, 100 epochs, 10,000 samples; 31 s for all epochs).
-    """
-    deepest = _deepest_end(pairs.agreement)
-    if deepest < pairs.epochs:
-        yield judge_rows(reader.select(epochs=range(deepest)), pairs.until(deepest), **options)
-    ends = range(1, pairs.epochs)
-    for _, alike in groupby(ends, key=lambda end: find_fall(pairs.agreement[:end])):
-        same = list(alike)
-        for end in same:
-            if end in (same[0], same[-1]):
-                yield judge_rows(reader.select(epochs=range(end)), pairs.until(end), **options)
-            else:
-                yield judge(pairs.until(end), **options)
-
-
-def _deepest_end(agreement: NDArray[np.float64]) -> int:
-    """Return how many epochs there were when agreement had fallen deepest."""
-    ends = range(1, len(agreement) + 1)
-    return max(ends, key=lambda end: _fall_so_far(agreement[:end]))
-
-
-def _fall_so_far(agreement: NDArray[np.float64]) -> float:
-    fall = find_fall(agreement)
-    return 0.0 if fall is None else float(fall.size(agreement))
-
-
-def judge_rows(
-    reader: RecordReader,
-    pairs: EqualPairs,
-    *,
+def judge_with_majority(
+    context: Context,
+    pairs: PairAgreement,
     sure: float = SURE,
     least_fall: float = LEAST_FALL,
     seed: int = 0,
 ) -> Verdict:
-    """Judge agreement and, where sureness alone is missing, the majority votes too.
+    """Judge agreement and, if only certainty is missing, the majority votes too.
 
-    Each epoch's majority says, on some share of the samples, what all epochs together say; see
-    `good_epochs`. If that share has fallen too, by as much and as surely as agreement would have
-    to, there is an alarm. It raises none by itself: the majority of networks that learn slowly
-    moves away from what all epochs say as well, and they agree ever more.
+    Each epoch's majority vote equals the labels estimated from all epochs on a share of the
+    samples; see `score_epochs`. If that share has fallen as far and as certainly as agreement
+    would have to, there is an alarm. It raises none by itself: the majority of networks that learn
+    slowly also moves away from those labels, while they agree ever more.
     """
-    verdict = judge(pairs, sure=sure, least_fall=least_fall, seed=seed)
+    verdict = judge_agreement(pairs, sure, least_fall, seed)
     if not verdict.unsure:
         return verdict
-    by_majority = _sure_of_majority(reader, least_fall, seed)
-    if by_majority < sure:
+    epochs = score_epochs(context)
+    fall = find_fall(epochs.shares)
+    if fall is None or fall.size(epochs.shares) < least_fall:
         return verdict
-    reason = "majorities left what all epochs say, and agreement fell"
-    return replace(verdict, alarm=True, reason=reason, sure=by_majority, unsure=False)
+    certain = min(
+        certainty_beyond_samples(epochs.by_group, epochs.sizes, fall),
+        certainty_beyond_fluctuation(epochs.shares, fall, seed=seed),
+    )
+    if certain < sure:
+        return verdict
+    reason = "agreement fell, and majority votes moved away from the labels of all epochs"
+    return replace(verdict, alarm=True, reason=reason, sure=certain, unsure=False)
 
 
-def _sure_of_majority(reader: RecordReader, least_fall: float, seed: int) -> float:
-    good = good_epochs(reader)
-    fall = find_fall(good.shares)
-    if fall is None or fall.size(good.shares) < least_fall:
-        return 0.0
-    by_samples = _sure_of_samples(good.by_group, good.sizes, fall)
-    return min(by_samples, sure_beyond_wobble(good.shares, fall, seed=seed))
-
-
-def judge(
-    pairs: EqualPairs, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
+def judge_agreement(
+    pairs: PairAgreement, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Verdict:
-    """Judge agreement alone; `accord.analysis.watch` tells how."""
+    """Judge agreement alone, as `accord.analysis.watch` describes."""
     agreement = pairs.agreement
     fall = find_fall(agreement)
     if fall is None:
-        return Verdict(False, "the peak of agreement is too recent to tell")
+        return Verdict(False, "the peak of agreement is too recent")
     size = float(fall.size(agreement))
     if size < least_fall:
         return Verdict(False, "agreement has not fallen", size)
-    by_samples = _sure_of_samples(pairs.by_group, pairs.sizes, fall)
-    by_epochs = sure_beyond_wobble(agreement, fall, seed=seed)
-    certain = min(by_samples, by_epochs)
-    fault = _fault_of_one(pairs, fall, least_fall)
-    if fault:
-        return Verdict(False, fault, size, certain, fall.low)
+    by_samples = certainty_beyond_samples(pairs.by_group, pairs.sizes, fall)
+    certain = min(by_samples, certainty_beyond_fluctuation(agreement, fall, seed=seed))
+    if pairs.networks > 2:
+        left = [float(fall.size(pairs.without(network))) for network in range(pairs.networks)]
+        if min(left) < least_fall:
+            number = pairs.numbers[int(np.argmin(left))]
+            reason = f"only the agreement with network {number} has fallen"
+            return Verdict(False, reason, size, certain, fall.low)
     if certain >= sure:
-        reason = "agreement fell, beyond what samples and wobble explain"
+        reason = "agreement fell, beyond the scatter of samples and the fluctuation of epochs"
         return Verdict(True, reason, size, certain, fall.low)
-    limit = "samples differ" if by_samples < sure else "it wobbles"
-    reason = f"agreement fell no more than {limit}"
+    limit = "the scatter of samples" if by_samples < sure else "the fluctuation of epochs"
+    reason = f"agreement fell no further than {limit} explains"
     return Verdict(False, reason, size, certain, fall.low, unsure=True)
 
 
-def _fault_of_one(pairs: EqualPairs, fall: Fall, least_fall: float) -> str:
-    if pairs.networks == 2:
-        return ""
-    sizes = [float(fall.size(pairs.without(network))) for network in range(pairs.networks)]
-    if min(sizes) >= least_fall:
-        return ""
-    return f"only the agreement with network {pairs.numbers[int(np.argmin(sizes))]} has fallen"
-
-
-def _sure_of_samples(
+def certainty_beyond_samples(
     by_group: NDArray[np.float64],  # (group, epoch)
     group_sizes: NDArray[np.intp],
     fall: Fall,
 ) -> float:
-    """Return how sure it is that a curve falls on other samples of the same kind too."""
+    """Return the confidence that a curve falls on other samples of the same kind too."""
     falls = fall.size(by_group)
     shares = group_sizes / group_sizes.sum()
     mean = float(shares @ falls)
-    most = 1 - 0.5 ** len(falls)  # as sure as so many coins that fall alike can make
+    limit = 1 - 0.5 ** len(falls)  # the confidence of as many coins that all show heads
     if len(falls) < 2:
-        return most
+        return limit
     error = math.sqrt(float(shares @ (falls - mean) ** 2) / (len(falls) - 1))
-    return min(most, NormalDist().cdf(mean / error) if error else 1.0)
-
-
-EARLY: Final = 0.75  # of the epochs: a fall of agreement by then leaves many to be spoilt
-# Of 40 records with such a fall, three lost by leaving the epochs after it out. Those repeated each
-# other with 0.46, 0.55 and 0.62, and networks agreed with 0.45, 0.48 and 0.53 at their best; the
-# third came after the lines were drawn. On all others epochs repeated each other with 0.65 or more.
-REPEATS: Final = 0.65
-AGREES: Final = 0.6
+    return min(limit, NormalDist().cdf(mean / error) if error else 1.0)
 
 
 @dataclass(frozen=True)
-class EarlyOverfit:
+class EarlyOverfitting:
     """A fall of agreement that leaves a quarter of the epochs or more after it."""
 
-    before: int  # so many epochs lie before it
+    before: int  # the number of epochs before it
     spoils: bool  # whether the votes after it do more harm than good
 
 
-def epochs_before_overfit(reader: RecordReader) -> int | None:
-    """Return how many epochs lie before the fall of agreement; None where it has not fallen."""
-    return None if reader.networks == 1 else Context.of(reader).once(_epochs_before_fall)
-
-
-def _epochs_before_fall(context: Context) -> int | None:
-    verdict = judge_record(context, context.once(count_equal_pairs))
+def epochs_before_overfitting(reader: RecordReader) -> int | None:
+    """Return the number of epochs before agreement fell; None if it has not fallen."""
+    if reader.networks == 1:
+        return None
+    verdict = Context.of(reader).once(detect_overfitting, *DEFAULTS)
     return verdict.before if verdict.alarm and verdict.before else None
 
 
-def find_early_overfit(reader: RecordReader) -> EarlyOverfit | None:
-    """Find an early fall of agreement, and say whether it spoils the epochs after it.
+def find_early_overfitting(reader: RecordReader) -> EarlyOverfitting | None:
+    """Find an early fall of agreement, and decide whether it spoils the epochs after it.
 
-    Networks that have learnt wrong labels by heart repeat them, and outvote what they knew. Where
-    networks agree well at their best, a few good epochs tell all that many would. But votes that
-    are poor and go on changing even each other out: many are then worth more than few better ones.
+    Networks that have memorised wrong labels repeat them, and outvote what they knew. Where
+    networks agree well at their best, a few good epochs suffice. But votes that are poor and keep
+    changing average out: then many are worth more than a few better ones.
     """
-    before = epochs_before_overfit(reader)
-    if before is None or before > EARLY * reader.epochs:
+    context = Context.of(reader)
+    before = epochs_before_overfitting(context)
+    if before is None or before > EARLY * context.epochs:
         return None
-    likeness = measure_likeness(reader)
+    likeness = context.once(measure_likeness)
     repeated = repetition(likeness.within[before:, before:])
-    return EarlyOverfit(before, repeated >= REPEATS or best_agreement(likeness) >= AGREES)
+    return EarlyOverfitting(before, repeated >= REPEATS or best_agreement(likeness) >= AGREES)
 
 
-def epochs_before_early_overfit(reader: RecordReader) -> int | None:
-    """Return how many epochs lie before an early fall that spoils the rest; None if none does."""
-    found = find_early_overfit(reader)
+def epochs_before_early_overfitting(reader: RecordReader) -> int | None:
+    """Return the number of epochs before an early fall that spoils the rest, or None."""
+    found = find_early_overfitting(reader)
     return found.before if found is not None and found.spoils else None

@@ -1,22 +1,24 @@
-"""The rule to use on a record, chosen without looking at the truth."""
+"""The recommended rule, chosen from the votes alone.
+
+`recommend` measures what the choice depends on; `choose` decides.
+"""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import PredictionError
-from accord.rules import find_rule
 from accord.rules._base import Prediction, Rule
-from accord.rules._em import fit_in_memory
-from accord.rules._epoch_weights import Likeness, measure_likeness, repetition
-from accord.rules._overfitting import LEAST_FALL, find_early_overfit, find_fall
+from accord.rules._context import Context
+from accord.rules._em import fits_in_memory
+from accord.rules._epoch_weights import measure_likeness, repetition
+from accord.rules._overfitting import LEAST_FALL, find_early_overfitting, find_fall
+from accord.rules._registry import find_rule
 from accord.rules.before_overfit import BeforeOverfit
-from accord.rules.dawid_skene import DawidSkene
+from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayReader, RecordReader, SampleInfo
@@ -25,26 +27,25 @@ RECOMMENDED: Final = "recommended"  # stands for the rule that is
 Halves = Callable[[Rule], NDArray[np.bool_]]  # where two halves agree by a rule, (sample,)
 
 # DIRECTED was chosen on development records. On those with asymmetric or
-# instance-dependent noise the share of directed mistakes was 0.32 or more, but for one with 100
+# instance-dependent noise the share of directed mistakes was 0.32 or more, except for one with 100
 # classes; where six of ten classes were mixed up, 0.24; with symmetric noise or none, 0.12 or
-# less, but for one with 0.27.
+# less, except for one with 0.27.
 DIRECTED: Final = 0.3
 # Of records with a late fall, ResNet-18s on CIFAR-10 had 0.85 or less, and small networks, which
-# stop changing once all labels are learnt by heart, 0.95 or more.
-SETTLED: Final = 0.9
+# stop changing once all labels are memorised, 0.95 or more.
+REPEATING: Final = 0.9
 SURE: Final = 3  # standard errors by which its halves must agree more if there are two classes
 
-LEAST_NETWORKS: Final = 4  # two for each half
-MOST_SAMPLES: Final = 10_000  # that are looked at
-MOST_CLASSES: Final = 1_000  # for which confusion matrices are tried
+MIN_NETWORKS: Final = 4  # two for each half
+MAX_SAMPLES: Final = 10_000  # that are looked at
+MAX_CLASSES: Final = 1_000  # for which confusion matrices are tried
 SAMPLES_PER_CLASS: Final = 10  # that confusion matrices need
 
 NOT_FALLEN: Final = "the agreement between networks has not fallen"
-REPEATED: Final = "networks came to repeat themselves, so that counting counts the same vote often"
-CHANGING: Final = "networks overfit, but agree little and go on changing: many votes even out"
-TELLS: Final = "the networks' agreement tells which epochs are good"
-MORE: Final = f"more than by {MaxAgreement.name}"
-NOT_SHOWN: Final = "with two classes the votes show no other rule to be better"
+REPEATED: Final = "networks repeat themselves at the end, so that counting counts one vote often"
+CHANGING: Final = "networks overfit, but agree little and keep changing: many votes average out"
+INFORMATIVE: Final = "the networks' agreement shows which epochs are good"
+NOT_BETTER: Final = "with two classes no other rule is shown to be better by the votes"
 
 
 @dataclass(frozen=True)
@@ -53,57 +54,61 @@ class Recommendation:
 
     rule: str
     reason: str
-    directed: float | None = None  # the share of mistakes that go one way; None if not looked at
-    fall: float | None = None  # of the agreement between networks; None if not looked at
+    directed: float | None = None  # the share of one-way mistakes; None if not measured
+    fall: float | None = None  # of the agreement between networks; None if not measured
     agreement: Mapping[str, float] = field(default_factory=dict)  # of the two halves, by rule
 
 
 def recommend(reader: RecordReader) -> Recommendation:
     """Recommend a rule from the votes alone.
 
-    If the agreement between networks fell for good in the first three quarters of the training,
-    and each network mostly repeats itself from then on or networks agreed well before, overfit
-    has spoilt a quarter of the epochs or more, and the rule that leaves them out is recommended:
-    before overfit.
+    Before overfit is recommended if the agreement between networks fell for good in the first
+    three quarters of the training, and networks mostly repeat themselves afterwards or agreed well
+    before: then overfitting has spoilt a quarter of the epochs or more.
 
-    Dawid–Skene is recommended if the mistakes that it sees at the last epoch go one way: many
-    cats called dogs, few dogs called cats. That is what labels do that are wrong by system.
+    Dawid–Skene is recommended if the mistakes that it finds at the last epoch go one way: many
+    cats predicted as dogs, few dogs as cats, as systematic label noise causes.
 
     It is recommended too if the agreement between networks has not fallen by a point, or if each
-    network repeats itself in the last half of the training. There is then no scatter of late
-    votes for counting to wash out, and counting early epochs may only dilute late ones;
-    Dawid–Skene finds out from the votes which epochs to trust.
+    network repeats itself in the last half of the training. Late votes then have no scatter that
+    counting would average out, and counting early epochs may only dilute late ones;
+    Dawid–Skene estimates from the votes which epochs to trust.
 
     Otherwise it is weighted agreement; or max agreement, where networks overfit early but agreed
-    little before and go on changing: it takes all of such votes to even each other out.
+    little before and keep changing: only many such votes average out.
 
-    Two classes are another matter: any two wrong votes are then the same, so that a mistake
-    that networks share looks just like the truth. Max agreement is recommended, unless mistakes
-    go one way or Dawid–Skene stands out: each rule predicts from every other network, and again
-    from those in between, and its halves agree on more samples by three standard errors. Two or
-    three networks make no halves to compare.
+    With two classes, any two wrong votes are the same, so that a shared mistake looks just like the
+    truth. Max agreement is recommended, unless mistakes go one way or Dawid–Skene stands out: each
+    rule predicts from every other network, and again from the rest, and its two predictions agree
+    on more samples by three standard errors. Two or three networks are too few for this.
 
-    At most 10,000 samples are looked at, evenly spaced. With one network or one class, max
-    agreement.
+    At most 10,000 evenly spaced samples are looked at. With one network or one class, the
+    recommendation is max agreement.
     """
-    for what, there in (("network", reader.networks), ("class", reader.classes)):
-        if there == 1:
+    for what, number in (("network", reader.networks), ("class", reader.classes)):
+        if number == 1:
             return Recommendation(MaxAgreement.name, f"there is one {what}")
-    some = _evenly_spaced(reader)
-    early = find_early_overfit(some) if fit_in_memory(reader) else None
+    context = Context.of(reader)
+    if context.samples > MAX_SAMPLES:
+        context = context.once(_evenly_spaced)
+    fits = fits_in_memory(reader)
+    early = find_early_overfitting(context) if fits else None
     if early is not None and early.spoils:
         best = f"agreed best in the first {early.before} of {reader.epochs} epochs"
         return Recommendation(BeforeOverfit.name, f"networks overfit, and {best}")
-    likeness = cache(lambda: measure_likeness(some))
+    directed = None
+    if fits and _has_enough_samples(context):
+        fitted = context.once(fit_dawid_skene)
+        directed = None if fitted.failure else directed_share(fitted.mistakes)
     late = slice(reader.epochs // 2, None)
     return choose(
         networks=reader.networks,
         classes=reader.classes,
         changing=early is not None,
-        directed=_directed(some) if _are_ample(some) and fit_in_memory(reader) else None,
-        fall=lambda: _fall(likeness()),
-        repeats=lambda: repetition(likeness().within[late, late]),
-        halves=lambda rule: _halves_agree(rule, some),
+        directed=directed,
+        fall=lambda: _fall(context),
+        repeats=lambda: repetition(context.once(measure_likeness).within[late, late]),
+        halves=lambda rule: _halves_agree(rule, context),
     )
 
 
@@ -117,43 +122,48 @@ def choose(
     repeats: Callable[[], float],
     halves: Halves,
 ) -> Recommendation:
-    """Choose a rule for two networks or more by what their votes tell, as `recommend` says.
+    """Choose a rule for two networks or more from what was measured, as `recommend` describes.
 
     Args:
-        networks: how many there are.
-        classes: how many there are.
-        changing: whether they overfit early, with votes that are poor and go on changing.
-        directed: the share of mistakes that go one way; None if Dawid–Skene cannot tell.
-        fall: measures how far the agreement between networks fell, if that matters.
-        repeats: measures how far each network repeats itself at last, if that matters.
-        halves: measures where two halves of the networks agree by a rule (sample,), if it does.
+        networks: the number of networks.
+        classes: the number of classes.
+        changing: whether networks overfit early, with votes that are poor and keep changing.
+        directed: the share of mistakes that go one way; None if it could not be estimated.
+        fall: measures how far the agreement between networks fell.
+        repeats: measures how far each network repeats itself at the end.
+        halves: measures where two halves of the networks agree by a rule (sample,).
     """
     if directed is not None and directed >= DIRECTED:
         reason = f"beyond chance, {100 * directed:.0f} % of the last mistakes go one way"
         return Recommendation(DawidSkene.name, reason, directed)
     if classes <= 2:
-        return _between_two_classes(networks, directed, halves)
+        return _choose_for_two_classes(networks, directed, halves)
     if changing:
         return Recommendation(MaxAgreement.name, CHANGING, directed)
-    return _among_many_classes(directed, fall(), repeats)
+    fallen = fall()
+    if directed is not None and fallen < LEAST_FALL:
+        return Recommendation(DawidSkene.name, NOT_FALLEN, directed, fallen)
+    if directed is not None and repeats() >= REPEATING:
+        return Recommendation(DawidSkene.name, REPEATED, directed, fallen)
+    return Recommendation(WeightedAgreement.name, INFORMATIVE, directed, fallen)
 
 
 def resolve_rule(rule: str | Rule, reader: RecordReader) -> tuple[Rule, str]:
-    """Return the rule of that name and, if it is the recommended one, which it is and why.
+    """Return the rule of that name and, if the name is `recommended`, which rule it is and why.
 
     Raises:
         ChoiceError: no rule has that name.
     """
     if rule != RECOMMENDED:
         return find_rule(rule), ""
-    found = recommend(reader)
+    found = Context.of(reader).once(recommend)
     return find_rule(found.rule), f"recommended: {found.rule}, as {found.reason}"
 
 
 def predict_recommended(reader: RecordReader) -> Prediction:
-    """Predict with the recommended rule; the note says which it is, and why."""
-    rule, why = resolve_rule(RECOMMENDED, reader)
-    return rule(reader).noting(why)
+    """Predict with the recommended rule; the note names it and the reason."""
+    rule, reason = resolve_rule(RECOMMENDED, reader)
+    return rule(reader).with_note(reason)
 
 
 def directed_share(
@@ -178,9 +188,9 @@ def standard_errors(
     ours: NDArray[np.bool_],  # (sample,)
     theirs: NDArray[np.bool_],
 ) -> float:
-    """Return by how many standard errors ours holds more often than theirs, on the same samples.
+    """Return by how many standard errors `ours` holds more often than `theirs`.
 
-    Only samples where they differ tell; each is a fair coin if neither is better.
+    Only samples where they differ count; each is a fair coin if neither is better.
 
     >>> standard_errors(np.array([True] * 9 + [False]), np.array([False] * 9 + [True]))
     2.5298221281347035
@@ -189,62 +199,44 @@ def standard_errors(
     return (more - less) / math.sqrt(max(1, more + less))
 
 
-def _are_ample(reader: RecordReader) -> bool:
-    return reader.samples >= SAMPLES_PER_CLASS * reader.classes and reader.classes <= MOST_CLASSES
+def _has_enough_samples(context: Context) -> bool:
+    enough = context.samples >= SAMPLES_PER_CLASS * context.classes
+    return enough and context.classes <= MAX_CLASSES
 
 
-def _directed(reader: RecordReader) -> float | None:
-    try:
-        learnt = DawidSkene().fit(reader).learnt() or {}
-    except PredictionError:  # it collapsed or did not settle: nothing can be said
-        return None
-    last = learnt["confusion"][:, learnt["groups"][-1]].mean(axis=0)  # (label, class)
-    return directed_share(last * learnt["prior"] * reader.samples)
+def _fall(context: Context) -> float:
+    agreement = np.diag(context.once(measure_likeness).across)  # (epoch,), beyond chance
+    fall = find_fall(agreement)
+    return 0.0 if fall is None else float(fall.size(agreement))
 
 
-def _between_two_classes(networks: int, directed: float | None, halves: Halves) -> Recommendation:
-    plain = Recommendation(MaxAgreement.name, NOT_SHOWN, directed)
-    if directed is None or networks < LEAST_NETWORKS:
+def _choose_for_two_classes(
+    networks: int, directed: float | None, halves: Halves
+) -> Recommendation:
+    plain = Recommendation(MaxAgreement.name, NOT_BETTER, directed)
+    if directed is None or networks < MIN_NETWORKS:
         return plain
     agreed = {rule.name: halves(rule) for rule in (MaxAgreement(), DawidSkene())}
     shares = {name: float(same.mean()) for name, same in agreed.items()}
     sure = standard_errors(agreed[DawidSkene.name], agreed[MaxAgreement.name])
     if sure < SURE:
         return replace(plain, agreement=shares)
-    reason = f"{_told(shares[DawidSkene.name])}, {sure:.1f} standard errors {MORE}"
+    reason = (
+        f"two halves of the networks agree on {100 * shares[DawidSkene.name]:.1f} % of the "
+        f"samples, {sure:.1f} standard errors more than by {MaxAgreement.name}"
+    )
     return Recommendation(DawidSkene.name, reason, directed, agreement=shares)
 
 
-def _among_many_classes(
-    directed: float | None, fall: float, repeats: Callable[[], float]
-) -> Recommendation:
-    if directed is not None and fall < LEAST_FALL:
-        return Recommendation(DawidSkene.name, NOT_FALLEN, directed, fall)
-    if directed is not None and repeats() >= SETTLED:
-        return Recommendation(DawidSkene.name, REPEATED, directed, fall)
-    return Recommendation(WeightedAgreement.name, TELLS, directed, fall)
-
-
-def _fall(likeness: Likeness) -> float:
-    agreement = np.diag(likeness.across)  # (epoch,), beyond chance
-    fall = find_fall(agreement)
-    return 0.0 if fall is None else float(fall.size(agreement))
-
-
-def _halves_agree(rule: Rule, reader: RecordReader) -> NDArray[np.bool_]:  # (sample,)
-    first, second = (rule(reader.select(networks=reader.numbers[half::2])) for half in (0, 1))
+def _halves_agree(rule: Rule, context: Context) -> NDArray[np.bool_]:  # (sample,)
+    numbers = context.numbers[0::2], context.numbers[1::2]
+    first, second = (rule(context.select(networks=half)) for half in numbers)
     return np.equal(first.labels, second.labels)
 
 
-def _told(share: float) -> str:
-    return f"two halves of the networks agree on {100 * share:.1f} % of the samples"
-
-
-def _evenly_spaced(reader: RecordReader) -> RecordReader:
-    step = -(-reader.samples // MOST_SAMPLES)
-    if step == 1:
-        return reader
-    labels = reader.read_labels(
-        range(reader.networks), range(reader.epochs), slice(None, None, step)
-    )
-    return ArrayReader(labels, SampleInfo(labels.shape[2], reader.classes), name=reader.name)
+def _evenly_spaced(context: Context) -> Context:
+    step = -(-context.samples // MAX_SAMPLES)
+    everything = range(context.networks), range(context.epochs)
+    labels = context.read_labels(*everything, slice(None, None, step))
+    sample_info = SampleInfo(labels.shape[2], context.classes)
+    return Context(ArrayReader(labels, sample_info, name=context.name))

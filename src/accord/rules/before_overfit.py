@@ -1,63 +1,53 @@
-"""Before overfit: the epochs after the networks' agreement fell are left out."""
+"""Before overfit: Dawid–Skene on the epochs before the networks' agreement fell."""
 
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
 
-from accord.rules._base import Definition, Prediction
+from accord.rules._base import Prediction
+from accord.rules._context import Context
 from accord.rules._fitted import check_networks
-from accord.rules._overfitting import epochs_before_overfit
-from accord.rules.dawid_skene import DawidSkene
-from accord.store import ArrayReader, RecordReader, SampleInfo
+from accord.rules._overfitting import epochs_before_overfitting
+from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
+from accord.store import RecordReader
 
 
 class BeforeOverfit(DawidSkene):
-    """Predict what Dawid–Skene makes of the epochs before the networks' agreement fell.
+    """Predict what Dawid–Skene predicts from the epochs before the networks' agreement fell.
 
-    Where networks memorise wrong labels early, most epochs are spoilt, and a vote over all of
-    them is too. The fall of agreement, which `accord watch` looks for, tells which: the epochs
-    from its lowest stretch on have no say. Where agreement has not fallen, all have.
+    Networks that memorise wrong labels early spoil most epochs, and with them a vote over all
+    epochs. The fall of agreement that `accord watch` reports shows where: epochs from its lowest
+    stretch on are left out. Where agreement has not fallen, every epoch counts.
 
     Args:
-        annotators: what is known of them, if it was found before; those of the epochs that have
-            no say weigh nothing.
+        annotators: fitted before, by `fit` or `load`; epochs left out have weight 0.
     """
 
     name = "before-overfit"
 
     def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the class's posterior probability."""
-        before = epochs_before_overfit(reader) if self.annotators is None else None
+        context = Context.of(reader)
+        before = epochs_before_overfitting(context) if self.annotators is None else None
         if before is None:
-            return super().__call__(reader)
-        predicted = super().__call__(reader.select(epochs=range(before)))
-        return predicted.noting(f"from the first {before} of {reader.epochs} epochs")
+            return super().__call__(context)
+        predicted = context.select(epochs=range(before)).once(fit_dawid_skene).prediction
+        return predicted.with_note(f"from the first {before} of {context.epochs} epochs")
 
     def fit(self, reader: RecordReader) -> Self:
-        """Return this rule with the epochs that these samples leave a say, and what they tell.
+        """Return this rule fitted on the epochs that these samples leave in.
 
         Raises:
             ChoiceError: there is only one network.
-            PredictionError: expectation-maximisation collapsed or did not settle.
+            PredictionError: expectation maximisation collapsed or did not converge.
         """
         check_networks(reader, self.name)
-        before = epochs_before_overfit(reader) or reader.epochs
-        learnt = DawidSkene().fit(reader.select(epochs=range(before))).learnt() or {}
-        silent = 0, reader.epochs - before  # epochs; they weigh nothing, whatever their group
+        context = Context.of(reader)
+        before = epochs_before_overfitting(context) or context.epochs
+        fitted = DawidSkene().fit(context.select(epochs=range(before))).parameters() or {}
+        left_out = 0, context.epochs - before  # their group has no effect, as they weigh nothing
         padded = {
-            "weights": np.pad(learnt["weights"], silent),
-            "groups": np.pad(learnt["groups"], silent, mode="edge"),
+            "weights": np.pad(fitted["weights"], left_out),
+            "groups": np.pad(fitted["groups"], left_out, mode="edge"),
         }
-        return self.from_arrays({**learnt, **padded}).learnt_from(reader)
-
-    @staticmethod
-    def by_definition(record: Definition) -> list[int]:
-        """Predict as the rule is defined."""
-        sample_info = SampleInfo(record.labels.shape[2], record.classes)
-        before = epochs_before_overfit(ArrayReader(record.labels, sample_info))
-        kept = slice(before)
-        cut = replace(
-            record, labels=record.labels[:, kept], probabilities=record.probabilities[:, kept]
-        )
-        return DawidSkene.by_definition(cut)
+        return self.from_arrays({**fitted, **padded}).fitted_on(context)

@@ -1,4 +1,4 @@
-"""The regular ensemble: a vote among the networks at the last epoch."""
+"""Majority: the regular ensemble, a vote among the networks at the last epoch."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,38 +7,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels import winners
-from accord.rules._base import Definition, Prediction, Rule, Support, predict_blocks
+from accord.rules._base import Prediction, Rule
+from accord.rules._context import Context
 from accord.store import Block, RecordReader
 
 
 class Majority(Rule):
-    """Predict the class that most networks say at the last epoch."""
+    """Predict the class that most networks predict at the last epoch."""
 
     name = "majority"
     reads = "last"
     by_sample = True
+    plurality = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict, reading one row per network."""
-
-        def predict(labels: NDArray[Any]) -> Support:
-            won = winners(labels, classes=reader.classes)
-            return won.labels, won.votes / reader.networks
-
-        return predict_blocks(reader.last().blocks(), predict, samples=reader.samples)
+        """Predict; the score is the share of networks that predict the class."""
+        predicted = Prediction.empty(reader.samples)
+        for block in reader.last().blocks():
+            won = winners(block.values, classes=reader.classes)
+            predicted.labels[block.where] = won.labels
+            predicted.scores[block.where] = won.votes / reader.networks
+        return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Vote at each epoch."""
-        for block in reader.blocks():
-            labels = np.empty(block.values.shape[1:], block.values.dtype)
-            for epoch in range(reader.epochs):
-                labels[epoch] = winners(block.values[:, epoch], classes=reader.classes).labels
+        context = Context.of(reader)
+        if context.keeps_labels:
+            yield Block(0, reader.samples, context.once(majority_by_epoch))
+            return
+        for block in context.blocks():
+            labels = _vote_at_each_epoch(block.values, reader.classes)
             yield Block(block.start, block.stop, labels)
 
-    @staticmethod
-    def by_definition(record: Definition) -> list[int]:
-        """Predict as the rule is defined."""
-        return [
-            max(range(record.classes), key=lambda c: (record.labels[:, -1, sample] == c).sum())
-            for sample in range(record.labels.shape[2])
-        ]
+
+def majority_by_epoch(context: Context) -> NDArray[Any]:  # (epoch, sample)
+    """Return the majority vote at each epoch, in the type of the labels."""
+    longer = None if context.longer is None else context.longer.computed(majority_by_epoch)
+    if longer is not None:
+        return longer[: context.epochs]
+    labels = np.empty((context.epochs, context.samples), context.label_type)
+    for block in context.blocks():
+        labels[:, block.where] = _vote_at_each_epoch(block.values, context.classes)
+    return labels
+
+
+def _vote_at_each_epoch(
+    labels: NDArray[Any],  # (network, epoch, sample)
+    classes: int,
+) -> NDArray[Any]:  # (epoch, sample)
+    networks, epochs, _ = labels.shape
+    votes = np.ascontiguousarray(labels).reshape(networks, -1)  # epochs side by side
+    return winners(votes, classes=classes).labels.astype(labels.dtype).reshape(epochs, -1)

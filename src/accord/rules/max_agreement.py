@@ -1,12 +1,9 @@
 """Max agreement: a vote among all networks at all epochs."""
 
 from collections.abc import Iterator
-from typing import Any
-
-from numpy.typing import NDArray
 
 from accord.kernels import running_winners, winners
-from accord.rules._base import Definition, Prediction, Rule, Support, predict_blocks
+from accord.rules._base import Prediction, Rule
 from accord.store import Block, RecordReader
 
 
@@ -17,26 +14,19 @@ class MaxAgreement(Rule):
     reads = "all"
     by_sample = True
     vote_weights = 1.0
+    plurality = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the agreement, the share of votes the class has."""
-
-        def predict(labels: NDArray[Any]) -> Support:
-            won = winners(labels, classes=reader.classes)
-            return won.labels, won.votes / (reader.networks * reader.epochs)
-
-        return predict_blocks(reader.blocks(), predict, samples=reader.samples)
+        """Predict; the score is the agreement, the class's share of the votes."""
+        predicted = Prediction.empty(reader.samples)
+        for block in reader.blocks():
+            won = winners(block.values, classes=reader.classes)
+            predicted.labels[block.where] = won.labels
+            predicted.scores[block.where] = won.votes / (reader.networks * reader.epochs)
+        return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Count on from epoch to epoch instead of anew for each."""
+        """Count on from epoch to epoch, reading each vote once."""
         for block in reader.blocks():
             running = running_winners(block.values, classes=reader.classes)
             yield Block(block.start, block.stop, running)
-
-    @staticmethod
-    def by_definition(record: Definition) -> list[int]:
-        """Predict as the paper states it."""
-        return [
-            max(range(record.classes), key=lambda c: (record.labels[:, :, sample] == c).sum())
-            for sample in range(record.labels.shape[2])
-        ]

@@ -1,12 +1,10 @@
-"""Max agreement with probabilities in place of votes."""
+"""Soft agreement: max agreement with probabilities in place of votes."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from accord.rules._base import Definition, Prediction, Rule, Support, most_supported, predict_blocks
+from accord.rules._base import Prediction, Rule, most_supported
 from accord.store import Block, RecordReader
 
 
@@ -20,15 +18,15 @@ class SoftAgreement(Rule):
 
     def __call__(self, reader: RecordReader) -> Prediction:
         """Predict; the score is the class's mean probability."""
-
-        def predict(probabilities: NDArray[Any]) -> Support:
-            support = probabilities.sum(axis=(0, 1), dtype=np.float64)
-            return most_supported(support, reader.networks * reader.epochs)
-
-        return predict_blocks(reader.probability_blocks(), predict, samples=reader.samples)
+        predicted = Prediction.empty(reader.samples)
+        for block in reader.probability_blocks():
+            support = block.values.sum(axis=(0, 1), dtype=np.float64)
+            found = most_supported(support, reader.networks * reader.epochs)
+            predicted.labels[block.where], predicted.scores[block.where] = found
+        return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Add up from epoch to epoch instead of anew for each."""
+        """Add up from epoch to epoch, reading each probability once."""
         for block in reader.probability_blocks():
             support = np.zeros(block.values.shape[2:])
             labels = np.empty(block.values.shape[1:3], np.intp)
@@ -36,14 +34,3 @@ class SoftAgreement(Rule):
                 support += block.values[:, epoch].sum(axis=0, dtype=np.float64)
                 labels[epoch] = support.argmax(axis=-1)
             yield Block(block.start, block.stop, labels)
-
-    @staticmethod
-    def by_definition(record: Definition) -> list[int]:
-        """Predict as the rule is defined."""
-        return [
-            max(
-                range(record.classes),
-                key=lambda c: sum(float(p) for p in record.probabilities[:, :, sample, c].flat),
-            )
-            for sample in range(record.labels.shape[2])
-        ]

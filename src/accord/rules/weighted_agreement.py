@@ -1,51 +1,49 @@
-"""Weighted agreement: max agreement with epochs that weigh what they are worth."""
+"""Weighted agreement: max agreement with weights for the epochs."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accord.errors import SourceError
-from accord.rules._base import Definition, Prediction
+from accord.rules._base import Prediction
+from accord.rules._context import Context
 from accord.rules._epoch_weights import (
-    Likeness,
     Weights,
+    disputed_samples,
     equal_weights,
     explained,
-    find_disputed,
-    likeness_by_definition,
+    likeness_among,
     measure_likeness,
+    power_weights,
     predict_weighted,
     reliability,
-    vote_by_definition,
-    weigh_by_power,
 )
-from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_voters
-from accord.rules._overfitting import epochs_before_early_overfit
-from accord.store import ArrayReader, RecordReader, SampleInfo
+from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_sizes
+from accord.rules._overfitting import epochs_before_early_overfitting
+from accord.store import RecordReader
 
 # Of the likeness of epochs where votes are in dispute. On 70 records with three classes or more it
 # is 0.97 or more; on eight of two networks that had learnt little after 6 or 15 epochs, 0 to 0.91.
 EXPLAINED: Final = 0.95
-ONE_NETWORK = "one network alone cannot tell its good epochs: all weigh the same"
-ONE_CLASS = "with one class there is nothing to tell: all epochs weigh the same"
-TWO_CLASSES = "with two classes agreement tells nothing of an epoch: all weigh the same"
+ONE_NETWORK: Final = "the epochs of a single network cannot be compared: all have equal weights"
+ONE_CLASS: Final = "with one class there is nothing to compare: all epochs have equal weights"
+TWO_CLASSES: Final = (
+    "with two classes agreement does not show which epochs are good: all have equal weights"
+)
 
 
 class WeightedAgreement(FittedRule):
     """Predict the class with the largest sum of weights of the epochs that voted for it.
 
-    An epoch weighs the more, the more its votes agree with what other networks say far from it
-    in training, on the half of the samples where votes are most divided: that agreement to the
-    fourth power. Of networks so poor that nothing holds there, all samples count. Where networks
-    overfit early, epochs from the lowest stretch of their agreement on weigh nothing. No label is
-    used. One network alone has equal weights, and so have two classes where nothing was
-    overfitted early, as any two wrong votes are then the same: max agreement.
+    The weight of an epoch is the fourth power of how much its votes agree, beyond chance, with
+    other networks' votes far from it in training, on the half of the samples where votes are most
+    divided; on all samples where networks are so poor that this explains nothing. Where networks
+    overfit early, epochs from the lowest stretch of their agreement on have no weight. No label is
+    used. With one network, or with two classes and no early overfitting, all weights are equal,
+    because any two wrong votes are then the same: max agreement.
 
     Args:
-        weights: of the epochs, if they were found before; see `fit` and `load`.
+        weights: of the epochs, fitted before by `fit` or `load`.
     """
 
     name = "weighted-agreement"
@@ -62,26 +60,27 @@ class WeightedAgreement(FittedRule):
         return self.weights
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the share of the weights that the class has."""
+        """Predict; the score is the class's share of the weights."""
         if self.weights is None:
-            fitted, note = _weigh(reader)
-            return predict_weighted(reader, fitted).noting(note)
-        check_voters(reader, self.name, epochs=len(self.weights))
+            context = Context.of(reader)
+            weights, note = _fit_weights(context)
+            return predict_weighted(context, weights).with_note(note)
+        check_sizes(reader, self.name, epochs=len(self.weights))
         if self.voters is not None:
-            self.voters.check(reader, self.name, networks=False)  # of each it learnt the same
-        return self._cautioned(predict_weighted(reader, self.weights))
+            self.voters.check(reader, self.name, networks=False)  # weights are of all networks
+        return self._with_caution(predict_weighted(reader, self.weights))
 
     def fit(self, reader: RecordReader) -> Self:
-        """Return this rule with the epochs' weights found on these samples.
+        """Return this rule with the weights of this record's epochs.
 
         Raises:
             ChoiceError: there is only one network.
         """
         check_networks(reader, self.name)
-        weights, _ = _weigh(reader)
-        return type(self)(weights).learnt_from(reader)
+        weights, _ = _fit_weights(Context.of(reader))
+        return type(self)(weights).fitted_on(reader)
 
-    def learnt(self) -> Arrays | None:
+    def parameters(self) -> Arrays | None:
         """Return the weights."""
         return None if self.weights is None else {"weights": self.weights}
 
@@ -90,60 +89,25 @@ class WeightedAgreement(FittedRule):
         """Return the rule with these weights.
 
         Raises:
-            SourceError: they are no weights.
+            SourceError: the array holds no weights.
         """
         weights = arrays["weights"]
         check_numbers("weights", weights, (None,))
         if not weights.any():
-            raise SourceError("weights must not all be 0: no epoch would have a say")
+            raise SourceError("weights must not all be 0: no epoch would count")
         return cls(weights)
 
-    @staticmethod
-    def by_definition(record: Definition) -> list[int]:
-        """Predict as the rule is defined."""
-        return vote_by_definition(record, _weights_by_definition(record))
 
-
-def _weigh(reader: RecordReader) -> tuple[Weights, str]:
-    """Return the epochs' weights, and a note where there is nothing to weigh them by."""
-    if reader.networks == 1:
-        return equal_weights(reader.epochs), ONE_NETWORK
-    before = epochs_before_early_overfit(reader)
-    if before is None and reader.classes <= 2:
-        return equal_weights(reader.epochs), TWO_CLASSES if reader.classes == 2 else ONE_CLASS
-    kept = reader if before is None else reader.select(epochs=range(before))
-    disputed = measure_likeness(kept, find_disputed(kept))
-    weights = weigh_by_power(_reliability(disputed, lambda: measure_likeness(kept)))
-    return _pad(weights, reader.epochs), ""
-
-
-def _reliability(disputed: Likeness, whole: Callable[[], Likeness]) -> NDArray[np.float64]:
-    """Tell epochs by the samples in dispute or, if what is told does not hold there, by all."""
+def _fit_weights(context: Context) -> tuple[Weights, str]:
+    """Return the epochs' weights, with a note where they could not be estimated."""
+    if context.networks == 1:
+        return equal_weights(context.epochs), ONE_NETWORK
+    before = epochs_before_early_overfitting(context)
+    if before is None and context.classes <= 2:
+        return equal_weights(context.epochs), TWO_CLASSES if context.classes == 2 else ONE_CLASS
+    kept = context if before is None else context.select(epochs=range(before))
+    disputed = likeness_among(kept, disputed_samples(kept))
     found = reliability(disputed.across)
-    if not found.any() or explained(disputed.across, found) >= EXPLAINED:
-        return found
-    return reliability(whole().across)
-
-
-def _pad(weights: Weights, epochs: int) -> Weights:
-    """Let the epochs after those that were compared weigh nothing."""
-    return np.pad(weights, (0, epochs - len(weights)))
-
-
-def _weights_by_definition(record: Definition) -> Weights:
-    networks, epochs, samples = record.labels.shape
-    rows = ArrayReader(record.labels, SampleInfo(samples, record.classes))
-    before = epochs_before_early_overfit(rows)
-    if networks == 1 or (before is None and record.classes <= 2):
-        return equal_weights(epochs)
-    kept = record.labels[:, :before]
-    divided = [_margin(kept[:, :, sample]) for sample in range(samples)]
-    below = [sample for sample in range(samples) if divided[sample] < np.median(divided)]
-    disputed = likeness_by_definition(replace(record, labels=kept[:, :, below or range(samples)]))
-    found = _reliability(disputed, lambda: likeness_by_definition(replace(record, labels=kept)))
-    return _pad(weigh_by_power(found), epochs)
-
-
-def _margin(votes: NDArray[Any]) -> int:  # (network, epoch)
-    first, second = sorted([*np.bincount(votes.ravel()), 0])[:-3:-1]
-    return int(first - second)
+    if found.any() and explained(disputed.across, found) < EXPLAINED:
+        found = reliability(kept.once(measure_likeness).across)
+    return np.pad(power_weights(found), (0, context.epochs - kept.epochs)), ""

@@ -3,6 +3,6 @@
 Needs pytest and hypothesis: pip install 'accord[testing]'
 """
 
-from accord.testing._contracts import RuleContract, StorageContract, small_records
+from accord.testing._contracts import RuleContract, SmallRecord, StorageContract, small_records
 
-__all__ = ["RuleContract", "StorageContract", "small_records"]
+__all__ = ["RuleContract", "SmallRecord", "StorageContract", "small_records"]

@@ -2,6 +2,8 @@
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from accord.rules import ABSTAINED, Definition, Prediction, Rule
+from accord.rules import ABSTAINED, Prediction, Rule
 from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 from accord.store._storage import Storage
@@ -109,8 +111,18 @@ _settings = settings(
 )
 
 
+@dataclass(frozen=True)
+class SmallRecord:
+    """A record as plain arrays, for a rule's slow definition."""
+
+    labels: NDArray[Any]  # (network, epoch, sample)
+    probabilities: NDArray[Any]  # (network, epoch, sample, class)
+    truth: NDArray[Any]  # (sample,)
+    classes: int
+
+
 @st.composite
-def small_records(draw: st.DrawFn) -> Definition:
+def small_records(draw: st.DrawFn) -> SmallRecord:
     """Draw a record small enough for a rule's slow definition, with many ties."""
     networks, epochs, samples = (draw(st.integers(1, most)) for most in (4, 5, 6))
     classes = draw(st.integers(1, 5))
@@ -119,45 +131,52 @@ def small_records(draw: st.DrawFn) -> Definition:
     # Eighths are exact in half precision, so that equal support is equal to the last bit.
     eighths = generator.multinomial(8, np.full(classes, 1 / classes), labels.shape)
     truth = generator.integers(0, classes, samples).astype(np.uint8)
-    return Definition(labels, (eighths / 8).astype(np.float16), truth, classes)
+    return SmallRecord(labels, (eighths / 8).astype(np.float16), truth, classes)
 
 
-def rows_of(record: Definition) -> ArrayReader:
+def rows_of(record: SmallRecord) -> ArrayReader:
     """Return a small record as rows."""
     sample_info = SampleInfo(record.labels.shape[2], record.classes, truth=record.truth)
     return ArrayReader(record.labels, sample_info, probabilities=record.probabilities)
 
 
 def reordered(
-    record: Definition, *, networks: NDArray[Any] | None = None, epochs: NDArray[Any] | None = None
-) -> Definition:
+    record: SmallRecord, *, networks: NDArray[Any] | None = None, epochs: NDArray[Any] | None = None
+) -> SmallRecord:
     """Return a record with its networks or its epochs in another order."""
     by = slice(None) if networks is None else networks
     at = slice(None) if epochs is None else epochs
-    return Definition(
-        record.labels[by][:, at], record.probabilities[by][:, at], record.truth, record.classes
+    return replace(
+        record, labels=record.labels[by][:, at], probabilities=record.probabilities[by][:, at]
     )
 
 
 class RuleContract:
-    """Inherit this in a test class and name your rule."""
+    """Inherit this in a test class, name the rule and define it.
+
+    `by_definition` is the rule in plain Python: slow, obvious, and without calls of the rule.
+    """
 
     rule: ClassVar[Rule]
 
-    def predict(self, record: Definition) -> Prediction:
+    def by_definition(self, record: SmallRecord) -> Sequence[int]:
+        """Return one label per sample, as the rule is defined."""
+        raise NotImplementedError(f"{type(self).__name__} defines no by_definition(record)")
+
+    def predict(self, record: SmallRecord) -> Prediction:
         """Predict with the rule under test."""
         return self.rule(rows_of(record))
 
     @_settings
     @given(small_records())
-    def test_equals_its_definition(self, record: Definition) -> None:
+    def test_equals_its_definition(self, record: SmallRecord) -> None:
         """Fast and slow agree on every sample, ties included."""
-        expected = self.rule.by_definition(record)
+        expected = self.by_definition(record)
         np.testing.assert_array_equal(self.predict(record).labels, expected)
 
     @_settings
     @given(small_records())
-    def test_gives_every_sample_a_class_or_abstains(self, record: Definition) -> None:
+    def test_gives_every_sample_a_class_or_abstains(self, record: SmallRecord) -> None:
         """Labels lie in -1..classes-1 and scores in 0..1, one for each sample."""
         predicted = self.predict(record)
         assert predicted.labels.shape == predicted.scores.shape == record.truth.shape
@@ -168,7 +187,9 @@ class RuleContract:
 
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
-    def test_the_order_of_networks_is_without_effect(self, record: Definition, random: Any) -> None:
+    def test_the_order_of_networks_is_without_effect(
+        self, record: SmallRecord, random: Any
+    ) -> None:
         """Unless the rule says that it is not symmetric."""
         if not self.rule.symmetric:
             return
@@ -178,7 +199,7 @@ class RuleContract:
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
     def test_the_order_of_epochs_matters_only_as_the_rule_says(
-        self, record: Definition, random: Any
+        self, record: SmallRecord, random: Any
     ) -> None:
         """A rule reads the last epoch alone or all, those in any order unless it says not."""
         epochs = record.labels.shape[1]
@@ -191,7 +212,7 @@ class RuleContract:
 
     @_settings
     @given(small_records())
-    def test_blocks_together_are_the_whole(self, record: Definition) -> None:
+    def test_blocks_together_are_the_whole(self, record: SmallRecord) -> None:
         """Streaming sample by sample gives what one block gives."""
         whole = self.predict(record)
         before = rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK
@@ -203,7 +224,9 @@ class RuleContract:
 
     @_settings
     @given(small_records())
-    def test_after_each_epoch_it_is_the_rule_on_the_epochs_so_far(self, record: Definition) -> None:
+    def test_after_each_epoch_it_is_the_rule_on_the_epochs_so_far(
+        self, record: SmallRecord
+    ) -> None:
         """The fast running form equals applying the rule again and again."""
         rows = rows_of(record)
         blocks = self.rule.after_each_epoch(rows)

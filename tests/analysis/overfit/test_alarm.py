@@ -7,16 +7,19 @@ from accord.analysis import _watch as alarm
 from accord.analysis import network_agreement
 from accord.analysis._watch import watch
 from accord.errors import ChoiceError
+from accord.rules import Context
 from accord.rules import _overfitting as verdict
 from accord.rules._overfitting import (
-    count_equal_pairs,
+    LEAST_FALL,
+    SURE,
+    certainty_beyond_fluctuation,
+    detect_overfitting,
     find_fall,
-    good_epochs,
-    judge,
-    judge_record,
-    judge_rows,
+    judge_agreement,
+    judge_with_majority,
+    measure_pair_agreement,
+    score_epochs,
     smooth,
-    sure_beyond_wobble,
 )
 from accord.rules.majority import Majority
 from accord.store import ArrayReader, SampleInfo
@@ -28,6 +31,10 @@ def overfitted(**options):
 
 def clean(seed=0, **options):
     return draw_run(right_chances(seed=seed), seed=seed, **options)
+
+
+def detect(rows, sure=SURE, least_fall=LEAST_FALL, seed=0):
+    return detect_overfitting(Context.of(rows), sure, least_fall, seed)
 
 
 def settled(**options):
@@ -43,42 +50,42 @@ def test_overfit_raises_the_alarm_and_names_an_epoch_before_it():
     assert 5 < found.epoch < 26  # agreement falls from epoch 20 to 32
     assert found.fall > 0.2
     assert found.sure >= 0.99
-    assert "fell, beyond what samples and wobble explain" in found.reason
+    assert "fell, beyond the scatter of samples" in found.reason
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_clean_run_raises_none_at_any_epoch(seed):
-    pairs = count_equal_pairs(clean(seed, samples=300))
-    assert not any(judge(pairs.until(end)).alarm for end in range(1, pairs.epochs + 1))
+    pairs = measure_pair_agreement(clean(seed, samples=300))
+    assert not any(judge_agreement(pairs.first(end)).alarm for end in range(1, pairs.epochs + 1))
 
 
 def test_an_alarm_stays_though_networks_settle_and_agree_more_than_ever():
     rows = settled()
-    assert not judge(count_equal_pairs(rows)).alarm
+    assert not judge_agreement(measure_pair_agreement(rows)).alarm
     found = watch(rows)
     assert found.alarm
     assert found.agreement.argmax() > 40
     assert 5 < found.epoch < 20
-    assert found.reason.endswith("samples and wobble explain, and rose later")
+    assert found.reason.endswith("the fluctuation of epochs, and rose later")
 
 
 def test_what_is_told_of_agreement_that_rose_later_is_its_deepest_fall():
     rows = settled()
-    pairs = count_equal_pairs(rows)
-    as_it_grew = [judge(pairs.until(end)) for end in range(1, pairs.epochs + 1)]
+    pairs = measure_pair_agreement(rows)
+    as_it_grew = [judge_agreement(pairs.first(end)) for end in range(1, pairs.epochs + 1)]
     deepest = max(as_it_grew, key=lambda verdict: verdict.fall)
-    found = judge_record(rows, pairs)
+    found = detect(rows)
     assert (found.fall, found.sure, found.before) == (deepest.fall, deepest.sure, deepest.before)
 
 
 def test_epochs_after_the_deepest_fall_have_no_say_in_it(monkeypatch):
     judged = []
 
-    def remember(rows, pairs, **options):
+    def remember(rows, pairs, *options):
         judged.append((rows.epochs, pairs.epochs))
-        return judge_rows(rows, pairs, **options)
+        return judge_with_majority(rows, pairs, *options)
 
-    monkeypatch.setattr(verdict, "judge_rows", remember)
+    monkeypatch.setattr(verdict, "judge_with_majority", remember)
     watch(settled())
     (whole, _), (of_rows, of_pairs) = judged
     assert whole == 50
@@ -88,13 +95,13 @@ def test_epochs_after_the_deepest_fall_have_no_say_in_it(monkeypatch):
 def test_an_alarm_that_was_raised_while_the_record_grew_stays(monkeypatch):
     """Agreement fell surely for a while, then wobbled, fell deeper and rose: seen on real runs."""
 
-    def alarm_at(rows, pairs, **options):
+    def alarm_at(rows, pairs, *options):
         raised = pairs.epochs in (20, 25)
         return verdict.Verdict(raised, f"after {rows.epochs}", before=pairs.epochs - 6)
 
-    monkeypatch.setattr(verdict, "judge_rows", alarm_at)
+    monkeypatch.setattr(verdict, "judge_with_majority", alarm_at)
     rows = settled()
-    found = judge_record(rows, count_equal_pairs(rows))
+    found = detect(rows)
     assert found.alarm
     assert found.reason == "after 20, and rose later"  # the first
     assert found.before == 14
@@ -108,40 +115,41 @@ def test_an_alarm_that_was_raised_while_the_record_grew_stays(monkeypatch):
 def test_where_no_epoch_raised_an_alarm_the_whole_record_is_told(monkeypatch, rows):
     judged = []
 
-    def calm(pairs, **options):
+    def calm(pairs, *options):
         judged.append(pairs.epochs)
         return verdict.Verdict(False, f"after {pairs.epochs}")
 
-    monkeypatch.setattr(verdict, "judge", calm)
-    assert judge_record(rows, count_equal_pairs(rows)).reason == "after 50"
+    monkeypatch.setattr(verdict, "judge_agreement", calm)
+    assert detect(rows).reason == "after 50"
     assert set(judged) == set(range(1, 51))
     assert judged.count(50) == 1
 
 
-def test_majorities_are_asked_of_a_fall_when_it_is_new_and_when_it_is_known_best(monkeypatch):
+def test_majorities_are_compared_of_a_fall_when_it_is_new_and_when_it_is_known_best(monkeypatch):
     """A rate that is raised again every ten epochs: one fall is the deepest for long."""
     rows = draw_run([0.5, 0.7, 0.8, 0.85, 0.9] * 8, samples=200, networks=3)
-    pairs = count_equal_pairs(rows)
-    asked = []
+    pairs = measure_pair_agreement(rows)
+    compared = []
 
-    def unsure(pairs, **options):
-        return verdict.Verdict(False, "it wobbles", unsure=True)
+    def unsure(pairs, *options):
+        return verdict.Verdict(False, "it fluctuates", unsure=True)
 
     def remember(rows):
-        asked.append(rows.epochs)
-        return good_epochs(rows)
+        compared.append(rows.epochs)
+        return score_epochs(rows)
 
-    monkeypatch.setattr(verdict, "judge", unsure)
-    monkeypatch.setattr(verdict, "good_epochs", remember)
-    judge_record(rows, pairs, sure=1.1)
+    monkeypatch.setattr(verdict, "judge_agreement", unsure)
+    monkeypatch.setattr(verdict, "score_epochs", remember)
+    detect(rows, sure=1.1)
     falls = [find_fall(pairs.agreement[:end]) for end in range(1, 40)]
     beside = zip(["none", *falls], falls, [*falls[1:], "none"], strict=False)
     edges = [
         end for end, (before, fall, after) in enumerate(beside, 1) if not before == fall == after
     ]
     assert len(edges) < 30
-    assert asked[0] == 40  # the record as it is
-    assert asked[2:] == edges  # after when agreement had fallen deepest
+    assert compared[0] == 40  # the record as it is
+    # Then when agreement had fallen furthest, and at the edges of each fall.
+    assert compared[2:] == [end for end in edges if end != compared[1]]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -149,36 +157,39 @@ def test_a_finished_record_has_an_alarm_wherever_agreement_alone_raised_one(seed
     options = {"samples": 120, "networks": 3, "seed": seed}
     chances = right_chances(30, peak=0.7, wobble=0.06, seed=seed)
     rows = draw_run([*chances, *np.linspace(0.7, 0.97, 12)], **options)
-    pairs = count_equal_pairs(rows)
-    grown = [judge(pairs.until(end)).alarm for end in range(1, pairs.epochs + 1)]
-    assert judge_record(rows, pairs).alarm >= any(grown)
+    pairs = measure_pair_agreement(rows)
+    grown = [judge_agreement(pairs.first(end)).alarm for end in range(1, pairs.epochs + 1)]
+    assert detect(rows).alarm >= any(grown)
 
 
 @pytest.mark.parametrize(("end", "stays"), [(20, True), (25, False), (30, True)])
 def test_an_alarm_by_majorities_stays_if_its_fall_was_new_or_known_best(monkeypatch, end, stays):
     """One fall lasts from epoch 20 to 30."""
-    monkeypatch.setattr(verdict, "find_fall", lambda curve: len(curve) in range(20, 31) or None)
-    monkeypatch.setattr(verdict, "_deepest_end", len)
-    monkeypatch.setattr(
-        verdict, "judge", lambda pairs, **_: verdict.Verdict(False, "it wobbles", unsure=True)
-    )
-    monkeypatch.setattr(verdict, "_sure_of_majority", lambda rows, *_: float(rows.epochs == end))
-    rows = settled()
-    assert judge_record(rows, count_equal_pairs(rows)).alarm == stays
+
+    def find_fall(curve):
+        return verdict.Fall(1, 3) if len(curve) in range(20, 31) else None
+
+    def alarm_at_end(rows, pairs, *options):
+        return verdict.Verdict(pairs.epochs == end, "by majority")
+
+    monkeypatch.setattr(verdict, "find_fall", find_fall)
+    monkeypatch.setattr(verdict, "judge_agreement", lambda *_: verdict.Verdict(False, "calm"))
+    monkeypatch.setattr(verdict, "judge_with_majority", alarm_at_end)
+    assert detect(settled()).alarm == stays
 
 
 def test_an_alarm_that_stands_is_told_as_it_is():
     rows = overfitted()
-    pairs = count_equal_pairs(rows)
-    assert judge_record(rows, pairs) == judge(pairs)
+    pairs = measure_pair_agreement(rows)
+    assert detect(rows) == judge_agreement(pairs)
 
 
 @pytest.mark.parametrize("option", [{"sure": 0.9999}, {"least_fall": 0.9}])
 def test_an_earlier_fall_must_meet_the_same_demands(option):
     rows = settled()
-    pairs = count_equal_pairs(rows)
-    found = judge_record(rows, pairs, **option)
-    assert found == judge(pairs, **option)
+    pairs = measure_pair_agreement(rows)
+    found = detect(rows, **option)
+    assert found == judge_agreement(pairs, **option)
     assert not found.alarm
 
 
@@ -190,7 +201,7 @@ def test_the_seed_draws_the_curves(monkeypatch, rows):
         seeds.append(seed)
         return 1.0
 
-    monkeypatch.setattr(verdict, "sure_beyond_wobble", remember)
+    monkeypatch.setattr(verdict, "certainty_beyond_fluctuation", remember)
     watch(rows, seed=5)
     assert seeds == [5]
 
@@ -214,31 +225,34 @@ def wobbling(*, wrong_together=0.2, samples=2000):
 
 def test_where_agreement_leaves_a_doubt_a_majority_that_turned_away_settles_it():
     rows = wobbling()
-    alone = judge(count_equal_pairs(rows))
+    alone = judge_agreement(measure_pair_agreement(rows))
     assert (alone.alarm, alone.unsure) == (False, True)
-    assert alone.reason == "agreement fell no more than it wobbles"
+    assert alone.reason == "agreement fell no further than the fluctuation of epochs explains"
     found = watch(rows)
     assert found.alarm
     assert found.sure >= 0.99 > alone.sure
     assert found.fall == alone.fall
     assert found.epoch < 25
-    assert found.reason == "majorities left what all epochs say, and agreement fell"
+    assert (
+        found.reason
+        == "agreement fell, and majority votes moved away from the labels of all epochs"
+    )
 
 
 def test_where_the_majority_stayed_the_doubt_stays():
     rows = wobbling(wrong_together=0)
-    pairs = count_equal_pairs(rows)
-    alone = judge(pairs)
+    pairs = measure_pair_agreement(rows)
+    alone = judge_agreement(pairs)
     assert alone.unsure
-    assert judge_rows(rows, pairs) == alone
+    assert judge_with_majority(Context.of(rows), pairs) == alone
 
 
 def test_the_majority_must_fall_as_far_as_agreement_must():
     rows = wobbling(wrong_together=0.05)
-    pairs = count_equal_pairs(rows)
-    assert judge_rows(rows, pairs).alarm
-    assert judge(pairs, least_fall=0.07).unsure
-    assert not judge_rows(rows, pairs, least_fall=0.07).alarm
+    pairs = measure_pair_agreement(rows)
+    assert judge_with_majority(Context.of(rows), pairs).alarm
+    assert judge_agreement(pairs, least_fall=0.07).unsure
+    assert not judge_with_majority(Context.of(rows), pairs, least_fall=0.07).alarm
 
 
 @pytest.mark.parametrize("option", [{"sure": 0.9999}, {"seed": 7}])
@@ -247,9 +261,9 @@ def test_the_majority_must_be_as_sure_as_agreement_must(monkeypatch, option):
 
     def remember(curve, fall, *, seed):
         seeds.append(seed)
-        return sure_beyond_wobble(curve, fall, seed=seed)
+        return certainty_beyond_fluctuation(curve, fall, seed=seed)
 
-    monkeypatch.setattr(verdict, "sure_beyond_wobble", remember)
+    monkeypatch.setattr(verdict, "certainty_beyond_fluctuation", remember)
     found = watch(wobbling(), **option)
     assert found.alarm == ("seed" in option)
     assert set(seeds) == {option.get("seed", 0)}
@@ -261,22 +275,22 @@ def test_a_majority_that_left_on_few_samples_alone_settles_nothing():
     labels = clean.read_labels(range(4), range(40), slice(None)).copy()
     labels[:, 25:, np.arange(1280) % 64 < 3] += 1
     rows = ArrayReader(labels % 4, clean.sample_info)
-    pairs = count_equal_pairs(rows)
-    shares = good_epochs(rows).shares
+    pairs = measure_pair_agreement(rows)
+    shares = score_epochs(rows).shares
     assert shares[:25].mean() - shares[25:].mean() > 0.03
-    assert judge(pairs).unsure
-    assert not judge_rows(rows, pairs).alarm
+    assert judge_agreement(pairs).unsure
+    assert not judge_with_majority(Context.of(rows), pairs).alarm
 
 
 def test_the_majority_has_no_say_where_agreement_did_not_fall(monkeypatch):
     """Networks that learn slowly and alike leave what all epochs say, and yet they learn."""
-    monkeypatch.setattr(verdict, "good_epochs", None)
+    monkeypatch.setattr(verdict, "score_epochs", None)
     truth = np.arange(1000) % 4
     labels = np.tile(truth, (4, 40, 1))
     for epoch in range(40):
         labels[:, epoch, 20 * epoch :] += 1
     rows = ArrayReader((labels % 4).astype(np.uint8), SampleInfo(1000, 4))
-    assert not judge_rows(rows, count_equal_pairs(rows)).alarm
+    assert not judge_with_majority(Context.of(rows), measure_pair_agreement(rows)).alarm
 
 
 def test_without_an_alarm_there_is_no_epoch_before_overfit():
@@ -285,7 +299,7 @@ def test_without_an_alarm_there_is_no_epoch_before_overfit():
     assert 0 <= found.best_epoch < 40
     assert found.reason in {
         "agreement has not fallen",
-        "the peak of agreement is too recent to tell",
+        "the peak of agreement is too recent",
     }
 
 
@@ -320,7 +334,7 @@ def test_one_network_that_goes_astray_raises_none():
     assert not found.alarm
     assert found.fall > 0.2
     assert found.reason == "only the agreement with network 2 has fallen"
-    assert not judge(count_equal_pairs(ArrayReader(labels, rows.sample_info))).unsure
+    assert not judge_agreement(measure_pair_agreement(ArrayReader(labels, rows.sample_info))).unsure
 
 
 def test_networks_are_named_by_their_own_numbers():
@@ -346,10 +360,10 @@ def test_a_fall_that_few_samples_cause_is_doubted():
     labels[:, :, 1::2] = 1
     labels[0, 15:, ::64] = 1
     labels[1, 15:, ::64] = 2
-    found = judge(count_equal_pairs(ArrayReader(labels, SampleInfo(640, 3))))
+    found = judge_agreement(measure_pair_agreement(ArrayReader(labels, SampleInfo(640, 3))))
     assert found.fall >= 0.01
     assert found.sure < 0.99
-    assert found.reason == "agreement fell no more than samples differ"
+    assert found.reason == "agreement fell no further than the scatter of samples explains"
 
 
 def test_a_fall_within_the_wobble_is_doubted():
@@ -360,15 +374,15 @@ def test_a_fall_within_the_wobble_is_doubted():
     for epoch, share in enumerate(np.clip(shares, 0, 1)):
         apart = generator.random(4000) > share
         labels[1, epoch, apart], labels[2, epoch, apart] = 1, 2
-    found = judge(count_equal_pairs(ArrayReader(labels, SampleInfo(4000, 3))))
+    found = judge_agreement(measure_pair_agreement(ArrayReader(labels, SampleInfo(4000, 3))))
     assert not found.alarm
-    assert found.reason == "agreement fell no more than it wobbles"
+    assert found.reason == "agreement fell no further than the fluctuation of epochs explains"
 
 
 def test_one_epoch_has_no_past():
     found = watch(clean().select(epochs=[0]))
     assert (found.alarm, found.epoch, found.best_epoch) == (False, None, 0)
-    assert found.reason == "the peak of agreement is too recent to tell"
+    assert found.reason == "the peak of agreement is too recent"
 
 
 def test_all_samples_of_one_class_raise_none():
@@ -405,11 +419,11 @@ def test_epochs_after_the_fall_have_no_say(monkeypatch):
 
     def remember(rows):
         judged.append(rows.epochs)
-        return good_epochs(rows)
+        return score_epochs(rows)
 
-    monkeypatch.setattr(alarm, "good_epochs", remember)
+    monkeypatch.setattr(alarm, "score_epochs", remember)
     rows = overfitted()
-    before = judge(count_equal_pairs(rows)).before
+    before = judge_agreement(measure_pair_agreement(rows)).before
     watch(rows)
     watch(clean())
     assert judged == [before, 40]

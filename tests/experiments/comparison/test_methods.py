@@ -13,7 +13,7 @@ from accord.errors import PredictionError
 from accord.experiments.comparison import METHODS, compare
 from accord.experiments.comparison._methods import best_epoch, vote_from_features
 from accord.experiments.comparison._runs import FinishedRun
-from accord.rules._overfitting import epochs_before_overfit
+from accord.rules._overfitting import epochs_before_overfitting
 from accord.training.spec import load_spec, parse_spec
 
 CONVOLVED = """
@@ -135,7 +135,7 @@ def test_before_overfit_costs_only_the_epochs_it_uses():
     before, all_epochs = (
         METHODS[name].measure({"shared": run}) for name in ("before-overfit", "dawid-skene")
     )
-    kept = epochs_before_overfit(rows)
+    kept = epochs_before_overfitting(rows)
     assert kept < 40
     assert (before.passes, before.disk) == (4 * kept, 400 * kept)
     assert (all_epochs.passes, all_epochs.disk) == (160, 16_000)

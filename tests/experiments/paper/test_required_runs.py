@@ -72,7 +72,7 @@ def test_no_cost_is_written_before_the_first_epoch(tmp_path):
 
 def test_cost_is_written_after_each_epoch(tmp_path, clock):
     text = []
-    log = CostLog(tmp_path, "a machine", lambda *epoch: text.append(epoch))
+    log = CostLog(tmp_path, "a machine", lambda *moment: text.append(moment))
     clock[0] += 2
     log(*EPOCH)
     assert cost_of(tmp_path) == {"machine": "a machine", "seconds": 2.0}

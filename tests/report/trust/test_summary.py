@@ -142,4 +142,4 @@ def test_what_should_be_known_is_noted(make_hard, make_record):
     (said,) = measure_trust(make_hard(), "oracle-best-epoch").notes
     assert said.startswith("oracle-best-epoch is an oracle: the true labels that judge it")
     alone = measure_trust(make_record(1, 4, 60, 3), "weighted-agreement")
-    assert alone.notes[0].startswith("one network alone")
+    assert alone.notes[0].startswith("the epochs of a single network")

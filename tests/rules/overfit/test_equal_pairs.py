@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from accord.analysis import network_agreement
 from accord.errors import ChoiceError
-from accord.rules._overfitting import count_equal_pairs, group_sizes, sum_by_group
+from accord.rules._overfitting import group_sizes, measure_pair_agreement, sum_by_group
 from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 from accord.testing import small_records
@@ -22,9 +22,9 @@ def test_shares_follow_their_definition(record):
     rows = rows_of(record)
     if rows.networks < 2:
         with pytest.raises(ChoiceError, match="needs two; there is one"):
-            count_equal_pairs(rows)
+            measure_pair_agreement(rows)
         return
-    found = count_equal_pairs(rows, groups=2)
+    found = measure_pair_agreement(rows, groups=2)
     labels = record.labels
     for network in range(rows.networks):
         others = [other for other in range(rows.networks) if other != network]
@@ -61,7 +61,7 @@ def test_leaving_a_network_out_is_counting_without_it(record):
     rows = rows_of(record)
     if rows.networks < 3:
         return
-    found = count_equal_pairs(rows)
+    found = measure_pair_agreement(rows)
     for network in range(rows.networks):
         rest = [other for other in range(rows.networks) if other != network]
         expected = network_agreement(rows.select(networks=rest))
@@ -74,11 +74,11 @@ def test_blocks_together_are_the_whole(record):
     rows = rows_of(record)
     if rows.networks < 2:
         return
-    whole = count_equal_pairs(rows, groups=4)
+    whole = measure_pair_agreement(rows, groups=4)
     before = rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK
     rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = 1, 1
     try:
-        parts = count_equal_pairs(rows, groups=4)
+        parts = measure_pair_agreement(rows, groups=4)
     finally:
         rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = before
     np.testing.assert_array_equal(whole.by_group, parts.by_group)
@@ -88,17 +88,19 @@ def test_blocks_together_are_the_whole(record):
 def test_epochs_counted_in_two_parts_are_the_whole():
     labels = np.random.default_rng(0).integers(0, 3, (3, 5, 20)).astype(np.uint8)
     rows = ArrayReader(labels, SampleInfo(20, 3))
-    whole = count_equal_pairs(rows)
-    first, later = (count_equal_pairs(rows.select(epochs=at)) for at in (range(2), range(2, 5)))
+    whole = measure_pair_agreement(rows)
+    first, later = (
+        measure_pair_agreement(rows.select(epochs=at)) for at in (range(2), range(2, 5))
+    )
     joined = first.then(later)
     for name in ("agreement", "by_network", "by_group"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
         expected = getattr(whole, name)[..., :2]
-        np.testing.assert_array_equal(getattr(whole.until(2), name), expected)
-    assert (joined.epochs, whole.until(2).epochs) == (5, 2)
+        np.testing.assert_array_equal(getattr(whole.first(2), name), expected)
+    assert (joined.epochs, whole.first(2).epochs) == (5, 2)
 
 
 def test_of_two_networks_neither_can_be_left_out():
-    found = count_equal_pairs(ArrayReader(np.zeros((2, 1, 3), np.uint8), SampleInfo(3, 2)))
+    found = measure_pair_agreement(ArrayReader(np.zeros((2, 1, 3), np.uint8), SampleInfo(3, 2)))
     with pytest.raises(ChoiceError, match="no pair would be left"):
         found.without(0)

@@ -2,18 +2,17 @@ import numpy as np
 import pytest
 from overfitting import draw_run, right_chances
 
-from accord.errors import PredictionError
-from accord.rules import _overfitting as module
+from accord.rules import _em as expectation
 from accord.rules import find_rule
-from accord.rules._epoch_weights import predict_regressed
-from accord.rules._overfitting import good_epochs
+from accord.rules._epoch_weights import predict_by_regression
+from accord.rules._overfitting import score_epochs
 from accord.rules.majority import Majority
 from accord.store import _record_reader as rows_module
 
 
-def test_shares_say_how_often_the_majority_is_what_the_rule_says():
+def test_shares_are_those_of_majority_votes_that_equal_dawid_skene():
     rows = draw_run(right_chances(12))
-    found = good_epochs(rows)
+    found = score_epochs(rows)
     expected = find_rule("dawid-skene")(rows).labels
     for epoch in range(rows.epochs):
         majority = Majority()(rows.select(epochs=[epoch])).labels
@@ -26,7 +25,7 @@ def test_shares_say_how_often_the_majority_is_what_the_rule_says():
 
 
 def test_fewer_samples_than_groups_are_a_group_each():
-    found = good_epochs(draw_run(right_chances(12), samples=7))
+    found = score_epochs(draw_run(right_chances(12), samples=7))
     assert found.sizes.tolist() == [1] * 7
     np.testing.assert_allclose(found.by_group.mean(axis=0), found.shares)
 
@@ -37,27 +36,23 @@ def test_the_best_epoch_is_nearly_the_oracles():
         np.mean(Majority()(rows.select(epochs=[epoch])).labels == rows.truth())
         for epoch in range(rows.epochs)
     ]
-    assert hits[good_epochs(rows).best] >= max(hits) - 0.015
+    assert hits[score_epochs(rows).best] >= max(hits) - 0.015
     assert hits[-1] < max(hits) - 0.05
 
 
-def test_where_dawid_skene_refuses_the_vote_it_would_begin_with_judges(monkeypatch):
-    class Refusing(module.DawidSkene):
-        def __call__(self, rows):
-            raise PredictionError("too large")
-
-    monkeypatch.setattr(module, "DawidSkene", Refusing)
+def test_without_memory_for_dawid_skene_the_vote_it_starts_from_is_the_reference(monkeypatch):
+    monkeypatch.setattr(expectation, "MAX_CELLS", 1)
     rows = draw_run(right_chances(12))
-    found = good_epochs(rows)
-    expected = predict_regressed(rows).labels
+    found = score_epochs(rows)
+    expected = predict_by_regression(rows).labels
     last = Majority()(rows).labels
     assert found.shares[-1] == pytest.approx(np.mean(last == expected))
 
 
 def test_the_size_of_the_blocks_changes_nothing(monkeypatch):
     rows = draw_run(right_chances(12), samples=100)
-    whole = good_epochs(rows)
+    whole = score_epochs(rows)
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows_module, "LEAST_BLOCK", 7)
     assert len(list(rows.blocks())) > 1
-    np.testing.assert_array_equal(good_epochs(rows).by_group, whole.by_group)
+    np.testing.assert_array_equal(score_epochs(rows).by_group, whole.by_group)

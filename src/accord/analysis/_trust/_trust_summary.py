@@ -10,7 +10,7 @@ from accord._record import Record
 from accord.analysis import (
     Calibration,
     Forgetting,
-    Member,
+    NetworkHealth,
     RiskCoverage,
     calibration,
     choose_threshold,
@@ -61,7 +61,7 @@ class Trust:
     accuracy: float | None  # where the truth is known; an abstention counts as wrong
     curve: RiskCoverage | None  # where the truth is known; of all samples
     answers: Answers
-    members: tuple[Member, ...]
+    members: tuple[NetworkHealth, ...]
     comparable: bool  # whether some two networks agree, so that others can be told from them
     forgetting: Forgetting
     rescued: int | None  # forgotten samples that the rule predicts right, if the truth is known
@@ -107,12 +107,12 @@ def measure_trust(
     """
     check_risk(risk)
     chosen, why = resolve_rule(rule, record.reader)
-    rule, prediction = chosen.name, chosen(record.reader).noting(why)
+    rule, prediction = chosen.name, chosen(record.reader).with_note(why)
     seen = _see(record, rule, prediction)
     by: Literal["margin", "score"] = "margin" if rule == DEFAULT else "score"
     truth = record.truth
     forgotten = record.forgetting(DEFAULT if truth is None else None)
-    gone, found = forgotten.forgotten, record.members()
+    gone, found = forgotten.forgotten, record.network_health()
     return Trust(
         rule=rule,
         prediction=prediction,

@@ -15,8 +15,7 @@ from accord.baselines.rog import predict_rog
 from accord.errors import ChoiceError, PredictionError
 from accord.experiments.comparison._runs import SHARED, FinishedRun, RunsOfRepetition
 from accord.kernels import winners
-from accord.rules import all_rules, find_rule
-from accord.rules._overfitting import epochs_before_overfit
+from accord.rules import all_rules, epochs_before_overfitting, find_rule
 from accord.training._settings import recipe_for
 from accord.training.spec import Spec, network_specs
 
@@ -72,7 +71,7 @@ def _rule(name: str, runs: RunsOfRepetition) -> Measurement:
         return Measurement(accuracy=accuracy, disk=run.network_bytes)
     epochs = 1 if rule.oracle or rule.reads == "last" else record.epochs
     if name == "before-overfit":
-        epochs = epochs_before_overfit(record.reader) or record.epochs
+        epochs = epochs_before_overfitting(record.reader) or record.epochs
     return _measurement(run, record.predict(name).labels, passes=epochs * record.networks)
 
 

@@ -1,0 +1,67 @@
+"""Every rule by its name."""
+
+import functools
+import importlib
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from accord.errors import ChoiceError, SourceError, suggest
+from accord.rules._base import Rule
+from accord.rules._fitted import RULE, FittedRule, read_arrays
+
+MODULES: Final = {
+    "before_overfit": "BeforeOverfit",
+    "consensus": "Consensus",
+    "dawid_skene": "DawidSkene",
+    "majority": "Majority",
+    "max_agreement": "MaxAgreement",
+    "oracle_best_epoch": "OracleBestEpoch",
+    "probability_average": "ProbabilityAverage",
+    "single": "Single",
+    "soft_agreement": "SoftAgreement",
+    "weighted_agreement": "WeightedAgreement",
+}
+
+
+@functools.cache
+def all_rules() -> Mapping[str, Rule]:
+    """Return every rule by its name.
+
+    >>> "max-agreement" in all_rules()
+    True
+    """
+    rules: dict[str, Rule] = {}
+    for module, name in MODULES.items():
+        rule = getattr(importlib.import_module(f"accord.rules.{module}"), name)()
+        rules[rule.name] = rule
+    return MappingProxyType(rules)
+
+
+def find_rule(name: str | Rule) -> Rule:
+    """Return the rule of that name, or the rule itself; an error suggests the nearest name.
+
+    >>> find_rule("majorty")
+    Traceback (most recent call last):
+    accord.errors.ChoiceError: no rule is called 'majorty'. Did you mean 'majority'?
+    """
+    if isinstance(name, Rule):
+        return name
+    rules = all_rules()
+    if name in rules:
+        return rules[name]
+    raise ChoiceError(f"no rule is called {name!r}. {suggest(str(name), sorted(rules))}")
+
+
+def load_rule(path: str | os.PathLike[str]) -> FittedRule:
+    """Return the fitted rule that `save` wrote to a file.
+
+    Raises:
+        SourceError: the file is missing, damaged, or of no fitted rule.
+    """
+    name = str(read_arrays(path)[RULE])
+    kind = type(all_rules().get(name))
+    if not issubclass(kind, FittedRule):
+        raise SourceError(f"{path}: no rule called {name!r} is fitted")
+    return kind.load(path)
