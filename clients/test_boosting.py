@@ -35,7 +35,7 @@ def recorded(tmp_path):
 
 
 def tables_in(tmp_path):
-    rows = accord.open(tmp_path / "record").rows
+    rows = accord.open(tmp_path / "record").reader
     return rows.read_probabilities([0], range(rows.epochs), slice(None))[0]
 
 
@@ -103,9 +103,9 @@ def test_a_callback_records_one_training(opened, framework):
     with opened() as recorder:
         callback = rounds(recorder, X_TEST)
         train([callback], rounds=2)
-        with pytest.raises(ChoiceError, match="has followed a training already"):
+        with pytest.raises(ChoiceError, match="this callback has recorded a training"):
             train([callback], rounds=2)
-        with pytest.raises(RecordError, match="follows a network already"):
+        with pytest.raises(RecordError, match="in use for another network"):
             rounds(recorder, X_TEST)
         assert recorder.epochs == 2
 
@@ -129,7 +129,10 @@ def test_fewer_classes_than_the_records_must_be_named(tmp_path, opened, framewor
     rounds, train, stages = framework
     settings = {**(XGB if train is xgb_train else LGB), "num_class": 2}
     y = (Y == 2).astype(int)
-    with opened() as recorder, pytest.raises(ChoiceError, match="2 classes apart and 3 are expec"):
+    with (
+        opened() as recorder,
+        pytest.raises(ChoiceError, match="the network has 2 classes and 3 are expec"),
+    ):
         train([rounds(recorder, X_TEST)], settings=settings, y=y)
     with opened() as recorder:
         booster = train([rounds(recorder, X_TEST, classes=[0, 2])], settings=settings, y=y)
@@ -216,7 +219,7 @@ def test_one_against_all_has_labels_and_no_probabilities(tmp_path, opened):
         booster = lgb_train([LightGBMRounds(recorder, X_TEST)], settings=settings)
     expected = np.array(lgb_stages(booster)).argmax(axis=-1)
     np.testing.assert_array_equal(recorded(tmp_path)[0], expected)
-    words = "multiclassova gives no probabilities"
+    words = "probabilities of multiclassova do not"
     with opened(1, probabilities=True) as recorder, pytest.raises(PredictionError, match=words):
         lgb_train([LightGBMRounds(recorder, X_TEST)], settings=settings)
 

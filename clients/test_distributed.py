@@ -142,7 +142,7 @@ def test_each_process_keeps_its_own_statistics(found):
     [
         ("no ids", "ChoiceError", "any order (DistributedSampler)"),
         ("no ids, own shares", "PredictionError", "several processes evaluated, and their batches"),
-        ("missing", "PredictionError", "20 of 29 samples did not arrive: 9, 10, 11, …"),
+        ("missing", "PredictionError", "20 of 29 samples are missing: 9, 10, 11, …"),
         ("closed", "RecordClosed", "the recorder of network 0 is closed"),
         ("nobody records", "ChoiceError", "needs an open accord.Recorder"),
     ],
