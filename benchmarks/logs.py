@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
 
-from accord.training._spec_toml import dump_spec
-from accord.training.run import train
-from accord.training.spec import Spec
+from accord.training import Spec, dump_spec, train
 
 HERE = Path(__file__).parent
 Table = tuple[NDArray[Any], NDArray[np.integer[Any]]]  # inputs, labels

@@ -21,12 +21,12 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
+from accord.training import OptimizerSpec
 from accord.training._batches import ImageBatches
 from accord.training._lockstep import LockstepNetwork, train_lockstep
 from accord.training._loop import Recipe, predict_probabilities
 from accord.training._losses import CrossEntropy
 from accord.training.networks import build
-from accord.training.spec import OptimizerSpec
 
 MEAN, SPREAD = np.full(3, 125, np.float32), np.full(3, 64, np.float32)
 SGD = OptimizerSpec(lr=0.02, nesterov=True)

@@ -20,8 +20,7 @@ from accord.errors import ClusterError, NodeUnfit, SpecError
 from accord.experiments.cluster import predict_remotely, train_remotely
 from accord.experiments.cluster._cluster import Cluster, Resources
 from accord.store import check_record, open_reader, pack_record
-from accord.training.run import train
-from accord.training.spec import parse_spec
+from accord.training import parse_spec, train
 
 EPOCHS = 150
 TEXT = f"""
@@ -139,7 +138,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from accord.experiments.cluster import train_remotely
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 text = sys.stdin.read()
 train_remotely(parse_spec(text), Path(sys.argv[1]), source=text)
 """

@@ -7,8 +7,7 @@ import torch
 import accord
 from accord.errors import SpecError
 from accord.experiments.comparison import compare
-from accord.training.run import train
-from accord.training.spec import parse_spec
+from accord.training import parse_spec, train
 
 transformers = pytest.importorskip("transformers", reason="pip install 'accord[transformers]'")
 

@@ -39,7 +39,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(

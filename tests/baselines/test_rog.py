@@ -12,10 +12,10 @@ from torch import nn
 from accord.baselines._features import extract_features
 from accord.baselines.rog import Rog, RogHead, fit_head, fit_rog, mix_depths, predict_rog
 from accord.errors import ChoiceError, PredictionError
+from accord.training import parse_spec
 from accord.training._loop import predict_probabilities
 from accord.training._prepared_data import prepare_data
 from accord.training._randomness import derive_seed
-from accord.training.spec import parse_spec
 
 SPEC = """
 name = "small"

@@ -6,7 +6,7 @@ import pytest
 from memorised import NAMES, memorised_rows
 
 from accord._recorder import Recorder
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 
 
 def write_rows(rows, path, **sample_info):

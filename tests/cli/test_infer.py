@@ -11,8 +11,7 @@ from one_thread import one_thread  # noqa: F401 -- for every test here
 
 from accord._record import open_record
 from accord.data import read_dataset
-from accord.training.run import train
-from accord.training.spec import parse_spec
+from accord.training import parse_spec, train
 
 TEXT = """
 name = "small"

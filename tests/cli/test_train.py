@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 from small_spec import SMALL
 
+from accord import training
 from accord._record import open_record
-from accord.training import run as run_module
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_an_interrupted_command_says_how_to_go_on_with_what_was_chosen(accord, s
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_module, "train", stop)
+    monkeypatch.setattr(training, "train", stop)
     status, _, said = accord("train", "spec.toml", "--out", "my run", "--networks", "0,1", "--json")
     assert status == 130
     assert said.endswith("To resume: accord train spec.toml --out 'my run' --networks 0,1 --json\n")

@@ -8,7 +8,7 @@ from accord.cli.app import run
 from accord.cli.train import settle_ray
 from accord.errors import ClusterError
 from accord.experiments import cluster as remote
-from accord.training.run import RunResult
+from accord.training import Progress, RunResult
 
 TEXT = """
 name = "small"
@@ -30,8 +30,8 @@ def asked(tmp_path, monkeypatch):
 
     def train_remotely(spec, out, **options):
         calls.append({"spec": spec.name, "out": str(out), **options})
-        options["say"]("2 networks on a cluster")
-        options["progress"](1, 2, 2.0, 2, 0.5)
+        options["notify"]("2 networks on a cluster")
+        options["progress"](Progress(1, 2.0, 2, 0.5, networks=2))
         failed = {1: "bang"} if options["networks"] == [1] else {}
         return RunResult(out, failed, ("a note",))
 

@@ -11,7 +11,7 @@ from accord.data.readers.digits import load_digits
 from accord.errors import RecordMismatch
 from accord.experiments import demo
 from accord.experiments.demo import run_demo
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,7 +11,7 @@ from accord.inference._checkpoints_of_run import checkpoints_of_run
 from accord.inference._early_exit import ExactExit
 from accord.inference._infer import list_checkpoints
 from accord.rules import find_rule
-from accord.training._input_schema import FILE, load_input_schema
+from accord.training._input_schema import SCHEMA_FILE, load_input_schema
 
 
 def test_networks_epochs_and_their_rows_in_the_record_are_found(whole):
@@ -42,14 +42,14 @@ def test_notes_count_epochs_as_the_record_does(train_small, tmp_path):
 
 def test_the_schema_of_an_old_run_is_measured_again(copied):
     kept = load_input_schema(copied)
-    (copied / FILE).unlink()
+    (copied / SCHEMA_FILE).unlink()
     found = checkpoints_of_run(copied).schema
     assert found == kept
-    assert not (copied / FILE).exists()
+    assert not (copied / SCHEMA_FILE).exists()
 
 
 def test_an_old_run_without_its_data_is_refused(copied):
-    (copied / FILE).unlink()
+    (copied / SCHEMA_FILE).unlink()
     spec = (copied / "spec.toml").read_text()
     (copied / "spec.toml").write_text(spec.replace('"digits"', '"cifar10"\npath = "gone"'))
     with pytest.raises(SourceError, match=r"has no samples.json, like runs .*gone: no such"):

@@ -6,7 +6,7 @@ import pytest
 
 from accord.data import InputSchema
 from accord.inference import _evaluate
-from accord.training.spec import network_specs, parse_spec
+from accord.training import network_specs, parse_spec
 
 
 @pytest.mark.parametrize(("kind", "below_root"), [("text", True), ("table", False)])

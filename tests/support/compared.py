@@ -1,6 +1,6 @@
 """The spec that the tests of comparisons train."""
 
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 
 TEXT = """
 name = "small"

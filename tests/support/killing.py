@@ -1,50 +1,53 @@
-"""Kill what trains, at a moment of one's choice."""
+"""Start a training in another process, and kill it once it has recorded a number of epochs."""
 
+import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
 
-from accord.training._workers import Crew
-
+TIMEOUT = 300  # seconds; far more than a loaded machine needs
 SCRIPT = """
 import sys
 from pathlib import Path
-from accord.training import keeping, run
-from accord.training.spec import parse_spec
-keeping.STATE_SECONDS = 0.0
+from accord.training import _network_run, parse_spec, train
+_network_run.STATE_SECONDS = 0.0
 text = sys.stdin.read()
-run.train(parse_spec(text), Path(sys.argv[1]), source=text, processes=int(sys.argv[2]))
+train(parse_spec(text), Path(sys.argv[1]), source=text, processes=int(sys.argv[2]))
 """
 
 
-def kill_run_after(rows, text, out, *, processes=1):
-    """Train a spec's text into a folder, and kill that once so many rows of it are recorded."""
-    process = subprocess.Popen(
+def kill_run_after(epochs, text, out, *, processes=1):
+    """Train a spec into a folder, and kill the process once the test record has these epochs."""
+    with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, out, str(processes)],
         stdin=subprocess.PIPE,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    process.stdin.write(text.encode())
-    process.stdin.close()
-    deadline = time.monotonic() + 60
-    while len(list(out.glob("test/network-*/commits/c.*"))) < rows:
-        assert time.monotonic() < deadline
-        assert process.poll() is None
+    ) as process:
+        try:
+            process.stdin.write(text.encode())
+            process.stdin.close()
+            wait_until(
+                lambda: (
+                    len(list(out.glob("test/network-*/commits/c.*"))) >= epochs
+                    or process.poll() is not None
+                )
+            )
+            assert process.poll() is None, "the training ended before it could be killed"
+        finally:
+            process.kill()
+
+
+def wait_until(condition):
+    """Wait for a condition to become true."""
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.002)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait(timeout=20)
 
 
-def kill_crews(monkeypatch):
-    """Kill every process of a crew before it has its job."""
-    real = Crew._start
-
-    def start(crew, said):
-        process = real(crew, said)
-        process.kill()
-        process.wait()
-        return process
-
-    monkeypatch.setattr(Crew, "_start", start)
+def is_alive(pid):
+    """Return whether a process runs; a zombie does not."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+    return False

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from accord.errors import SourceError
+from accord.training import OptimizerSpec
 from accord.training._checkpoints import (
     STATE,
     capture_state,
@@ -15,7 +16,6 @@ from accord.training._checkpoints import (
 )
 from accord.training._loop import build_optimizer
 from accord.training._losses import EarlyLearningRegularization
-from accord.training.spec import OptimizerSpec
 
 
 def trained(kind, *, steps):

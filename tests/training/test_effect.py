@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 import accord
-from accord.training.run import train
-from accord.training.spec import parse_spec
+from accord.training import parse_spec, train
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits.toml"
 

@@ -12,13 +12,12 @@ from torch import nn
 import accord
 from accord.data.readers.digits import load_digits
 from accord.errors import NotCapturable, TrainingError
+from accord.training import OptimizerSpec, parse_spec, train
 from accord.training._batches import ImageBatches, TableBatches
 from accord.training._lockstep import LockstepNetwork, lockstep_obstacle, train_lockstep
 from accord.training._loop import Recipe, predict_probabilities, train_loop
 from accord.training._losses import CrossEntropy, build_loss
 from accord.training.networks import build, to_batch_ensemble
-from accord.training.run import train
-from accord.training.spec import OptimizerSpec, parse_spec
 
 pytestmark = [
     pytest.mark.gpu,

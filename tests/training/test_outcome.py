@@ -3,8 +3,8 @@
 import pytest
 
 from accord import Recorder
-from accord.training.run import RunResult, finished_networks, recorded_epochs, result_json
-from accord.training.spec import parse_spec
+from accord.training import Run, RunResult, parse_spec
+from accord.training._train import finished_networks, result_json
 
 SPEC = parse_spec("""
 name = "small"
@@ -28,13 +28,13 @@ def out(tmp_path):
 
 
 def test_members_are_networks_and_what_is_not_recorded_is_0(out, tmp_path):
-    assert recorded_epochs(SPEC, out) == {0: 2, 1: 2, 2: 2, 3: 2, 4: 0, 5: 0}
-    assert set(recorded_epochs(SPEC, tmp_path / "nowhere").values()) == {0}
+    assert Run(out, SPEC).recorded_epochs() == {0: 2, 1: 2, 2: 2, 3: 2, 4: 0, 5: 0}
+    assert set(Run(tmp_path / "nowhere", SPEC).recorded_epochs().values()) == {0}
 
 
 def test_a_record_that_was_only_begun_holds_nothing(tmp_path):
     (tmp_path / "test").mkdir()
-    assert set(recorded_epochs(SPEC, tmp_path).values()) == {0}
+    assert set(Run(tmp_path, SPEC).recorded_epochs().values()) == {0}
 
 
 def test_networks_that_recorded_some_epochs_and_were_stopped_are_not_trained(out):

@@ -1,8 +1,6 @@
 """A run trains what its spec asks, is stopped and started at will, and mixes nothing up."""
 
-import contextlib
 import csv
-import dataclasses
 import re
 import shutil
 import sys
@@ -16,19 +14,18 @@ import accord
 from accord.cli.app import run as run_command
 from accord.errors import ChoiceError, RecordBusy, SourceError, SpecError, TrainingError
 from accord.store import check_record
+from accord.training import Run, default_out, network_specs, parse_spec, plan_run, train
 from accord.training import _build as members_module
 from accord.training import _network_run as keeping
-from accord.training import run as run_module
+from accord.training import _train as train_module
 from accord.training._build import build_network
 from accord.training._checkpoints import checkpoints_in, load_checkpoint, load_state
+from accord.training._hardware import THREAD_SETTINGS, torch_threads
 from accord.training._loop import EpochResult
 from accord.training._names import registered_names
-from accord.training._plan import plan_run, plan_text
+from accord.training._plan import plan_text
 from accord.training._prepared_data import prepare_data
-from accord.training._settings import THREAD_SETTINGS, torch_threads
 from accord.training.networks import build
-from accord.training.run import Hands, default_out, train
-from accord.training.spec import network_specs, parse_spec
 
 TEXT = """
 name = "small"
@@ -52,7 +49,6 @@ checkpoints = 2
 """
 
 SMALL = 'network = "small-cnn"\noptions = { width = 4 }'
-ALONE = Hands(TEXT, processes=1, seconds=0.0)
 
 
 def changed(*pairs):
@@ -110,7 +106,7 @@ def test_checkpoints_hold_the_weights_that_predicted(whole):
 )
 def test_checkpoints_are_spaced_equally_and_one_is_the_last(asked, epochs):
     spec = parse_spec(changed(("checkpoints = 2", f"checkpoints = {asked}")))
-    assert sorted(keeping.checkpoint_epochs(spec)) == epochs
+    assert sorted(Run("new", spec).checkpoint_epochs) == epochs
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_checkpoints_are_of_epochs_that_are_recorded(every, asked, epochs):
     text = changed(
         ("epochs = 4", "epochs = 7"), ("checkpoints = 2", f"checkpoints = {asked}\nevery = {every}")
     )
-    assert sorted(keeping.checkpoint_epochs(parse_spec(text))) == epochs
+    assert sorted(Run("new", parse_spec(text)).checkpoint_epochs) == epochs
 
 
 def test_as_many_checkpoints_are_kept_as_are_asked_for(tmp_path):
@@ -139,7 +135,7 @@ def test_as_many_checkpoints_are_kept_as_are_asked_for(tmp_path):
 
 
 def test_a_finished_run_is_not_trained_again(whole, monkeypatch):
-    monkeypatch.setattr(run_module, "train", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(train_module, "train_network", lambda *_: pytest.fail("trained again"))
     assert go(whole).failed == {}
 
 
@@ -157,7 +153,7 @@ def test_a_run_killed_before_its_last_checkpoint_writes_it_when_started_again(
     with monkeypatch.context() as patch:
         patch.setattr(keeping, "STATE_SECONDS", state_seconds)
         patch.setattr(keeping, "save_checkpoint", killed)
-        patch.setattr(keeping, "checkpoint_epochs", lambda _: {3})
+        patch.setattr(Run, "checkpoint_epochs", {3})
         with pytest.raises(Stop):
             go(tmp_path / "run")
     assert accord.open(tmp_path / "run/test", networks=[0]).epochs == 4  # all is recorded
@@ -177,7 +173,7 @@ def test_a_finished_run_is_not_trained_again_for_a_file_that_was_removed(
     go(tmp_path / "run")
     for path in (tmp_path / "run").glob(f"checkpoints/*/{gone}.safetensors"):
         path.unlink()
-    monkeypatch.setattr(run_module, "_moments", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(train_module, "train_network", lambda *_: pytest.fail("trained again"))
     assert go(tmp_path / "run").failed == {}
 
 
@@ -198,7 +194,7 @@ def test_a_network_without_checkpoints_to_keep_is_finished(tmp_path, monkeypatch
     none_asked = changed(("checkpoints = 2", "checkpoints = 0"), ("epochs = 4", "epochs = 1"))
     for name, text in (("guessing", guessing), ("none", none_asked)):
         go(tmp_path / name, text)
-    monkeypatch.setattr(run_module, "_moments", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(train_module, "train_network", lambda *_: pytest.fail("trained again"))
     for name, text in (("guessing", guessing), ("none", none_asked)):
         assert go(tmp_path / name, text).failed == {}
 
@@ -207,8 +203,8 @@ def test_a_network_without_checkpoints_to_keep_is_finished(tmp_path, monkeypatch
 def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path, monkeypatch, state_seconds):
     monkeypatch.setattr(keeping, "STATE_SECONDS", state_seconds)
 
-    def stop(network, networks, progress, epochs, loss):
-        if (network, progress) == (1, 2.0):
+    def stop(event):
+        if (event.network, event.epoch) == (1, 2.0):
             raise Stop
 
     with pytest.raises(Stop):
@@ -222,25 +218,21 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path, monkeypatc
 def test_progress_counts_the_chosen_networks_alone(tmp_path):
     seen = []
     text = changed(("epochs = 4", "epochs = 1"))
-    go(tmp_path / "run", text, networks=[1], progress=lambda *one: seen.append(one[:4]))
-    assert seen == [(1, 1, 1.0, 1)]
+    go(tmp_path / "run", text, networks=[1], progress=seen.append)
+    assert [(event.network, event.networks, event.epoch) for event in seen] == [(1, 1, 1.0)]
 
 
 def test_what_was_finished_before_counts_as_progress_once_another_is_trained(tmp_path):
     seen = []
     text = changed(("epochs = 4", "epochs = 2"), ("networks = 2", "networks = 3"))
     go(tmp_path / "run", text, networks=[0, 2])
-    go(tmp_path / "run", text, progress=lambda *one: seen.append(one))
-    assert [one[:4] for one in seen] == [
-        (0, 3, 2.0, 2),
-        (2, 3, 2.0, 2),
-        (1, 3, 1.0, 2),
-        (1, 3, 2.0, 2),
-    ]
+    go(tmp_path / "run", text, progress=seen.append)
+    assert [(event.network, event.epoch) for event in seen] == [(0, 2), (2, 2), (1, 1), (1, 2)]
+    assert {(event.networks, event.epochs) for event in seen} == {(3, 2)}
     losses = accord.open(tmp_path / "run/test", networks=[0]).networks_info[0].metrics
-    assert seen[0][4] == losses[-1]["loss"]
+    assert seen[0].loss == losses[-1]["loss"]
     seen.clear()
-    go(tmp_path / "run", text, progress=lambda *one: seen.append(one))
+    go(tmp_path / "run", text, progress=seen.append)
     assert seen == []
 
 
@@ -260,8 +252,8 @@ def three_threads(monkeypatch):
 def threads_seen(out, text=TEXT, **options):
     seen = {}
 
-    def progress(network, *_):
-        seen.setdefault(network, set()).add(torch.get_num_threads())
+    def progress(event):
+        seen.setdefault(event.network, set()).add(torch.get_num_threads())
 
     go(out, text, progress=progress, **options)
     return seen
@@ -356,7 +348,7 @@ def test_an_image_that_cannot_be_read_leaves_no_run(tmp_path, monkeypatch):
     def unreadable(_):
         raise SourceError("a.png: cannot be read as an image")
 
-    monkeypatch.setattr("accord.training.run.find_input_schema", unreadable)
+    monkeypatch.setattr("accord.training._run.measure_input_schema", unreadable)
     with pytest.raises(SourceError, match=r"a\.png"):
         go(tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -365,8 +357,8 @@ def test_an_image_that_cannot_be_read_leaves_no_run(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_run_killed_again_and_again_gives_the_same_bits(whole, tmp_path):
     out = tmp_path / "run"
-    for rows in (1, 3, 6):
-        kill_run_after(rows, TEXT, out)
+    for epochs in (1, 3, 6):
+        kill_run_after(epochs, TEXT, out)
         assert check_record(out / "test").sound
     go(out)
     for split in ("test", "train"):
@@ -424,94 +416,98 @@ def test_a_member_whose_weights_blow_up_in_the_last_step_is_stopped_too(tmp_path
     assert checkpoints_in(tmp_path / "run/checkpoints/network-000") == {}
 
 
-def side_by_side(reached, *, seen=None):
-    """A lockstep that reaches what it is told, for a machine without a GPU."""
+def fake_lockstep(results, *, seen=None):
+    """Return a lockstep that yields these results, for a machine without a GPU."""
 
-    def train(entrants, samples, labels):
-        for entrant in entrants:
+    def train_lockstep(networks, samples, labels):
+        for entrant in networks:
             entrant.network.to(samples.device)
-        for position, what in reached:
+        for position, what in results:
             if seen is not None:
                 seen.append(position)
-            if what == "blown up":
+            if what == "broken":
                 with torch.no_grad():
-                    next(entrants[position].network.parameters()).fill_(torch.nan)
-            yield position, (what if isinstance(what, TrainingError) else moment_of(what))
+                    next(networks[position].network.parameters()).fill_(torch.nan)
+            yield position, (what if isinstance(what, TrainingError) else epoch_result(what))
 
-    return train
-
-
-def moment_of(what):
-    number = what if isinstance(what, int) else 0
-    return EpochResult(index=number, progress=number + 1.0, loss=1.0, lr=0.02, state=None)
+    return train_lockstep
 
 
-def in_lockstep(monkeypatch, out, reached, **given):
-    text = changed(("epochs = 4", "epochs = 2"))
-    spec = parse_spec(text)
-    monkeypatch.setattr(run_module, "train_lockstep", side_by_side(reached, **given))
-    run = keeping.Run(spec, prepare_data(spec), out, torch.device("cpu"))
-    with contextlib.ExitStack() as stack:
-        starts = [run_module._Start(member, run, stack) for member in network_specs(spec)]
-        return [(member.number, what) for member, what in run_module._together(starts, run)]
+def epoch_result(what):
+    index = what if isinstance(what, int) else 0
+    return EpochResult(index=index, progress=index + 1.0, loss=1.0, lr=0.02, state=None)
 
 
-def test_in_lockstep_too_it_is_stopped_once_and_the_others_go_on(tmp_path, monkeypatch):
+class FakeGpuRun(Run):
+    """A run with its samples on the CPU, that claims to be on a GPU."""
+
+    def __init__(self, path, spec):
+        super().__init__(path, spec, device=torch.device("cpu"))
+
+    def batches(self, split, network):
+        self.device = torch.device("cpu")
+        try:
+            return super().batches(split, network)
+        finally:
+            self.device = torch.device("cuda")
+
+
+def train_on_fake_gpu(monkeypatch, out, text, results=(), *, obstacle=None, seen=None):
+    monkeypatch.setattr(train_module, "train_lockstep", fake_lockstep(results, seen=seen))
+    monkeypatch.setattr(train_module, "lockstep_obstacle", lambda _: obstacle)
+    run, notes = FakeGpuRun(out, parse_spec(text)), []
+    run.device = torch.device("cuda")
+    return list(train_module._train_networks(run, list(run.networks), None, notes)), notes
+
+
+TWO_EPOCHS = ("epochs = 4", "epochs = 2")
+
+
+def test_a_network_that_fails_in_lockstep_is_reported_once_and_the_others_continue(
+    tmp_path, monkeypatch
+):
     later = TrainingError("the loss became nan")
-    reached = [(0, "blown up"), (1, 0), (0, later), (1, 1)]
-    told = in_lockstep(monkeypatch, tmp_path / "run", reached)
-    assert [number for number, _ in told] == [0, 1, 1]
-    assert "Has the network diverged?" in str(told[0][1])
-    assert [what.index for _, what in told[1:]] == [0, 1]
+    results = [(0, "broken"), (1, 0), (0, later), (1, 1)]
+    events, _ = train_on_fake_gpu(monkeypatch, tmp_path / "run", changed(TWO_EPOCHS), results)
+    assert [(event.network, event.error is None) for event in events] == [
+        (0, False),
+        (1, True),
+        (1, True),
+    ]
+    assert "Has the network diverged?" in events[0].error
     assert accord.open(tmp_path / "run/test", networks=[1]).epochs == 2
 
 
-def test_a_lockstep_in_which_all_are_stopped_ends(tmp_path, monkeypatch):
+def test_a_lockstep_in_which_all_networks_fail_ends(tmp_path, monkeypatch):
     seen = []
-    reached = [(0, TrainingError("the loss became nan")), (1, "blown up"), (1, 1)]
-    told = in_lockstep(monkeypatch, tmp_path / "run", reached, seen=seen)
-    assert [type(what) for _, what in told] == [TrainingError, TrainingError]
-    assert seen == [0, 1]
-
-
-class OnPretendedGpu(keeping.Run):
-    """A run that believes to be on a GPU, while its samples lie with the CPU."""
-
-    def batches(self, split, member, **given):
-        on_cpu = dataclasses.replace(self, device=torch.device("cpu"))
-        return keeping.Run.batches(on_cpu, split, member, **given)
-
-
-def test_a_network_that_guesses_keeps_no_other_from_the_lockstep(tmp_path, monkeypatch):
-    text = changed(
-        ("networks = 2", 'networks = [{}, { network = "random", options = {} }, {}]'),
-        ("epochs = 4", "epochs = 2"),
+    results = [(0, TrainingError("the loss became nan")), (1, "broken"), (1, 1)]
+    events, _ = train_on_fake_gpu(
+        monkeypatch, tmp_path / "run", changed(TWO_EPOCHS), results, seen=seen
     )
-    spec = parse_spec(text)
-    reached = [(0, TrainingError("the loss became nan")), (1, 0), (1, 1)]
-    monkeypatch.setattr(run_module, "train_lockstep", side_by_side(reached))
-    monkeypatch.setattr(run_module, "lockstep_obstacle", lambda _: None)
-    run = OnPretendedGpu(spec, prepare_data(spec), tmp_path / "run", torch.device("cuda"))
-    notes = []
-    told = [
-        member.number
-        for member, _ in run_module._train_members(network_specs(spec), run, notes, ALONE)
-    ]
-    assert told == [0, 2, 2, 1, 1]  # the one that was stopped is not trained again
+    assert all(event.error for event in events)
+    assert (len(events), seen) == (2, [0, 1])
+
+
+def test_a_random_predictor_does_not_keep_the_others_from_the_lockstep(tmp_path, monkeypatch):
+    text = changed(
+        ("networks = 2", 'networks = [{}, { network = "random", options = {} }, {}]'), TWO_EPOCHS
+    )
+    results = [(0, TrainingError("the loss became nan")), (1, 0), (1, 1)]
+    events, notes = train_on_fake_gpu(monkeypatch, tmp_path / "run", text, results)
+    assert [event.network for event in events] == [0, 2, 2, 1, 1]  # a failed one is not retrained
     assert notes == []
     assert accord.open(tmp_path / "run/test", networks=[1, 2]).epochs == 2
 
 
-def test_what_cannot_go_in_lockstep_is_trained_one_by_one_and_said(tmp_path, monkeypatch):
-    spec = parse_spec(changed(("epochs = 4", "epochs = 1")))
-    run = OnPretendedGpu(spec, prepare_data(spec), tmp_path / "run", torch.device("cuda"))
-    monkeypatch.setattr(run_module, "lockstep_obstacle", lambda _: "they are on disk")
-    notes = []
-    told = [
-        member.number
-        for member, _ in run_module._train_members(network_specs(spec), run, notes, ALONE)
-    ]
-    assert told == [0, 1]
+def test_networks_that_cannot_run_in_lockstep_are_trained_one_by_one_with_a_note(
+    tmp_path, monkeypatch
+):
+    text = changed(("epochs = 4", "epochs = 1"))
+    monkeypatch.setattr(train_module, "train_network", lambda run, network: iter([network.number]))
+    events, notes = train_on_fake_gpu(
+        monkeypatch, tmp_path / "run", text, obstacle="they are on disk"
+    )
+    assert events == [0, 1]
     assert notes == ["the networks were trained one after the other: they are on disk"]
 
 
@@ -584,7 +580,7 @@ def test_an_own_network_of_wrong_shape_is_refused_before_the_folder_is_taken(
 def test_an_own_network_is_trained_as_if_it_had_not_been_tried(tmp_path, own, monkeypatch):
     text = changed((SMALL, 'network = "own_of_a_run:net"'), ("epochs = 4", "epochs = 1"))
     go(tmp_path / "tried", text)
-    monkeypatch.setattr(members_module, "try_network", lambda *_, **__: None)
+    monkeypatch.setattr(members_module, "check_logits", lambda *_, **__: None)
     go(tmp_path / "untried", text)
     np.testing.assert_array_equal(labels_in(tmp_path / "tried"), labels_in(tmp_path / "untried"))
 
@@ -675,8 +671,8 @@ def test_fractions_of_an_epoch_are_recorded_and_resumed(tmp_path):
     go(tmp_path / "one", text)
     assert accord.open(tmp_path / "one/test").progress == (0.5, 1.0, 1.5, 2.0)
 
-    def stop(network, networks, progress, epochs, loss):
-        if progress == 1.5:
+    def stop(event):
+        if event.epoch == 1.5:
             raise Stop
 
     with pytest.raises(Stop):
@@ -688,9 +684,9 @@ def test_fractions_of_an_epoch_are_recorded_and_resumed(tmp_path):
 def test_the_plan_says_what_would_be_done(whole, tmp_path):
     spec = parse_spec(TEXT)
     plan = plan_run(spec, tmp_path / "new")
-    assert (plan.moments, plan.done, plan.samples) == (4, {}, {"test": 719, "train": 200})
+    assert (plan.epochs, plan.recorded, plan.samples) == (4, {}, {"test": 719, "train": 200})
     assert plan.record_bytes == 2 * 4 * 919
-    assert plan_run(spec, whole).done == {0: 4, 1: 4}
+    assert plan_run(spec, whole).recorded == {0: 4, 1: 4}
     assert "network 1: small-cnn, sgd 0.02, cross-entropy, seed 1: 4 of 4 recorded" in plan_text(
         spec, plan_run(spec, whole), whole
     )
@@ -760,8 +756,8 @@ def test_averages_go_on_after_an_interruption(tmp_path, monkeypatch):
     text = changed(AVERAGES, ("networks = 2", "networks = 1"))
     go(tmp_path / "whole", text)
 
-    def stop(_network, _networks, progress, *_):
-        if progress == 3:
+    def stop(event):
+        if event.epoch == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -933,8 +929,7 @@ def test_labels_weights_and_networks_are_looked_for_below_the_root(tmp_path, mon
     monkeypatch.setattr(
         "accord.training._prepared_data.make_batches", lambda *_, **facts: facts["network"]
     )
-    run = keeping.Run(spec, material, tmp_path, torch.device("cpu"))
-    assert run.batches("train", member) == tiny
+    assert Run(tmp_path / "run", spec).batches("train", member) == tiny
 
 
 def test_texts_need_a_network_that_reads_them(tmp_path):

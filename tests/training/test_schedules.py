@@ -1,7 +1,7 @@
 import pytest
 
 from accord.training._loop import SCHEDULES, learning_rate_at
-from accord.training.spec import ScheduleSpec
+from accord.training._spec import ScheduleSpec
 
 
 def rates(progress, **schedule):

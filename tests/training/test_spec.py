@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from accord.errors import SpecError
-from accord.training.spec import load_spec, network_specs, parse_spec
+from accord.training import load_spec, network_specs, parse_spec
 
 GOOD = """
 name = "mine"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.training._spec_toml import dump_spec
-from accord.training.spec import Spec, parse_spec
+from accord.training import Spec, dump_spec, parse_spec
 
 SPECS = sorted(Path(__file__).parents[2].glob("examples/*.toml"))
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x7f"), max_size=5)

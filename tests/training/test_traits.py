@@ -10,16 +10,15 @@ import accord
 from accord.data import read_dataset
 from accord.errors import SourceError
 from accord.inference import infer
+from accord.training import parse_spec, train
 from accord.training._batches import channel_statistics
 from accord.training._input_schema import (
-    FILE,
-    find_input_schema,
+    SCHEMA_FILE,
     load_input_schema,
+    measure_input_schema,
     save_input_schema,
 )
 from accord.training._prepared_data import prepare_data
-from accord.training.run import train
-from accord.training.spec import parse_spec
 
 TEXT = """
 name = "churn"
@@ -88,7 +87,7 @@ def test_columns_are_named_as_the_reader_takes_them(tmp_path):
     file = parse_spec(text.replace("PATH", str(tmp_path / "train.csv")).replace(
         'ids = "id"', 'ids = "id"\ntest = "test.csv"\nfeatures = ["calls", "age"]'))  # fmt: skip
     towns = ("town", ("Bonn", "Jena", "Kiel", "Ulm"))
-    first, second = (find_input_schema(prepare_data(spec)) for spec in (folder, file))
+    first, second = (measure_input_schema(prepare_data(spec)) for spec in (folder, file))
     assert first.columns == (("age", None), towns, ("calls", None))
     assert second.columns == (("calls", None), ("age", None), towns)
     assert first.channels == second.channels == 6
@@ -97,21 +96,21 @@ def test_columns_are_named_as_the_reader_takes_them(tmp_path):
 def test_the_scale_of_images_is_that_of_the_training_samples(tmp_path):
     spec = parse_spec('name = "x"\n[data]\nkind = "digits"\n[train]\nepochs = 1\n')
     material = prepare_data(spec)
-    save_input_schema(tmp_path, find_input_schema(material))
+    save_input_schema(tmp_path, measure_input_schema(material))
     mean, spread = load_input_schema(tmp_path).scale
     wanted = channel_statistics(read_dataset("digits").train.inputs)
     np.testing.assert_array_equal((mean, spread), wanted)
     assert (mean.dtype, spread.dtype) == (np.float32, np.float32)
-    before = (tmp_path / FILE).read_bytes()
-    save_input_schema(tmp_path, find_input_schema(material))
-    assert (tmp_path / FILE).read_bytes() == before
+    before = (tmp_path / SCHEMA_FILE).read_bytes()
+    save_input_schema(tmp_path, measure_input_schema(material))
+    assert (tmp_path / SCHEMA_FILE).read_bytes() == before
     assert load_input_schema(tmp_path / "nowhere") is None
 
 
 def test_other_samples_than_a_run_began_with_are_refused(tmp_path):
     write_table(tmp_path / "own.csv")
     spec = parse_spec(TEXT.replace("PATH", str(tmp_path / "own.csv")))
-    first = find_input_schema(prepare_data(spec))
+    first = measure_input_schema(prepare_data(spec))
     save_input_schema(tmp_path, first)
     rounded = replace(first, mean=tuple(one * (1 + 1e-6) for one in first.mean))
     save_input_schema(tmp_path, rounded)  # another machine adds in another order
@@ -128,8 +127,8 @@ def test_other_samples_than_a_run_began_with_are_refused(tmp_path):
 
 @pytest.mark.parametrize("change", ["[]", "{", '{"form": 2}', '{"form": 1, "kind": "image"}'])
 def test_a_damaged_file_is_named(tmp_path, change):
-    (tmp_path / FILE).write_text(change)
-    with pytest.raises(SourceError, match=r"samples\.json: does not say what .*Remove it, and"):
+    (tmp_path / SCHEMA_FILE).write_text(change)
+    with pytest.raises(SourceError, match=r"samples\.json: cannot be read as an .*Remove it, and"):
         load_input_schema(tmp_path)
 
 
@@ -143,7 +142,7 @@ def test_texts_have_no_scale():
         def __init__(self, *inputs):
             self.splits = {"train": type("Split", (), {"inputs": inputs})}
 
-    single, pairs = (find_input_schema(Some(*some)) for some in (("a", "b"), (("a", "b"),)))
+    single, pairs = (measure_input_schema(Some(*some)) for some in (("a", "b"), (("a", "b"),)))
     assert single.scale is single.columns is None
     assert (single.pairs, pairs.pairs) == (False, True)
     assert json.loads(json.dumps(single.mean)) is None

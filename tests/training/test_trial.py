@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from accord.errors import ChoiceError
-from accord.training._build import try_network
+from accord.training._build import check_logits
 from accord.training.networks import to_batch_ensemble
 
 BATCH = torch.rand(2, 3)
@@ -40,7 +40,7 @@ class Answering(nn.Module):
 )
 def test_a_wrong_answer_is_told_with_what_was_wanted(change, classes, came):
     with pytest.raises(ChoiceError, match=f"{WANTED}.*{came}"):
-        try_network(Answering(change, classes=classes), BATCH, name="mine:net", classes=10)
+        check_logits(Answering(change, classes=classes), BATCH, name="mine:net", classes=10)
 
 
 def test_members_of_a_batch_ensemble_must_answer_as_a_network_does():
@@ -48,9 +48,9 @@ def test_members_of_a_batch_ensemble_must_answer_as_a_network_does():
         to_batch_ensemble(Answering(change), members=4, seed=0)
         for change in (lambda logits: logits, lambda logits: (logits,))
     )
-    try_network(right, BATCH, name="mine:net", classes=10)
+    check_logits(right, BATCH, name="mine:net", classes=10)
     with pytest.raises(ChoiceError, match=r"\(8, 10\) for 8 samples of 10 classes; got a tuple"):
-        try_network(wrong, BATCH, name="mine:net", classes=10)
+        check_logits(wrong, BATCH, name="mine:net", classes=10)
 
 
 def test_a_trial_leaves_no_trace():
@@ -62,7 +62,7 @@ def test_a_trial_leaves_no_trace():
     network[1].eval()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
-    try_network(network, BATCH, name="mine:net", classes=10)
+    check_logits(network, BATCH, name="mine:net", classes=10)
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert [module.training for module in network] == [True, False, True]
     assert network[2].layer.weight.grad is None

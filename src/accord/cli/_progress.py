@@ -5,7 +5,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from accord.training import Progress as TrainingProgress
 
 SECONDS_BETWEEN_LINES: Final = 10.0
 
@@ -64,17 +67,15 @@ class Bar:
         self._description = description
         self._reached = {}
 
-    def moment(
-        self, network: int, networks: int, progress: float, epochs: int, loss: float
-    ) -> None:
+    def training(self, event: "TrainingProgress") -> None:
         """Show how far the training of one network is."""
         text = (
-            f"{self._description} network {network}, epoch {progress:g} of {epochs}, "
-            f"loss {loss:.2f}"
+            f"{self._description} network {event.network}, epoch {event.epoch:g} of "
+            f"{event.epochs}, loss {event.loss:.2f}"
         )
-        self._reached[network] = progress  # networks may train in parallel
-        done = round(100 * sum(self._reached.values()) / (networks * epochs))
-        self._show(text, done, 100, line=progress == epochs)
+        self._reached[event.network] = event.epoch  # networks may train in parallel
+        done = round(100 * sum(self._reached.values()) / (event.networks * event.epochs))
+        self._show(text, done, 100, line=event.epoch == event.epochs)
 
     def samples(self, done: int, total: int) -> None:
         """Show how much of the work is done."""

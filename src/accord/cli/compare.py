@@ -88,7 +88,7 @@ def _compare(
 ) -> None:
     from accord.experiments import demo
     from accord.experiments.comparison import compare, comparison_json, comparison_text
-    from accord.training.spec import load_spec, parse_spec
+    from accord.training import load_spec, parse_spec
 
     spec = parse_spec(demo.SPEC) if path is None else load_spec(path)
     folder = out or Path("runs") / f"compare-{spec.name}"
@@ -99,7 +99,7 @@ def _compare(
             folder,
             methods=methods,
             repetitions=repetitions,
-            progress=bar.moment,
+            progress=bar.training,
             on_start=bar.begin,
         )
     for message in (*found.notes, *found.stopped):

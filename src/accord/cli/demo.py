@@ -40,7 +40,7 @@ def demo(
 
     check_local(out)
     with resumable(f"{_program()} demo --out {shlex.quote(str(out))}"), Bar("training") as bar:
-        record = run_demo(out, progress=bar.moment)
+        record = run_demo(out, progress=bar.training)
     typer.echo(demo_text(record, record.score(), out, program=_program()))
 
 

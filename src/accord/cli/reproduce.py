@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from accord.errors import ChoiceError, missing_extra, suggest
 
 if TYPE_CHECKING:
     from accord.experiments.paper import Failure, ReproduceContext, Result, Target
+    from accord.training import Progress
 
 
 EPILOG = epilog(
@@ -113,9 +114,9 @@ class _RunBars:
         """Start the next run."""
         self._open().begin(description)
 
-    def progress(self, *epoch: Any) -> None:
+    def progress(self, event: "Progress") -> None:
         """Show the latest epoch of a network."""
-        self._open().moment(*epoch)
+        self._open().training(event)
 
     def close(self) -> None:
         """Remove the bar until the next run starts."""

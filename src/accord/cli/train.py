@@ -18,8 +18,7 @@ from accord.cli._progress import Bar, resumable
 from accord.errors import ChoiceError, missing_extra
 
 if TYPE_CHECKING:
-    from accord.training.run import RunResult
-    from accord.training.spec import Spec
+    from accord.training import RunResult, Spec
 
 
 HERE: Final = "local"  # where `--ray` alone trains
@@ -177,9 +176,8 @@ def _list(*, as_json: bool) -> None:
 def _plan(
     path: Path, out: Path | None, networks: list[int] | None, *, ray: str | None, as_json: bool
 ) -> None:
-    from accord.training._plan import plan_json, plan_run, plan_text
-    from accord.training.run import default_out
-    from accord.training.spec import load_spec
+    from accord.training import default_out, load_spec, plan_run
+    from accord.training._plan import plan_json, plan_text
 
     spec = load_spec(path)
     folder = out or default_out(spec)
@@ -203,8 +201,8 @@ def _train(
     gpus: float | None,
     as_json: bool,
 ) -> None:
-    from accord.training.run import default_out, result_json
-    from accord.training.spec import load_spec
+    from accord.training import default_out, load_spec
+    from accord.training._train import result_json
 
     spec = load_spec(path)
     folder = out or default_out(spec)
@@ -223,10 +221,10 @@ def _train(
 
 
 def _train_here(spec: "Spec", out: Path, **options: Any) -> "RunResult":
-    from accord.training.run import train
+    from accord.training import train
 
     with Bar("training") as bar:
-        return train(spec, out, **options, progress=bar.moment)
+        return train(spec, out, **options, progress=bar.training)
 
 
 def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResult":
@@ -237,7 +235,7 @@ def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResu
 
     with Bar("training") as bar:
         return train_remotely(
-            spec, out, **options, address=address, progress=bar.moment, notify=notify
+            spec, out, **options, address=address, progress=bar.training, notify=notify
         )
 
 
@@ -255,7 +253,7 @@ def _note(notes: Sequence[str]) -> None:
 
 def _ending(spec: "Spec", result: "RunResult") -> str:
     """Return the last words on a run: what there is to look at, if anything."""
-    from accord.training.run import finished_networks
+    from accord.training._train import finished_networks
 
     score = f"accord score {shlex.quote(str(result.out / spec.record.splits[0]))}"
     if not result.failed:

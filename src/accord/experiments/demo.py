@@ -13,10 +13,10 @@ from accord.errors import RecordMismatch, TrainingError, missing_extra
 from accord.report.html import write_report
 
 try:
-    from accord.training.run import Progress, train
+    from accord.training import OnProgress, train
 except ModuleNotFoundError as error:
     raise missing_extra("the demo", "torch", extra="train") from error
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 
 # Width 24 is the largest that trains within a minute on two cores, and large enough to fit most
 # of the wrong labels.
@@ -44,7 +44,7 @@ probabilities = true
 """
 
 
-def run_demo(out: Path, *, progress: Progress | None = None) -> Record:
+def run_demo(out: Path, *, progress: OnProgress | None = None) -> Record:
     """Train the demo's networks, and write `record`, `predictions.csv` and `report.html` to `out`.
 
     On one machine the record is always the same, bit by bit. An interrupted demo resumes.

@@ -1,22 +1,18 @@
 """The checkpoints of a run that can be evaluated: its networks and their common epochs."""
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
 from accord.data import InputSchema
 from accord.errors import AccordError, SourceError
 from accord.store import RecordReader, open_reader
+from accord.training import NetworkSpec, Spec, load_spec, network_specs
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in
-from accord.training._input_schema import FILE, find_input_schema, load_input_schema
-from accord.training._loop import Recipe, count_recorded_epochs, epoch_index, recorded_steps
+from accord.training._input_schema import SCHEMA_FILE, load_input_schema, measure_input_schema
 from accord.training._prepared_data import prepare_data
-from accord.training._settings import recipe_for
-from accord.training.spec import NetworkSpec, Spec, load_spec, network_specs
+from accord.training._recorded_epochs import RecordedEpochs
 
 
 @dataclass(frozen=True)
@@ -43,18 +39,20 @@ class RunCheckpoints:
     @property
     def recorded(self) -> int:
         """The number of epochs that training recorded."""
-        return count_recorded_epochs(self._recipe, self.schema.samples)
+        return len(self._schedule)
 
     def record_epochs(self, epochs: Sequence[int] | None = None) -> list[int]:
         """Return the indices in the run's record of epochs of training, by default of all."""
-        steps = math.ceil(self.schema.samples / self._recipe.batch)
-        marks = recorded_steps(self._recipe, steps)
+        schedule = self._schedule
         epochs = self.epochs if epochs is None else epochs
-        return [epoch_index(epoch, steps, marks) for epoch in epochs]
+        return [schedule.index(epoch, schedule.steps) for epoch in epochs]
 
     @property
-    def _recipe(self) -> Recipe:
-        return recipe_for(self.spec, self.networks[0], torch.device("cpu"))
+    def _schedule(self) -> RecordedEpochs:
+        train, every = self.spec.train, self.spec.record.every
+        return RecordedEpochs.of_training(
+            train.epochs, every, batch=train.batch, samples=self.schema.samples
+        )
 
     def path(self, network: NetworkSpec, epoch: int) -> Path:
         """Return the file of a network's weights after an epoch."""
@@ -132,11 +130,11 @@ def _schema_of(folder: Path, spec: Spec) -> InputSchema:
     if schema is not None:
         return schema
     try:
-        return find_input_schema(prepare_data(spec))
+        return measure_input_schema(prepare_data(spec))
     except AccordError as error:
         raise SourceError(
-            f"{folder}: has no {FILE}, like runs of early versions, and the training data cannot "
-            f"be measured again: {error}"
+            f"{folder}: has no {SCHEMA_FILE}, like runs of early versions, and the training data "
+            f"cannot be measured again: {error}"
         ) from error
 
 

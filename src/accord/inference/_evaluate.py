@@ -15,15 +15,16 @@ from accord.errors import PredictionError, SourceError
 from accord.inference._checkpoints_of_run import RunCheckpoints
 from accord.kernels._blocks import spans
 from accord.store._storage import CountProgress
+from accord.training import NetworkSpec
 from accord.training._batches import Batches
-from accord.training._build import build_network
+from accord.training._build import build_network, recipe_for
 from accord.training._checkpoints import load_checkpoint
+from accord.training._hardware import choose_device
 from accord.training._loop import predict_probabilities
 from accord.training._prepared_data import make_batches
 from accord.training._randomness import Draws
-from accord.training._settings import choose_device, recipe_for
+from accord.training._spec import TRANSFORMERS
 from accord.training.networks._registry import NETWORKS
-from accord.training.spec import TRANSFORMERS, NetworkSpec
 
 CELLS_AT_ONCE: Final = 2**24  # of votes, (sample, class): 128 MiB
 BYTES_AT_ONCE: Final = 2**30  # of samples

@@ -1,4 +1,67 @@
-"""Training from a spec: networks, losses, the readable loop and the lockstep, runs.
+"""Train the networks of a spec and record every epoch.
 
-They need torch, which nothing here imports by itself.
+A spec (`_spec`, `_spec_toml`) names data, networks, losses and the recording schedule. `train`
+(`_train`) opens the run folder (`_run`) and gives its unfinished networks to an executor:
+`_lockstep` on a GPU, `_workers` on several cores, or one after the other. Each of them trains a
+network as `_network_run` does, with the readable loop of `_loop`. Names are loaded when first
+used, so that reading a spec needs no torch.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from accord.training._network_run import Progress
+    from accord.training._plan import plan_run
+    from accord.training._run import Run
+    from accord.training._spec import NetworkSpec, OptimizerSpec, RecordSpec, Spec, network_specs
+    from accord.training._spec_toml import dump_spec, load_spec, parse_spec
+    from accord.training._train import OnProgress, RunResult, default_out, train
+
+__all__ = [
+    "NetworkSpec",
+    "OnProgress",
+    "OptimizerSpec",
+    "Progress",
+    "RecordSpec",
+    "Run",
+    "RunResult",
+    "Spec",
+    "default_out",
+    "dump_spec",
+    "load_spec",
+    "network_specs",
+    "parse_spec",
+    "plan_run",
+    "train",
+]
+
+_MODULES = {
+    "NetworkSpec": "_spec",
+    "OnProgress": "_train",
+    "OptimizerSpec": "_spec",
+    "Progress": "_network_run",
+    "RecordSpec": "_spec",
+    "Run": "_run",
+    "RunResult": "_train",
+    "Spec": "_spec",
+    "default_out": "_train",
+    "dump_spec": "_spec_toml",
+    "load_spec": "_spec_toml",
+    "network_specs": "_spec",
+    "parse_spec": "_spec_toml",
+    "plan_run": "_plan",
+    "train": "_train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'accord.training' has no attribute {name!r}")
+    module = importlib.import_module(f"accord.training.{_MODULES[name]}")
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

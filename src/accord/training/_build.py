@@ -1,4 +1,4 @@
-"""The networks of a spec: chosen by number, built, and tried before a run is taken."""
+"""The networks, losses and recipes of a spec."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,149 +11,156 @@ from accord._recorders.eval_mode import eval_mode
 from accord.data import InputSchema
 from accord.errors import ChoiceError
 from accord.store._record_reader import check_numbers
-from accord.training._loop import autocast
+from accord.training._hardware import choose_device, uses_bfloat16
+from accord.training._loop import Recipe, autocast
 from accord.training._losses import build_loss
 from accord.training._prepared_data import PreparedData
 from accord.training._randomness import derive_seed
-from accord.training._settings import choose_device, recipe_for
+from accord.training._spec import NetworkSpec, Spec, network_specs
 from accord.training.networks import BatchEnsemble, build, is_user_code, to_batch_ensemble
-from accord.training.spec import NetworkSpec, Spec, network_specs
 
-SAMPLES: Final = 2  # to try a network on: the smallest batch that shows which axis is which
+TRIAL_SAMPLES: Final = 2  # the smallest batch that shows which axis is which
+# Draws from the seed of a network: 0 and 1 are the order and the randomness of an epoch.
+MEMBER_DRAWS: Final = 2
+RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
 
 
-def try_network(
-    network: nn.Module, batch: Tensor, *, name: str, classes: int, bfloat16: bool = False
-) -> None:
-    """Show a network a batch, and refuse one that does not answer with logits.
-
-    It answers in evaluation mode, on the device of the batch, where it stays; its modes and all
-    random states are left as they were. What it raises itself comes through as it is.
-
-    Args:
-        network: of a BatchEnsemble, the network inside is asked, as all members.
-        batch: (sample, …).
-        name: as the spec spells it.
-        classes: how many there are.
-        bfloat16: whether to compute in bfloat16, as it will be trained.
+def choose_networks(spec: Spec, numbers: Sequence[int] | None) -> list[NetworkSpec]:
+    """Return the networks of a spec with these numbers; None means all.
 
     Raises:
-        ChoiceError: the answer is not one logit for each sample and class.
+        ChoiceError: no network has such a number, or a number is repeated.
+    """
+    networks = list(network_specs(spec))
+    if numbers is None:
+        return networks
+    check_numbers(spec.name, numbers, [network.number for network in networks])
+    return [network for network in networks if network.number in numbers]
+
+
+def build_network(spec: Spec, network: NetworkSpec, data: PreparedData | InputSchema) -> nn.Module:
+    """Build a network of a spec with its initial weights."""
+    channels, size = data.shape
+    _check_options(network.network, network.options, RESERVED)
+    pretrained = spec.train.pretrained
+    built = build(
+        spec.resolve_network(network.network),
+        classes=data.classes,
+        channels=channels,
+        size=size,
+        seed=network.seed,
+        pretrained=None if pretrained is None else spec.resolve_path(pretrained),
+        **network.options,
+    )
+    if network.members > 1:
+        # Another seed than the network's, or the members' weights would repeat its numbers.
+        seed = derive_seed(network.seed, 0, MEMBER_DRAWS)
+        return to_batch_ensemble(built, members=network.members, seed=seed)
+    return built
+
+
+def loss_for(network: NetworkSpec, data: PreparedData) -> nn.Module:
+    """Build the loss that a network of a spec minimises."""
+    samples, classes = len(data.splits["train"]), data.classes
+    _check_options(network.loss.kind, network.loss.options, {"samples", "classes"})
+    return build_loss(network.loss.kind, samples=samples, classes=classes, **network.loss.options)
+
+
+def recipe_for(spec: Spec, network: NetworkSpec, device: torch.device) -> Recipe:
+    """Return how to train a network of a spec on a device."""
+    return Recipe(
+        epochs=spec.train.epochs,
+        batch=spec.train.batch,
+        optimizer=network.optimizer,
+        schedule=network.schedule,
+        augment=spec.train.augment,
+        every=spec.record.every,
+        bfloat16=uses_bfloat16(spec, device),
+    )
+
+
+def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[str]) -> None:
+    used = sorted(reserved & options.keys())
+    if used:
+        raise ChoiceError(f"{name}: {', '.join(used)} follows from the data and is not an option")
+
+
+def check_networks(spec: Spec, data: PreparedData) -> None:
+    """Build each distinct network and loss of a spec once, and try user code on two samples.
+
+    Raises:
+        ChoiceError: a network or loss cannot be built, or user code does not return logits.
+        ExtraMissing, SourceError: as `build` raises them.
+    """
+    checked = []
+    for network in network_specs(spec):
+        key = (network.network, network.options, network.loss)
+        if key not in checked:
+            built = build_network(spec, network, data)
+            if is_user_code(network.network):
+                _check_user_network(built, network, spec, data)
+            loss_for(network, data)
+            checked.append(key)
+
+
+def _check_user_network(
+    built: nn.Module, network: NetworkSpec, spec: Spec, data: PreparedData
+) -> None:
+    device = choose_device()
+    samples = data.first(TRIAL_SAMPLES).batches("train", device=device)
+    check_logits(
+        built,
+        samples.take(torch.arange(len(samples))),
+        name=network.network,
+        classes=data.classes,
+        bfloat16=uses_bfloat16(spec, device),
+    )
+
+
+def check_logits(
+    network: nn.Module, batch: Tensor, *, name: str, classes: int, bfloat16: bool = False
+) -> None:
+    """Raise unless a network returns one logit for each sample of a batch and each class.
+
+    The network computes in evaluation mode on the device of the batch, where it stays; its modes
+    and all random states are left as they were. Its own exceptions pass through.
+
+    Args:
+        network: of a BatchEnsemble, the inner network is called as all members.
+        batch: (sample, …).
+        name: the name in the spec.
+        classes: the number of classes.
+        bfloat16: whether to compute in bfloat16, as in training.
+
+    Raises:
+        ChoiceError: the output has another type or shape.
 
     >>> import torch
-    >>> try_network(nn.Linear(3, 10), torch.zeros(2, 3), name="mine:net", classes=10)
+    >>> check_logits(nn.Linear(3, 10), torch.zeros(2, 3), name="mine:net", classes=10)
     """
     if isinstance(network, BatchEnsemble):
         batch = network.tile(batch)
         network = network.network
     network.to(batch.device)
     with eval_mode(network), autocast(batch.device, bfloat16):
-        answer: object = network(batch)
-    _check_answer(answer, name=name, wanted=(len(batch), classes))
-
-
-def _check_answer(answer: object, *, name: str, wanted: tuple[int, int]) -> None:
-    if isinstance(answer, Tensor) and tuple(answer.shape) == wanted:
+        output: object = network(batch)
+    expected = len(batch), classes
+    if isinstance(output, Tensor) and tuple(output.shape) == expected:
         return
     got = (
-        f"a tensor of shape {tuple(answer.shape)}"
-        if isinstance(answer, Tensor)
-        else f"a {type(answer).__name__}"
+        f"a tensor of shape {tuple(output.shape)}"
+        if isinstance(output, Tensor)
+        else f"a {type(output).__name__}"
     )
     raise ChoiceError(
         f"the network {name} must return one logit for each sample and class, a tensor of shape "
-        f"{wanted} for {wanted[0]} samples of {wanted[1]} classes; got {got}. {_cure(answer)}"
+        f"{expected} for {len(batch)} samples of {classes} classes; got {got}. {_cure(output)}"
     )
 
 
-def _cure(answer: object) -> str:
-    if not isinstance(answer, Tensor):
+def _cure(output: object) -> str:
+    if not isinstance(output, Tensor):
         return "Return the logits alone."
-    if answer.ndim == 2:
+    if output.ndim == 2:
         return "Does its last layer have as many outputs as the `classes` that its builder takes?"
-    return "Return the logits as they are: no argmax, no squeeze, no axes beside these two."
-
-
-MEMBERS: Final = 2  # what is drawn of a seed: 0 and 1 are the epochs' order and randomness
-RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"})
-
-
-def choose_networks(spec: Spec, networks: Sequence[int] | None) -> list[NetworkSpec]:
-    """Return the networks of a spec that have these numbers; None means all.
-
-    Raises:
-        ChoiceError: there is no such network, or one is named twice.
-    """
-    members = list(network_specs(spec))
-    if networks is None:
-        return members
-    check_numbers(spec.name, networks, [member.number for member in members])
-    return [member for member in members if member.number in networks]
-
-
-def build_network(
-    spec: Spec, member: NetworkSpec, material: PreparedData | InputSchema
-) -> nn.Module:
-    """Build one network of a spec, with its first weights."""
-    channels, size = material.shape
-    _check_options(member.network, member.options, RESERVED)
-    pretrained = spec.train.pretrained
-    network = build(
-        spec.resolve_network(member.network),
-        classes=material.classes,
-        channels=channels,
-        size=size,
-        seed=member.seed,
-        pretrained=None if pretrained is None else spec.resolve_path(pretrained),
-        **member.options,
-    )
-    if member.members > 1:
-        # Not the network's own seed: what members own would repeat the numbers of its weights.
-        seed = derive_seed(member.seed, 0, MEMBERS)
-        return to_batch_ensemble(network, members=member.members, seed=seed)
-    return network
-
-
-def loss_for(member: NetworkSpec, material: PreparedData) -> nn.Module:
-    """Build what one network of a spec minimises."""
-    samples, classes = len(material.splits["train"]), material.classes
-    _check_options(member.loss.kind, member.loss.options, {"samples", "classes"})
-    return build_loss(member.loss.kind, samples=samples, classes=classes, **member.loss.options)
-
-
-def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[str]) -> None:
-    taken = sorted(reserved & options.keys())
-    if taken:
-        raise ChoiceError(f"{name}: {', '.join(taken)} follows from the data, and is no option")
-
-
-def check_networks(spec: Spec, material: PreparedData) -> None:
-    """Refuse a spec with a network or a loss that cannot be built; those that are alike, once.
-
-    A network of the user's own is shown a few samples, too.
-
-    Raises:
-        ChoiceError, ExtraMissing, SourceError: as `build` does.
-        ChoiceError: a network of the user's own answers with something else than logits.
-    """
-    tried = []
-    for member in network_specs(spec):
-        alike = (member.network, member.options, member.loss)
-        if alike not in tried:
-            network = build_network(spec, member, material)
-            if is_user_code(member.network):
-                _try(network, member, spec, material)
-            loss_for(member, material)
-            tried.append(alike)
-
-
-def _try(network: nn.Module, member: NetworkSpec, spec: Spec, material: PreparedData) -> None:
-    device = choose_device()
-    samples = material.first(SAMPLES).batches("train", device=device)
-    try_network(
-        network,
-        samples.take(torch.arange(len(samples))),
-        name=member.network,
-        classes=material.classes,
-        bfloat16=recipe_for(spec, member, device).bfloat16,
-    )
+    return "Return the logits as they are: no argmax, no squeeze, no other axes."

@@ -1,4 +1,4 @@
-"""What all samples of a run have in common: kept with it, so that new ones can be shown to it."""
+"""The input schema of a run, kept with it so that new samples can be prepared alike."""
 
 import json
 from dataclasses import asdict, fields
@@ -12,61 +12,54 @@ from accord.errors import SourceError
 from accord.store._storage import Folder
 from accord.training._prepared_data import PreparedData
 
-FILE: Final = "samples.json"
-FORM: Final = 1  # of that file; others are refused
+SCHEMA_FILE: Final = "samples.json"
+FORM: Final = 1  # version of the file; others are refused
+SHOWN: Final = 80  # characters of a value in a message
 
 
-def find_input_schema(material: PreparedData) -> InputSchema:
-    """Measure the samples that a run trains on."""
-    channels, size = material.shape
-    inputs, scale = material.splits["train"].inputs, material.scale
+def measure_input_schema(data: PreparedData) -> InputSchema:
+    """Return the input schema of the samples that a run trains on."""
+    channels, size = data.shape
+    inputs, scale = data.splits["train"].inputs, data.scale
     mean, spread = (None, None) if scale is None else (tuple(one.tolist()) for one in scale)
     return InputSchema(
-        kind=material.dataset.kind,
-        class_names=material.dataset.class_names,
+        kind=data.dataset.kind,
+        class_names=data.dataset.class_names,
         channels=channels,
         size=size,
         samples=len(inputs),
         mean=mean,
         spread=spread,
         resize=inputs.resize if isinstance(inputs, ImageFiles) else None,
-        columns=material.dataset.columns,
+        columns=data.dataset.columns,
         pairs=isinstance(inputs, tuple) and isinstance(inputs[0], tuple),
     )
 
 
-def save_input_schema(out: Path, traits: InputSchema) -> None:
-    """Write what the samples have in common beside a run's spec.
+def save_input_schema(out: Path, schema: InputSchema) -> None:
+    """Write the input schema of a run, or compare it with the one already there.
 
     Raises:
-        SourceError: the run began with other samples.
+        SourceError: the run began with other samples, or the file is damaged.
     """
-    document = {"form": FORM, **asdict(traits)}
-    if not Folder(out).create(FILE, (json.dumps(document, indent=1) + "\n").encode()):
-        check_input_schema(out, traits)
-
-
-def check_input_schema(out: Path, traits: InputSchema) -> None:
-    """Refuse samples that are not those that a run began with, as far as it is known.
-
-    Raises:
-        SourceError: they differ, or what is kept of them is damaged.
-    """
-    there = load_input_schema(out)
-    if there is None or (changed := _first_change(there, traits)) is None:
+    document = {"form": FORM, **asdict(schema)}
+    if Folder(out).create(SCHEMA_FILE, (json.dumps(document, indent=1) + "\n").encode()):
         return
-    before, now = (_short(getattr(one, changed)) for one in (there, traits))
+    stored = load_input_schema(out)
+    if stored is None or (name := _first_difference(stored, schema)) is None:
+        return
+    before, now = (_shorten(getattr(one, name)) for one in (stored, schema))
     raise SourceError(
-        f"{out}: the run began with other training data: {changed} was {before}, and is {now}. "
-        "Put the data back, or train anew: name another --out."
+        f"{out}: the run began with other training data: {name} was {before}, and is {now}. "
+        "Restore the data, or train anew: name another --out."
     )
 
 
-def _first_change(there: InputSchema, traits: InputSchema) -> str | None:
+def _first_difference(stored: InputSchema, schema: InputSchema) -> str | None:
     for field in fields(InputSchema):
-        before, now = (getattr(one, field.name) for one in (there, traits))
+        before, now = (getattr(one, field.name) for one in (stored, schema))
         if field.name in ("mean", "spread") and None not in (before, now):
-            # Two machines may round the last digits otherwise.
+            # Two machines may round the last digits differently.
             same = len(before) == len(now) and np.allclose(before, now, rtol=1e-3, atol=1e-6)
         else:
             same = before == now
@@ -75,31 +68,31 @@ def _first_change(there: InputSchema, traits: InputSchema) -> str | None:
     return None
 
 
-def _short(value: Any) -> str:
-    told = str(value)
-    return told if len(told) <= 80 else f"{told[:79]}…"
+def _shorten(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def load_input_schema(out: Path) -> InputSchema | None:
-    """Return what `save_input_schema` wrote, or None.
+    """Return the stored input schema of a run, or None if there is no file.
 
     Raises:
         SourceError: the file is damaged, or of another version of Accord.
     """
-    data = Folder(out).get(FILE)
+    data = Folder(out).get(SCHEMA_FILE)
     if data is None:
         return None
     try:
-        found = json.loads(data)
-        if found.pop("form") != FORM:
+        stored = json.loads(data)
+        if stored.pop("form") != FORM:
             raise ValueError("it was written by another version of Accord")
-        return InputSchema(**{name: _frozen(value) for name, value in found.items()})
+        return InputSchema(**{name: _to_tuples(value) for name, value in stored.items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(
-            f"{out / FILE}: does not say what the samples were like ({error}). "
-            "Remove it, and they are measured again, if the training data are there."
+            f"{out / SCHEMA_FILE}: cannot be read as an input schema ({error}). "
+            "Remove it, and it is measured again if the training data are available."
         ) from error
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(_to_tuples(one) for one in value) if isinstance(value, list) else value

@@ -29,12 +29,11 @@ from accord.training._loop import (
     build_optimizer,
     divergence_error,
     draw_for,
-    epoch_index,
     explain_out_of_memory,
     learning_rate_at,
-    recorded_steps,
 )
 from accord.training._randomness import Draws, IsolatedRandomState, derive_seed
+from accord.training._recorded_epochs import RecordedEpochs
 
 WARM_UP: Final = 3  # steps before a capture, in which libraries choose their algorithms
 WORTH_COMPILING: Final = 1500  # steps of all networks or members, a layer, from which on it pays
@@ -89,19 +88,19 @@ def train_lockstep(
             position: _Lane(entrant, samples, labels, compute)
             for position, entrant in enumerate(entrants)
         }
-    marks = recorded_steps(recipe, steps)
+    schedule = recipe.recording_schedule(len(samples))
     for epoch in range(recipe.epochs):
         running = {position: lane for position, lane in lanes.items() if epoch >= lane.begin}
         randomness = IsolatedRandomState(derive_seed(entrants[0].seed, epoch, 1), samples.device)
         for lane in running.values():
             lane.start_epoch(epoch)
         done = 0
-        for mark in marks.get(epoch, [steps]):
+        for mark in schedule.steps_in(epoch) or [steps]:
             with randomness.active():
                 _replay(list(running.values()), range(done, mark))
             done = mark
             for position, lane in list(running.items()):
-                reached = lane.reach(epoch, mark, marks)
+                reached = lane.reach(epoch, mark, schedule)
                 if isinstance(reached, TrainingError):
                     del lanes[position], running[position]
                 if reached is not None:
@@ -324,18 +323,18 @@ class _Lane:
         return step * self._entrant.recipe.batch
 
     def reach(
-        self, epoch: int, mark: int, marks: dict[int, list[int]]
+        self, epoch: int, mark: int, schedule: RecordedEpochs
     ) -> EpochResult | TrainingError | None:
         """Return the moment that has been reached, if it is one, or why there will be no other."""
         mean = self._total.item() / self._counted
         lr = float(self._rates[mark - 1])
         if not math.isfinite(mean):
             return divergence_error(mean, epoch, lr)
-        if epoch not in marks:
+        if not schedule.steps_in(epoch):
             return None
         done = mark == self.steps
         return EpochResult(
-            index=epoch_index(epoch, mark, marks),
+            index=schedule.index(epoch, mark),
             progress=float(epoch + 1) if done else epoch + mark / self.steps,
             loss=mean,
             lr=lr,

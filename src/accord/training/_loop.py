@@ -15,8 +15,9 @@ from accord.errors import ChoiceError, TrainingError
 from accord.training._batches import Batches, max_shift, stream_batches
 from accord.training._checkpoints import State, capture_state, restore
 from accord.training._randomness import Draws, IsolatedRandomState, derive_seed, draw_epoch
+from accord.training._recorded_epochs import RecordedEpochs
+from accord.training._spec import OptimizerSpec, ScheduleSpec
 from accord.training.networks import parameter_groups
-from accord.training.spec import OptimizerSpec, ScheduleSpec
 
 
 def learning_rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) -> float:
@@ -78,15 +79,19 @@ class Recipe:
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     schedule: ScheduleSpec = field(default_factory=ScheduleSpec)
     augment: tuple[str, ...] = ()
-    every: float = 1.0  # epochs between two moments
+    every: float = 1.0  # epochs between two evaluations
     bfloat16: bool = False
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 1 or self.every <= 0:
-            raise ChoiceError(
-                "a recipe needs at least 1 epoch, a batch of at least 1 and moments more than 0 "
-                f"apart; got epochs={self.epochs}, batch={self.batch}, every={self.every}."
-            )
+        if self.batch < 1:
+            raise ChoiceError(f"training needs batches of at least 1 sample; got {self.batch}")
+        RecordedEpochs(self.epochs, self.every)  # raises if one is out of range
+
+    def recording_schedule(self, samples: int) -> RecordedEpochs:
+        """Return which evaluations a training on this many samples has."""
+        return RecordedEpochs.of_training(
+            self.epochs, self.every, batch=self.batch, samples=samples
+        )
 
 
 @dataclass(frozen=True)
@@ -130,13 +135,14 @@ def train_loop(
         begin = state.epochs
 
     steps = math.ceil(len(samples) / recipe.batch)
-    marks = recorded_steps(recipe, steps)
+    schedule = recipe.recording_schedule(len(samples))
     for epoch in range(begin, recipe.epochs):
         draws = draw_for(recipe, len(samples), seed=seed, epoch=epoch)
         parts = draws.order.split(recipe.batch)
         randomness = IsolatedRandomState(derive_seed(seed, epoch, 1), device)
         position = 0
-        for mark in marks.get(epoch, [steps]):
+        recorded = schedule.steps_in(epoch)
+        for mark in recorded or [steps]:
             total = torch.zeros((), device=device)
             network.train()
             first = position * recipe.batch
@@ -167,10 +173,10 @@ def train_loop(
             mean = total.item() / (min(mark * recipe.batch, len(samples)) - first)
             if not math.isfinite(mean):
                 raise divergence_error(mean, epoch, lr)
-            if epoch in marks:
+            if recorded:
                 done = mark == steps
                 yield EpochResult(
-                    index=epoch_index(epoch, mark, marks),
+                    index=schedule.index(epoch, mark),
                     progress=epoch + mark / steps if not done else float(epoch + 1),
                     loss=mean,
                     lr=lr,
@@ -242,39 +248,6 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Set the learning rate of all parameters, each group by its own factor."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_factor"]
-
-
-def recorded_steps(recipe: Recipe, steps: int) -> dict[int, list[int]]:
-    """Return, for each epoch with moments, after how many of its steps they come."""
-    if recipe.every >= 1:
-        every = round(recipe.every)
-        last = recipe.epochs - 1
-        return {e: [steps] for e in range(recipe.epochs) if (e + 1) % every == 0 or e == last}
-    parts = min(round(1 / recipe.every), steps)
-    inside = [math.ceil(steps * part / parts) for part in range(1, parts + 1)]
-    return dict.fromkeys(range(recipe.epochs), inside)
-
-
-def epoch_index(epoch: int, mark: int, marks: dict[int, list[int]]) -> int:
-    """Return the number of the moment that comes after so many steps of an epoch."""
-    before = sum(len(marks[other]) for other in marks if other < epoch)
-    return before + marks[epoch].index(mark)
-
-
-def count_recorded_epochs(recipe: Recipe, samples: int | None) -> int:
-    """Return how many moments a training has in all.
-
-    An epoch has no more of them than steps. Where it is not known how many samples there are,
-    None counts as many as are asked for.
-
-    >>> count_recorded_epochs(Recipe(epochs=5, every=2), None)
-    3
-    >>> count_recorded_epochs(Recipe(epochs=1, every=0.1), 256)
-    2
-    """
-    asked = max(1, round(1 / recipe.every))  # of one epoch
-    steps = asked if samples is None else math.ceil(samples / recipe.batch)
-    return sum(len(some) for some in recorded_steps(recipe, steps).values())
 
 
 @contextmanager

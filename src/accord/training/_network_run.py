@@ -1,125 +1,252 @@
-"""What a run keeps of its networks: predictions, weights, states and metrics."""
+"""One network of a run: trained, recorded, and resumed where a previous call stopped."""
 
 import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from accord._files import csv_text, write_file
 from accord._recorder import Recorder
-from accord.errors import StorageError
-from accord.kernels import equally_spaced
-from accord.store import describe, open_reader
+from accord.errors import PredictionError, TrainingError
 from accord.training._batches import Batches
-from accord.training._checkpoints import (
-    State,
-    checkpoint_folder,
-    checkpoints_in,
-    load_state,
-    save_checkpoint,
-    save_state,
+from accord.training._build import build_network, loss_for, recipe_for
+from accord.training._checkpoints import State, load_state, save_checkpoint, save_state
+from accord.training._hardware import count_threads, torch_threads
+from accord.training._loop import EpochResult, Recipe, predict_probabilities, train_loop
+from accord.training._run import Run, is_trainable
+from accord.training._spec import NetworkSpec
+from accord.training._weight_averages import (
+    AveragedNetwork,
+    recompute_batch_norm,
+    unwrap_average,
 )
-from accord.training._loop import EpochResult, Recipe, predict_probabilities, recorded_steps
-from accord.training._prepared_data import PreparedData
-from accord.training._weight_averages import AveragedNetwork, recompute_batch_norm, unwrap_average
-from accord.training.spec import NetworkSpec, Spec
 
-STATE_SECONDS: Final = 30.0  # a training state is written at most so often, and at the end
+STATE_SECONDS: Final = 30.0  # between two training states on disk; one is written at the end too
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What the networks of one run share."""
+@dataclass(frozen=True)
+class Progress:
+    """A network of a run has recorded an epoch, or failed."""
 
-    spec: Spec
-    material: PreparedData
-    out: Path
-    device: torch.device
-
-    def batches(self, split: str, member: NetworkSpec, *, augment: tuple[str, ...] = ()) -> Batches:
-        """Return a split's samples as one network sees them."""
-        return self.material.batches(
-            split,
-            device=self.device,
-            augment=augment,
-            network=self.spec.resolve_network(member.network),
-            length=self.spec.train.length,
-        )
+    network: int
+    epoch: float  # epochs trained; 0.5 in the middle of the first
+    epochs: int  # in all
+    loss: float
+    networks: int = 1  # how many are trained together
+    error: str | None = None  # why it failed; it is not trained further
 
 
-class SplitRecorder:
-    """Records one split of one network, or of all members of one; a context manager.
+def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
+    """Train one network of a prepared run; yield each recorded epoch, and a failure if it fails.
 
-    With an `average`, what the network would say with averaged weights: a moving average at each
-    moment, a mean over epochs once, at the last one.
+    Raises:
+        RecordBusy: another process trains this network.
     """
+    with NetworkRun(run, network) as training, contextlib.ExitStack() as stack:
+        if run.device.type == "cpu":
+            threads = count_threads(training.network, run.spec, run.data)
+            stack.enter_context(torch_threads(threads))
+        try:
+            for result in training.results():
+                yield training.record(result)
+        except TrainingError as error:
+            yield training.failure(error)
 
-    def __init__(
-        self, split: str, member: NetworkSpec, run: Run, *, average: str | None = None
-    ) -> None:
-        self._average = average
-        self._run, self._member = run, member
-        part = run.material.splits[split]
-        self._samples = run.batches(split, member)
-        self._open = contextlib.ExitStack()
+
+class NetworkRun:
+    """A network with its recorders and checkpoints; a context manager that closes the recorders."""
+
+    def __init__(self, run: Run, spec: NetworkSpec) -> None:
+        self.run, self.spec = run, spec
+        self.recipe = recipe_for(run.spec, spec, run.device)
+        self._schedule = self.recipe.recording_schedule(len(run.data.splits["train"]))
+        self._state_saved = time.monotonic()
         with contextlib.ExitStack() as opening:
             self._recorders = [
-                opening.enter_context(
-                    Recorder(
-                        run.out / (split if average is None else f"{split}-{average}"),
-                        network=member.number + position,
-                        samples=len(part),
-                        classes=run.material.classes,
-                        truth=part.truth,
-                        given=None if split == "test" else part.labels,
-                        ids=part.ids,
-                        class_names=run.material.dataset.class_names,
-                        split=split,
-                        probabilities=run.spec.record.probabilities,
-                        metadata={"spec": run.spec.digest(), **member.model_dump(mode="json")},
-                    )
-                )
-                for position in range(member.members)
+                opening.enter_context(_SplitRecorder(run, spec, split))
+                for split in run.spec.record.splits
             ]
-            self._open = opening.pop_all()
+            self._recorders += [
+                opening.enter_context(_SplitRecorder(run, spec, "test", average=average))
+                for average in run.spec.record.averages
+            ]
+            self._opened = opening.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self._opened.close()
 
-    def holds(self, moments: int, *, of: int) -> bool:
-        """Tell whether all is there that so many moments, of so many in all, give to record."""
-        wanted = int(moments == of) if self._average == "swa" else moments
+    @property
+    def samples(self) -> Batches:
+        """The training samples."""
+        return self.run.batches("train", self.spec)
+
+    @property
+    def labels(self) -> Tensor:
+        """The given labels of the training samples, (sample,)."""
+        return torch.from_numpy(self.run.data.splits["train"].labels.astype(np.int64))
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """The network with its initial weights, and their averages where some are recorded."""
+        network = build_network(self.run.spec, self.spec, self.run.data)
+        averages = self.run.spec.record.averages
+        return AveragedNetwork(network, averages) if averages and is_trainable(network) else network
+
+    @cached_property
+    def loss(self) -> nn.Module:
+        """The loss to minimise."""
+        return loss_for(self.spec, self.run.data)
+
+    @cached_property
+    def state(self) -> State | None:
+        """The training state to resume from; None where a record lacks epochs before it."""
+        state = load_state(self.run.checkpoint_folder(self.spec))
+        if state is None:
+            return None
+        recorded = all(
+            one.holds(self._schedule.before(state.epochs), last=state.epochs == self.recipe.epochs)
+            for one in self._recorders
+        )
+        return state if recorded else None
+
+    def results(self) -> Iterator[EpochResult]:
+        """Train; yield every epoch that is due to be recorded.
+
+        Raises:
+            TrainingError: the loss is not finite, or the device is out of memory.
+        """
+        if not is_trainable(self.network):
+            return self._untrained_results()
+        return train_loop(
+            self.network,
+            self.loss,
+            self.samples,
+            self.labels,
+            recipe=self.recipe,
+            seed=self.spec.seed,
+            state=self.state,
+        )
+
+    def _untrained_results(self) -> Iterator[EpochResult]:
+        """Let a random predictor draw new predictions for each epoch."""
+        network: Any = self.network.to(self.samples.device)
+        total = len(self._schedule)
+        for index in range(total):
+            network.start_epoch(index)
+            progress = self.recipe.epochs * (index + 1) / total
+            yield EpochResult(index=index, progress=progress, loss=0.0, lr=0.0, state=None)
+
+    def record(self, result: EpochResult) -> Progress:
+        """Record predictions and write the checkpoints that are due.
+
+        Raises:
+            TrainingError: the predictions are not finite. A loss is measured before each step, so
+                the last step of an epoch may have broken the weights unnoticed.
+        """
+        if isinstance(self.network, AveragedNetwork) and result.state is not None:
+            self.network.end_epoch(result.progress / self.recipe.epochs)
+        try:
+            for recorder in self._recorders:
+                recorder.record(self.network, result, self.recipe)
+        except PredictionError as error:
+            raise TrainingError(
+                f"the predictions of epoch {result.index} (progress {result.progress:g}), after "
+                f"learning rate {result.lr:g}, cannot be recorded: {error} If the network "
+                "diverged, a smaller rate, a warm-up, or float32 instead of bfloat16 may help."
+            ) from error
+        if result.state is not None:
+            self._save(result.state)
+        return Progress(self.spec.number, result.progress, self.recipe.epochs, result.loss)
+
+    def failure(self, error: TrainingError) -> Progress:
+        """Return the event of a network that cannot be trained further."""
+        return Progress(self.spec.number, 0.0, self.recipe.epochs, 0.0, error=str(error))
+
+    def _save(self, state: State) -> None:
+        folder = self.run.checkpoint_folder(self.spec)
+        if state.epochs - 1 in self.run.checkpoint_epochs:
+            save_checkpoint(folder, state.epochs - 1, unwrap_average(self.network))
+        # The state comes after the checkpoint: it proves that the checkpoint was written.
+        is_last = state.epochs == self.recipe.epochs
+        if is_last or time.monotonic() - self._state_saved > STATE_SECONDS:
+            save_state(folder, state)
+            self._state_saved = time.monotonic()
+
+
+class _SplitRecorder:
+    """Records one split of one network, or of all members of a BatchEnsemble.
+
+    With `average`, it records the predictions of averaged weights: of a moving average (ema) at
+    each epoch, of a mean over epochs (swa) once, at the end.
+    """
+
+    def __init__(
+        self, run: Run, network: NetworkSpec, split: str, *, average: str | None = None
+    ) -> None:
+        self._run, self._spec, self._average = run, network, average
+        self._samples = run.batches(split, network)
+        part = run.data.splits[split]
+        with contextlib.ExitStack() as opening:
+            self._recorders = [
+                opening.enter_context(
+                    Recorder(
+                        run.path / (split if average is None else f"{split}-{average}"),
+                        network=number,
+                        samples=len(part),
+                        classes=run.data.classes,
+                        truth=part.truth,
+                        given=None if split == "test" else part.labels,
+                        ids=part.ids,
+                        class_names=run.data.dataset.class_names,
+                        split=split,
+                        probabilities=run.spec.record.probabilities,
+                        metadata={"spec": run.spec.digest(), **network.model_dump(mode="json")},
+                    )
+                )
+                for number in network.numbers
+            ]
+            self._opened = opening.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def holds(self, epochs: int, *, last: bool) -> bool:
+        """Return whether the first `epochs` evaluations are recorded, up to the last if `last`."""
+        wanted = int(last) if self._average == "swa" else epochs
         return min(recorder.epochs for recorder in self._recorders) >= wanted
 
-    def keep(self, network: nn.Module, moment: EpochResult, recipe: Recipe) -> None:
-        """Record what the network says now, unless it was recorded before an interruption."""
-        row = moment.index
+    def record(self, network: nn.Module, result: EpochResult, recipe: Recipe) -> None:
+        """Record predictions, unless they were recorded before an interruption."""
+        index = result.index
         if self._average == "swa":
-            if moment.progress < recipe.epochs:
+            if result.progress < recipe.epochs:
                 return
-            row = 0
-        missing = [one for one in self._recorders if one.epochs <= row]
+            index = 0
+        missing = [one for one in self._recorders if one.epochs <= index]
         if not missing:
             return
-        tables = self._predict(network, recipe)
-        for position, recorder in enumerate(self._recorders):
+        predicted = self._predict(network, recipe)
+        tables = predicted if predicted.ndim == 3 else [predicted]
+        for recorder, table in zip(self._recorders, tables, strict=True):
             if recorder in missing:
                 recorder.record(
-                    tables[position] if tables.ndim == 3 else tables,
-                    epoch=row,
-                    progress=moment.progress,
-                    loss=moment.loss,
-                    lr=moment.lr,
+                    table,
+                    epoch=index,
+                    progress=result.progress,
+                    loss=result.loss,
+                    lr=result.lr,
                 )
 
     def _predict(self, network: nn.Module, recipe: Recipe) -> NDArray[np.float32]:
@@ -127,80 +254,5 @@ class SplitRecorder:
             return predict_probabilities(network, self._samples, bfloat16=recipe.bfloat16)
         with network.using(self._average) as averaged:
             if self._average == "swa":
-                recompute_batch_norm(averaged, self._run.batches("train", self._member))
+                recompute_batch_norm(averaged, self._run.batches("train", self._spec))
             return predict_probabilities(averaged, self._samples, bfloat16=recipe.bfloat16)
-
-
-class Checkpoints:
-    """Keeps one network's weights at chosen epochs, and its training state every now and then."""
-
-    def __init__(self, member: NetworkSpec, run: Run) -> None:
-        self._folder = checkpoint_folder(run.out, member.number)
-        self._chosen = checkpoint_epochs(run.spec)
-        self._last = run.spec.train.epochs
-        self._saved = time.monotonic()
-
-    def state(self) -> State | None:
-        """Return the state to go on from, if there is one."""
-        return load_state(self._folder)
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to write once all is recorded.
-
-        A process may die after the last row and before the last checkpoint. What was written and
-        then removed is not made again: the state, written after it, tells.
-        """
-        last = self._last - 1
-        if last not in self._chosen or last in checkpoints_in(self._folder):
-            return True
-        state = self.state()
-        return state is not None and state.epochs == self._last
-
-    def keep(self, network: nn.Module, moment: EpochResult) -> None:
-        """Write what is due."""
-        if moment.state is None:
-            return
-        epochs = moment.state.epochs
-        if epochs - 1 in self._chosen:
-            save_checkpoint(self._folder, epochs - 1, unwrap_average(network))
-        if epochs == self._last or time.monotonic() - self._saved > STATE_SECONDS:
-            save_state(self._folder, moment.state)
-            self._saved = time.monotonic()
-
-
-def checkpoint_epochs(spec: Spec) -> set[int]:
-    """Return the epochs after which a spec wants checkpoints: of those that are recorded."""
-    asked, epochs = spec.record.checkpoints, spec.train.epochs
-    recorded = sorted(recorded_steps(Recipe(epochs=epochs, every=spec.record.every), 1))
-    if asked == "all" or asked >= len(recorded):
-        return set(recorded)
-    if asked == 1:
-        return {epochs - 1}
-    return {recorded[at] for at in equally_spaced(len(recorded), asked)} if asked else set()
-
-
-def epochs_in_record(path: Path) -> dict[int, int]:
-    """Return how many moments each network of a record holds; none if there is no record."""
-    return describe(path).epochs if path.exists() else {}
-
-
-def last_loss(record: Path, network: int) -> float:
-    """Return the loss that a network recorded last; 0 if it recorded none."""
-    (told,) = open_reader(record, networks=[network]).networks_info()
-    return float(told.metrics[-1].get("loss", 0.0))
-
-
-def write_metrics(record: Path, out: Path) -> None:
-    """Write what each network was told at each moment as one CSV file."""
-    text = csv_text(["network", "progress", "loss", "lr", "time"], _metrics(record))
-    with contextlib.suppress(StorageError):  # the record holds it all
-        write_file(out, text.encode())
-
-
-def _metrics(record: Path) -> Iterator[list[Any]]:
-    for number, epochs in epochs_in_record(record).items():
-        if epochs:
-            (told,) = open_reader(record, networks=[number]).networks_info()
-            for progress, facts, when in zip(told.progress, told.metrics, told.times, strict=True):
-                yield [number, progress, facts.get("loss"), facts.get("lr"), when]

@@ -1,4 +1,4 @@
-"""What a run would do, and what of it is already there."""
+"""What training a spec would do, and how much of it is already recorded."""
 
 import json
 from collections.abc import Sequence
@@ -6,63 +6,65 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from accord.errors import counted
 from accord.training._build import check_networks, choose_networks
-from accord.training._loop import count_recorded_epochs
-from accord.training._network_run import epochs_in_record
-from accord.training._prepared_data import prepare_data
-from accord.training._settings import choose_device, recipe_for
+from accord.training._recorded_epochs import RecordedEpochs
+from accord.training._run import Run
+from accord.training._spec import NetworkSpec, Spec
 from accord.training.networks import warn_once
-from accord.training.run import check_same_spec
-from accord.training.spec import NetworkSpec, Spec, network_specs
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do, and what of it is already there."""
+    """What a run would train and record, and what is already there."""
 
-    members: tuple[NetworkSpec, ...]
-    moments: int  # to be recorded for each network
-    samples: dict[str, int]  # split -> how many
+    networks: tuple[NetworkSpec, ...]
+    epochs: int  # to be recorded for each network
+    samples: dict[str, int]  # split -> number of samples
     classes: int
-    done: dict[int, int]  # network -> moments recorded
-    record_bytes: int  # about, before packing
+    recorded: dict[int, int]  # network -> epochs recorded
+    record_bytes: int  # estimate, before packing
     device: str
     notes: tuple[str, ...] = ()  # for people to read
 
 
 @warn_once()
 def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) -> Plan:
-    """Say what training this spec into `out` would do; nothing is trained or written.
+    """Return what training a spec into `out` would do; nothing is trained or written.
 
     Args:
         spec: what to train.
-        out: the run's folder.
-        networks: train these alone, by number.
+        out: the run folder.
+        networks: plan only these, by number.
 
     Raises:
-        SourceError, ChoiceError, SpecError: it cannot be trained, as `train` would say.
+        SourceError, ChoiceError, SpecError: as `train` raises them.
     """
-    members = tuple(choose_networks(spec, networks))
-    check_same_spec(spec, out)
-    material = prepare_data(spec)
-    check_networks(spec, material)
-    recipe = recipe_for(spec, network_specs(spec)[0], torch.device("cpu"))
-    moments = count_recorded_epochs(recipe, len(material.splits["train"]))
-    sizes: dict[str, int] = {one: len(material.splits[one]) for one in spec.record.splits}
-    recorded = sum(member.members for member in members)
-    cell = 1 + 2 * material.classes * spec.record.probabilities
+    chosen = tuple(choose_networks(spec, networks))
+    run = Run(out, spec)
+    run.check_spec()
+    data = run.data
+    check_networks(spec, data)
+    epochs = len(
+        RecordedEpochs.of_training(
+            spec.train.epochs,
+            spec.record.every,
+            batch=spec.train.batch,
+            samples=len(data.splits["train"]),
+        )
+    )
+    samples: dict[str, int] = {split: len(data.splits[split]) for split in spec.record.splits}
+    rows = epochs * sum(network.members for network in chosen)
+    bytes_per_sample = 1 + 2 * data.classes * spec.record.probabilities
     return Plan(
-        members=members,
-        moments=moments,
-        samples=sizes,
-        classes=material.classes,
-        done=epochs_in_record(out / spec.record.splits[0]),
-        record_bytes=recorded * moments * sum(sizes.values()) * cell,
-        device=str(choose_device()),
-        notes=material.notes,
+        networks=chosen,
+        epochs=epochs,
+        samples=samples,
+        classes=data.classes,
+        recorded={number: n for number, n in run.recorded_epochs().items() if n},
+        record_bytes=rows * sum(samples.values()) * bytes_per_sample,
+        device=str(run.device),
+        notes=data.notes,
     )
 
 
@@ -71,12 +73,12 @@ def plan_json(spec: Spec, plan: Plan, out: Path) -> dict[str, Any]:
     return {
         "run": str(out),
         "name": spec.name,
-        "networks": [json.loads(member.model_dump_json()) for member in plan.members],
+        "networks": [json.loads(network.model_dump_json()) for network in plan.networks],
         "epochs": spec.train.epochs,
-        "moments": plan.moments,
+        "moments": plan.epochs,
         "samples": plan.samples,
         "classes": plan.classes,
-        "done": {str(number): moments for number, moments in plan.done.items()},
+        "done": {str(number): epochs for number, epochs in plan.recorded.items()},
         "record_bytes": plan.record_bytes,
         "device": plan.device,
         "notes": list(plan.notes),
@@ -84,22 +86,21 @@ def plan_json(spec: Spec, plan: Plan, out: Path) -> dict[str, Any]:
 
 
 def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
-    """Describe a plan in a few lines."""
+    """Return a plan as a few lines of text."""
     sizes = ", ".join(f"{size:,} {split} samples" for split, size in plan.samples.items())
     lines = [
         f"{spec.name}, into {out}, on {plan.device}",
-        f"  {counted(len(plan.members), 'network')}, {counted(spec.train.epochs, 'epoch')}, "
+        f"  {counted(len(plan.networks), 'network')}, {counted(spec.train.epochs, 'epoch')}, "
         f"{counted(plan.classes, 'class')}",
-        f"  {counted(plan.moments, 'moment')} each, of {sizes}: about "
-        f"{size_text(plan.record_bytes)}, less once compressed",
+        f"  {counted(plan.epochs, 'evaluation')} per network, of {sizes}: about "
+        f"{size_text(plan.record_bytes)} before compression",
     ]
-    for member in plan.members:
-        there = plan.done.get(member.number, 0)
-        of_members = f" with {member.members} members" if member.members > 1 else ""
+    for network in plan.networks:
+        members = f" with {network.members} members" if network.members > 1 else ""
         lines.append(
-            f"  network {member.number}: {member.network}{of_members}, {member.optimizer.kind} "
-            f"{member.optimizer.lr:g}, {member.loss.kind}, seed {member.seed}: "
-            f"{there} of {plan.moments} recorded"
+            f"  network {network.number}: {network.network}{members}, {network.optimizer.kind} "
+            f"{network.optimizer.lr:g}, {network.loss.kind}, seed {network.seed}: "
+            f"{plan.recorded.get(network.number, 0)} of {plan.epochs} recorded"
         )
     return "\n".join(lines)
 

@@ -22,8 +22,8 @@ from accord.training._batches import (
     channel_statistics,
     column_statistics,
 )
+from accord.training._spec import Spec, network_specs
 from accord.training.networks import NETWORKS
-from accord.training.spec import Spec, network_specs
 
 
 def tokenize(

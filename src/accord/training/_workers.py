@@ -1,7 +1,13 @@
-"""Processes that take the networks of a run off one another's hands, each on a core of its own."""
+"""Worker processes that train the networks of a run in parallel, one network each.
+
+`train_in_workers` starts `python -m accord.training._workers` once per network, with a limited
+number at a time. A worker reads one line of JSON from its standard input and writes one line for
+each event to its standard output. Plain processes, and not an executor of the standard library:
+there, one killed process fails all networks that are still waiting.
+"""
 
 import contextlib
-import importlib
+import dataclasses
 import json
 import os
 import queue
@@ -10,254 +16,172 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
-from types import TracebackType
-from typing import IO, Any, Final, Self, TypeAlias, TypeVar, cast
+from collections.abc import Generator, Sequence
+from typing import IO, Any, Final, TypeAlias, cast
+
+import torch
 
 from accord import errors
 from accord.errors import AccordError
+from accord.training._network_run import Progress, train_network
+from accord.training._run import Run
+from accord.training._spec import NetworkSpec, Spec
 
-# A process sees the very modules that this one does, wherever they come from.
-BOOT: Final = (
-    "import json, sys; job = json.loads(sys.stdin.readline()); sys.path[:] = job.pop('path'); "
-    "from accord.training._workers import work; work(job)"
-)
-BEGIN_SECONDS: Final = 5.0  # that a process takes to begin, besides what it reads
-WORTH: Final = 4.0  # how many times as long the rest has to take for processes to be worth it
+COMMAND: Final = (sys.executable, "-P", "-m", "accord.training._workers")
 KILLED: Final = 9  # the signal; Windows has no name for it
-TAIL: Final = 2000  # characters of what a process said that are searched for its last words
+TAIL: Final = 2000  # characters of a worker's standard error in which its last line is looked for
 
-Job: TypeAlias = dict[str, Any]  # what JSON can hold; `network` among it
-Tell: TypeAlias = Callable[[float, float], None]  # progress, loss
-T = TypeVar("T")
+Event: TypeAlias = Progress | AccordError | None  # None: the worker of a network has ended
 
 
-@dataclass(frozen=True)
-class Word:
-    """What a process tells of its network: how far it has come, or why it was stopped."""
+def train_in_workers(
+    run: Run, networks: Sequence[NetworkSpec], processes: int
+) -> Generator[Progress]:
+    """Train each network in a worker process; yield what the workers record.
 
-    network: int
-    progress: float = 0.0
-    loss: float = 0.0
-    stopped: str | None = None
-
-
-class Crew:
-    """Processes that do the jobs that wait, each one at a time; a context manager.
-
-    The caller may do some of the jobs itself: whoever is free takes the next with `take`. Left
-    early, all processes are killed; they die with this process, too, however it dies.
+    If the iterator is closed early, all workers are killed; they also die with this process.
+    A network whose worker could not be started for lack of memory is trained in this process.
 
     Args:
-        task: the function that does a job, as `module:name`. It takes what is in the job, and
-            `tell`, to be called with the progress and the loss; it returns why its network was
-            stopped, or None.
-        jobs: what waits to be done.
+        run: prepared for training.
+        networks: what to train.
+        processes: how many workers run at a time.
+
+    Raises:
+        AccordError: what a worker raised.
     """
-
-    def __init__(self, task: str, jobs: list[Job]) -> None:
-        self._task, self._waiting = task, deque(jobs)
-        self._news: queue.SimpleQueue[Word | AccordError] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._processes: list[subprocess.Popen[str]] = []
-        self._lock = threading.Lock()  # no process is begun once all are being killed
-        self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._lock:
-            self._closed = True
-            for process in self._processes:
-                process.kill()
-        for thread in self._threads:
-            thread.join()
-
-    @property
-    def waiting(self) -> tuple[Job, ...]:
-        """What nobody has taken yet."""
-        return tuple(self._waiting)
-
-    @property
-    def begun(self) -> bool:
-        """Whether there are any processes."""
-        return bool(self._threads)
-
-    def take(self) -> Job | None:
-        """Take a job off the list; None if there is none."""
-        try:
-            return self._waiting.popleft()
-        except IndexError:
-            return None
-
-    def begin(self, processes: int) -> None:
-        """Start so many processes, each of which takes jobs until there are no more."""
-        for _ in range(processes):
-            thread = threading.Thread(target=self._serve, daemon=True)
-            self._threads.append(thread)
-            thread.start()
-
-    def share(
-        self, alone: Callable[[Job], Generator[T]], more: Callable[[T], int]
-    ) -> Generator[tuple[int, T | Word]]:
-        """Do what waits, here and in the processes; yield what is told of each network.
-
-        Args:
-            alone: does one job in this process, and yields what it reaches.
-            more: asked after each of that, while there are no processes, how many to begin.
-
-        Raises:
-            AccordError: as of `news`.
-        """
-        while self._waiting or any(thread.is_alive() for thread in self._threads):
-            while (job := self.take()) is not None:
-                with contextlib.closing(alone(job)) as doing:
-                    for reached in doing:
-                        yield job["network"], reached
-                        if not self.begun:
-                            self.begin(more(reached))
-                        for word in self.news():
-                            yield word.network, word
-            for word in self.rest():
-                yield word.network, word
-        for word in self.news():
-            yield word.network, word
-
-    def news(self) -> Iterator[Word]:
-        """Yield what the processes have told since the last time.
-
-        Raises:
-            AccordError: what a process raised, which is for the caller to hear.
-        """
-        with contextlib.suppress(queue.Empty):
-            while True:
-                yield _heard(self._news.get_nowait())
-
-    def rest(self) -> Iterator[Word]:
-        """Yield all that the processes tell until they have ended."""
-        for thread in self._threads:
-            while thread.is_alive():
-                with contextlib.suppress(queue.Empty):
-                    yield _heard(self._news.get(timeout=0.1))
-        yield from self.news()
-
-    def _serve(self) -> None:
-        while not self._closed and (job := self.take()) is not None:
-            with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+    waiting = deque(networks)
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    running: list[_Worker] = []
+    ended = 0
+    try:
+        while waiting or ended < len(running):
+            while waiting and len(running) - ended < processes:
                 try:
-                    process = self._start(said)
-                except OSError:  # no memory, or too many processes: this one can do it
-                    self._waiting.appendleft(job)
-                    return
-                if process is None:
-                    return
-                with contextlib.suppress(BrokenPipeError), process:  # closing its input flushes
-                    self._follow(process, job, said)
+                    running.append(_Worker(run, waiting[0], events))
+                except OSError:  # no memory, or too many processes
+                    break
+                waiting.popleft()
+            if ended == len(running):  # not one worker can be started
+                yield from train_network(run, waiting.popleft())
+                continue
+            event = events.get()
+            if event is None:
+                ended += 1
+            elif isinstance(event, AccordError):
+                raise event
+            else:
+                yield event
+    finally:
+        for worker in running:
+            worker.kill()
 
-    def _start(self, said: IO[str]) -> subprocess.Popen[str] | None:
-        with self._lock:
-            if self._closed:
-                return None
-            process = subprocess.Popen(  # noqa: S603 -- this very Python
-                [sys.executable, "-P", "-c", BOOT],
+
+class _Worker:
+    """One worker process, and the thread that reads its events."""
+
+    def __init__(self, run: Run, network: NetworkSpec, events: "queue.SimpleQueue[Event]") -> None:
+        self._network, self._epochs, self._events = network.number, run.spec.train.epochs, events
+        self._killed = False
+        self._stderr: IO[str] = tempfile.TemporaryFile(  # noqa: SIM115 -- the thread closes it
+            "w+", encoding="utf-8", errors="replace"
+        )
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 -- the same interpreter
+                COMMAND,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
-                text=True,
+                stderr=self._stderr,
                 encoding="utf-8",
+                # The worker finds the modules that this process finds, wherever they come from.
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             )
-            self._processes.append(process)
-            return process
+        except OSError:
+            self._stderr.close()
+            raise
+        job = {
+            "run": str(run.path),
+            "spec": run.spec.model_dump_json(),
+            "network": network.number,
+            "threads": torch.get_num_threads(),
+        }
+        self._thread = threading.Thread(target=self._follow, args=(json.dumps(job),), daemon=True)
+        self._thread.start()
 
-    def _follow(self, process: subprocess.Popen[str], job: Job, said: IO[str]) -> None:
-        to, out_of = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and its end is told below
-            to.write(json.dumps({"path": sys.path, "task": self._task, **job}) + "\n")
-            to.flush()  # and left open: its end is what tells of this process's
-        ended = False
-        for line in out_of:
-            told = json.loads(line)
-            ended = told.pop("ended", False)
-            if "error" in told:
-                self._news.put(getattr(errors, told["error"])(told["message"]))
-            elif not ended or told["stopped"] is not None:
-                self._news.put(Word(job["network"], **told))
-        code = process.wait()
-        if not ended and not self._closed:
-            self._news.put(Word(job["network"], stopped=_last_words(code, said)))
+    def kill(self) -> None:
+        """Kill the process and wait for its end."""
+        self._killed = True
+        self._process.kill()
+        self._thread.join()
 
+    def _follow(self, job: str) -> None:
+        """Send the job, queue every event, and at last None."""
+        try:
+            with contextlib.suppress(BrokenPipeError), self._stderr, self._process:
+                finished = self._read_events(job)
+                status = self._process.wait()
+                if not finished and not self._killed:
+                    why = _describe_end(status, self._stderr)
+                    self._events.put(Progress(self._network, 0.0, self._epochs, 0.0, error=why))
+        finally:
+            self._events.put(None)
 
-class Pace:
-    """How fast a network trains here, seen between two moments.
-
-    Args:
-        epochs: that each network is trained for.
-        seconds: that another process would take to read what it needs.
-    """
-
-    def __init__(self, epochs: int, *, seconds: float = 0.0) -> None:
-        self._epochs, self._least = epochs, WORTH * (BEGIN_SECONDS + seconds)
-        self._first: tuple[float, float] | None = None  # when, progress
-
-    def pays(self, progress: float, *, waiting: int) -> bool:
-        """Tell whether other processes pay, with so many networks to come after this one.
-
-        A network that stands no further than it was last seen is another one.
-        """
-        now = time.monotonic()
-        if self._first is None or progress <= self._first[1]:
-            self._first = now, progress
-            return False
-        epoch = (now - self._first[0]) / (progress - self._first[1])
-        return waiting > 0 and epoch * (self._epochs * (1 + waiting) - progress) > self._least
-
-
-def _heard(word: Word | AccordError) -> Word:
-    if isinstance(word, AccordError):
-        raise word
-    return word
+    def _read_events(self, job: str) -> bool:
+        """Return whether the worker has reported its end."""
+        stdin, stdout = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
+        with contextlib.suppress(BrokenPipeError):  # it was killed, which its status will show
+            stdin.write(f"{job}\n")
+            stdin.flush()  # and left open: a worker exits when this end of the pipe closes
+        for line in stdout:
+            if not line.endswith("\n"):  # cut off by a kill
+                return False
+            event: dict[str, Any] = json.loads(line)
+            if "raised" in event:
+                self._events.put(getattr(errors, event["raised"])(event["message"]))
+                return True
+            if not event:
+                return True
+            self._events.put(Progress(**event))
+        return False
 
 
-def _last_words(code: int, said: IO[str]) -> str:
-    said.seek(0)
-    lines = said.read()[-TAIL:].strip().splitlines()
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-    memory = ", as it is where memory runs out" if code == -KILLED else ""
+def _describe_end(status: int, stderr: IO[str]) -> str:
+    stderr.seek(0)
+    lines = stderr.read()[-TAIL:].strip().splitlines()
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    memory = ", as happens when memory runs out" if status == -KILLED else ""
     last = f" ({lines[-1]})" if lines else ""
-    return f"its process {how}{memory}{last}. Started again, the run goes on where it was."
+    return f"its worker process {how}{memory}{last}. Start the run again to resume it."
 
 
-def work(job: Job) -> None:
-    """Do one job, as a process of a crew; tell of it on standard output, and of nothing else."""
+def main() -> None:
+    """Train the network named on standard input; write events to standard output."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as channel:
-        os.dup2(2, 1)  # what libraries print is no word of ours
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who began it will end it
+        os.dup2(2, 1)  # libraries may print; that must not reach the channel
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one
+        job = json.loads(sys.stdin.readline())
         threading.Thread(target=_die_with_parent, daemon=True).start()
 
-        def put(**told: Any) -> None:
-            channel.write(json.dumps(told) + "\n")
+        def send(event: dict[str, Any]) -> None:
+            channel.write(json.dumps(event) + "\n")
 
-        def tell(progress: float, loss: float) -> None:
-            put(progress=progress, loss=loss)
-
-        module, _, name = job.pop("task").partition(":")
+        torch.set_num_threads(job["threads"])
         try:
-            stopped = getattr(importlib.import_module(module), name)(**job, tell=tell)
-            put(ended=True, stopped=stopped)
+            run = Run(job["run"], Spec.model_validate_json(job["spec"]))
+            (network,) = (one for one in run.networks if one.number == job["network"])
+            for event in train_network(run, network):
+                send(dataclasses.asdict(event))
+            send({})  # the end
         except AccordError as error:
-            put(ended=True, error=type(error).__name__, message=str(error))
+            send({"raised": type(error).__name__, "message": str(error)})
 
 
 def _die_with_parent() -> None:
     while os.read(0, 1):
         pass
     os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -11,8 +11,7 @@ import accord
 from accord.data import READERS, read_dataset
 from accord.training import _build as members
 from accord.training import _prepared_data as material
-from accord.training.run import train
-from accord.training.spec import parse_spec
+from accord.training import parse_spec, train
 
 
 def tokens_of_words(texts, *, network, length):

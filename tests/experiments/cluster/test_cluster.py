@@ -35,7 +35,7 @@ from accord.experiments.cluster._cluster import (
     split_samples,
 )
 from accord.experiments.cluster._predict import predict_range
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 
 ONE = Resources(cpus=1.0, gpus=0.0)
 KILLED = f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGKILL)})"

@@ -24,7 +24,7 @@ from accord.experiments.comparison import (
     comparison_text,
 )
 from accord.experiments.comparison import _runs as runs_module
-from accord.training.spec import parse_spec
+from accord.training import parse_spec
 
 STUBBORN = """
 from torch import nn
@@ -128,7 +128,7 @@ def test_nothing_is_trained_twice(compared, out, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("accord.training.run.train", refuse)
+    monkeypatch.setattr("accord.training.train", refuse)
     again = compare(SPEC, out)
     assert {one.method.name: one.measurements[0] for one in again.methods} == compared
 

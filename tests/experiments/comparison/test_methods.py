@@ -14,7 +14,7 @@ from accord.experiments.comparison import METHODS, compare
 from accord.experiments.comparison._methods import best_epoch, vote_from_features
 from accord.experiments.comparison._runs import FinishedRun
 from accord.rules._overfitting import epochs_before_overfitting
-from accord.training.spec import load_spec, parse_spec
+from accord.training import load_spec, parse_spec
 
 CONVOLVED = """
 from torch import nn

@@ -9,7 +9,7 @@ from compared import SPEC, TEXT, run_of
 from accord.experiments.comparison import _runs as runs_module
 from accord.experiments.comparison import compare
 from accord.experiments.comparison._runs import FinishedRun
-from accord.training.spec import load_spec, network_specs, parse_spec
+from accord.training import load_spec, network_specs, parse_spec
 
 
 def test_network_bytes_is_the_mean_of_different_networks(tmp_path):

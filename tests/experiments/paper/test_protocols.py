@@ -19,9 +19,9 @@ from accord.experiments.paper._protocols import (
     sources,
     weights_origin,
 )
+from accord.training import network_specs
 from accord.training._losses import build_loss
 from accord.training.networks import build, to_batch_ensemble
-from accord.training.spec import network_specs
 
 READERS = Path(__file__).parents[2] / "data" / "readers" / "conftest.py"
 TREES = runpy.run_path(str(READERS))["TREES"]  # that their readers are tested on

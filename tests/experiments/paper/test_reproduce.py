@@ -37,7 +37,7 @@ from accord.experiments.paper._required_runs import (
 )
 from accord.experiments.paper._results import load_result, save_result
 from accord.store._packed import pack_record
-from accord.training.run import RunResult
+from accord.training import RunResult
 
 SMALL = protocols()["scale"]["stand-in"]["train"] | {
     "networks": 3,

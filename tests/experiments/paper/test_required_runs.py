@@ -37,12 +37,11 @@ from accord.experiments.paper._required_runs import (
     settle_scale,
 )
 from accord.experiments.paper._results import save_result
-from accord.training._input_schema import find_input_schema, save_input_schema
+from accord.training import Progress, RunResult, Spec, load_spec
+from accord.training._input_schema import measure_input_schema, save_input_schema
 from accord.training._prepared_data import prepare_data
-from accord.training.run import RunResult
-from accord.training.spec import Spec, load_spec
 
-EPOCH = (0, 5, 1.0, 4, 0.5)
+EPOCH = Progress(0, 1.0, 4, 0.5, networks=5)
 
 
 def spec_recording(every, **train):
@@ -72,12 +71,12 @@ def test_no_cost_is_written_before_the_first_epoch(tmp_path):
 
 def test_cost_is_written_after_each_epoch(tmp_path, clock):
     text = []
-    log = CostLog(tmp_path, "a machine", lambda *moment: text.append(moment))
+    log = CostLog(tmp_path, "a machine", text.append)
     clock[0] += 2
-    log(*EPOCH)
+    log(EPOCH)
     assert cost_of(tmp_path) == {"machine": "a machine", "seconds": 2.0}
     clock[0] += 3
-    log(*EPOCH)
+    log(EPOCH)
     assert cost_of(tmp_path) == {"machine": "a machine", "seconds": 5.0}
     assert text == [EPOCH, EPOCH]
 
@@ -86,7 +85,7 @@ def test_cost_adds_up_over_trainings(tmp_path, clock):
     for machine, seconds in (("one GPU", 2), ("2 cores", 3), ("one GPU", 4)):
         log = CostLog(tmp_path, machine)
         clock[0] += seconds
-        log(*EPOCH)
+        log(EPOCH)
     assert cost_of(tmp_path) == {"machine": "one GPU, then 2 cores", "seconds": 9.0}
 
 
@@ -98,7 +97,7 @@ def test_damaged_cost_raises(text, tmp_path):
 
 
 def test_cost_is_json(tmp_path):
-    CostLog(tmp_path, "m")(*EPOCH)
+    CostLog(tmp_path, "m")(EPOCH)
     assert json.loads((tmp_path / COST_FILE).read_text("utf-8")).keys() == {"machine", "seconds"}
 
 
@@ -117,7 +116,7 @@ def test_machine_name_of_a_gpu(monkeypatch):
 
 def test_machines_with_overlapping_names_are_both_listed(tmp_path, clock):
     for machine in ("12 cores, x86_64", "2 cores, x86_64"):
-        CostLog(tmp_path, machine)(*EPOCH)
+        CostLog(tmp_path, machine)(EPOCH)
     assert cost_of(tmp_path)["machine"] == "12 cores, x86_64, then 2 cores, x86_64"
 
 
@@ -136,7 +135,7 @@ def test_epochs_left_is_limited_by_the_steps_once_the_samples_are_known(tmp_path
     spec = spec_recording(0.01, epochs=3, batch=500)
     assert epochs_left(spec, tmp_path) == 2 * 3 * 100
     material = prepare_data(spec)
-    save_input_schema(tmp_path, find_input_schema(material))
+    save_input_schema(tmp_path, measure_input_schema(material))
     assert 500 < len(material.splits["train"]) < 1500
     steps = -(-len(material.splits["train"]) // 500)
     assert epochs_left(spec, tmp_path) == 2 * 3 * steps

@@ -18,7 +18,6 @@ from accord.errors import (
     ChoiceError,
     ClusterError,
     NodeUnfit,
-    NotARecord,
     RecordBusy,
     RowDamaged,
     StorageError,
@@ -38,8 +37,7 @@ from accord.store._record_reader import check_numbers
 from accord.store._storage import Folder
 
 if TYPE_CHECKING:
-    from accord.training.run import Progress, RunResult
-    from accord.training.spec import Spec
+    from accord.training import OnProgress, RunResult, Spec
 
 LOGS: Final = "logs"
 FILE_SYSTEM_SECONDS: Final = 5.0  # shared file systems show new files late
@@ -136,12 +134,11 @@ def _open_log(path: Path) -> Iterator[Callable[[str], None]]:
 def _train_network(task: NetworkTask, log: Callable[[str], None]) -> Plain:
     import torch
 
-    from accord.training._settings import choose_device
-    from accord.training.run import train
-    from accord.training.spec import Spec
+    from accord.training import Progress, Spec, train
+    from accord.training._hardware import choose_device
 
-    def progress(_network: int, _networks: int, epoch: float, epochs: int, loss: float) -> None:
-        log(f"epoch {epoch:g} of {epochs}, loss {loss:.4f}")
+    def progress(event: Progress) -> None:
+        log(f"epoch {event.epoch:g} of {event.epochs}, loss {event.loss:.4f}")
 
     log(
         f"on {platform.node()}, process {os.getpid()}, {choose_device()}, "
@@ -210,7 +207,7 @@ def train_remotely(
     retries: int = 3,
     networks: Sequence[int] | None = None,
     ship: bool = False,
-    progress: "Progress | None" = None,
+    progress: "OnProgress | None" = None,
     notify: Callable[[str], None] | None = None,
 ) -> "RunResult":
     """Train a spec's networks into `out` on a Ray cluster, one task per network.
@@ -245,9 +242,7 @@ def train_remotely(
         ChoiceError, SourceError: as `train`; `out` is not claimed.
         RecordBusy: another process keeps training one of the networks.
     """
-    from accord.training._network_run import write_metrics
-    from accord.training.run import RunResult, check_same_spec
-    from accord.training.spec import network_specs
+    from accord.training import Run, RunResult, network_specs
 
     if retries < 0:
         raise ChoiceError(f"retries must be 0 or more; got {retries}")
@@ -255,7 +250,8 @@ def train_remotely(
     chosen = list(known if networks is None else networks)
     check_numbers(spec.name, chosen, known)
     out = Path(out).absolute()
-    check_same_spec(spec, out)
+    run = Run(out, spec)
+    run.check_spec()
     record = out / spec.record.splits[0]
     with Cluster(address, ship=ship) as cluster:
         nodes = cluster.nodes()
@@ -279,16 +275,15 @@ def train_remotely(
         watcher = RecordWatcher(record, chosen)
         poll = partial(_report, watcher, progress, networks=len(chosen), epochs=spec.train.epochs)
         failed, notes = _run_tasks(cluster, tasks, resources, retries=retries, poll=poll)
-    with contextlib.suppress(NotARecord):  # no worker recorded an epoch
-        write_metrics(record, out / "metrics.csv")
+    run.write_metrics()
     return RunResult(out, failed, notes)
 
 
 def trainer(address: str, *, gpus: float | None = None) -> Callable[..., "RunResult"]:
     """Return a function (spec, out, progress) that trains on a cluster, one task per network."""
-    from accord.training._spec_toml import dump_spec
+    from accord.training import dump_spec
 
-    def train(spec: "Spec", out: Path, progress: "Progress | None") -> "RunResult":
+    def train(spec: "Spec", out: Path, progress: "OnProgress | None") -> "RunResult":
         return train_remotely(
             spec, out, source=dump_spec(spec), address=address, gpus=gpus, progress=progress
         )
@@ -297,11 +292,13 @@ def trainer(address: str, *, gpus: float | None = None) -> Callable[..., "RunRes
 
 
 def _report(
-    watcher: RecordWatcher, progress: "Progress | None", *, networks: int, epochs: int
+    watcher: RecordWatcher, progress: "OnProgress | None", *, networks: int, epochs: int
 ) -> None:
+    from accord.training import Progress
+
     if progress is not None:
         for latest in watcher.new_epochs():
-            progress(latest.network, networks, latest.progress, epochs, latest.loss)
+            progress(Progress(latest.network, latest.progress, epochs, latest.loss, networks))
 
 
 def _resources_text(networks: int, resources: Resources, nodes: Sequence[Node]) -> str:

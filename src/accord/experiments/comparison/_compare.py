@@ -21,10 +21,9 @@ from accord.experiments.comparison._runs import (
     shared_spec,
     train_here,
 )
+from accord.training import OnProgress, Spec
 from accord.training._plan import size_text
 from accord.training.networks import warn_once
-from accord.training.run import Progress
-from accord.training.spec import Spec
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def compare(
     methods: Sequence[str] | None = None,
     repetitions: int = 1,
     train: Trainer = train_here,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     on_start: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Train the missing runs, and measure each method on the test samples.

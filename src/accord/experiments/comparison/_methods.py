@@ -16,8 +16,8 @@ from accord.errors import ChoiceError, PredictionError
 from accord.experiments.comparison._runs import SHARED, FinishedRun, RunsOfRepetition
 from accord.kernels import winners
 from accord.rules import all_rules, epochs_before_overfitting, find_rule
-from accord.training._settings import recipe_for
-from accord.training.spec import Spec, network_specs
+from accord.training import Spec, network_specs
+from accord.training._build import recipe_for
 
 NOT_FOR_BATCH_ENSEMBLES: Final = ("swa", "ema", "rog", "npc")
 

@@ -14,15 +14,22 @@ from torch import nn
 from accord._files import write_file
 from accord._record import Record, open_record
 from accord.errors import ChoiceError, PredictionError, TrainingError
+from accord.training import (
+    NetworkSpec,
+    OnProgress,
+    Run,
+    RunResult,
+    Spec,
+    dump_spec,
+    network_specs,
+    train,
+)
 from accord.training._batches import Batches
 from accord.training._build import build_network
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
-from accord.training._network_run import Run
+from accord.training._hardware import choose_device
 from accord.training._prepared_data import PreparedData, prepare_data
-from accord.training._settings import choose_device
-from accord.training._spec_toml import dump_spec
-from accord.training.run import Progress, RunResult, train
-from accord.training.spec import SEEDS_APART, NetworkSpec, Spec, network_specs
+from accord.training._spec import SEEDS_APART
 
 SHARED: Final = "shared"  # the run of the spec itself
 VALIDATION: Final = 0.1  # share of the training samples, held out if a method needs them
@@ -122,10 +129,10 @@ SPECS: Final[dict[str, Callable[[Spec], Spec]]] = {
 }
 
 
-Trainer = Callable[[Spec, Path, Progress | None], RunResult]
+Trainer = Callable[[Spec, Path, OnProgress | None], RunResult]
 
 
-def train_here(spec: Spec, out: Path, progress: Progress | None) -> RunResult:
+def train_here(spec: Spec, out: Path, progress: OnProgress | None) -> RunResult:
     """Train on this machine."""
     return train(spec, out, source=dump_spec(spec), progress=progress)
 
@@ -158,7 +165,7 @@ class FinishedRun:
 
     def batches(self, split: str, network: NetworkSpec) -> Batches:
         """Return a split's samples in the form that a network takes."""
-        return Run(self.spec, self.data, self.out, self.device).batches(split, network)
+        return Run(self.out, self.spec).batches(split, network)
 
     @cached_property
     def network_bytes(self) -> int:
@@ -214,7 +221,7 @@ class RunsOfRepetition:
         spec: Spec,
         out: Path,
         train_spec: Trainer = train_here,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
         on_start: Callable[[str], None] | None = None,
     ) -> None:
         self._spec, self._out, self._train_spec = spec, out, train_spec

@@ -23,7 +23,7 @@ from accord.experiments.paper._results import (
     row_of,
 )
 from accord.experiments.paper._targets import Target
-from accord.training.spec import Spec
+from accord.training import Spec
 
 PAPER_NETWORKS: Final = 5  # in the paper's ensembles
 

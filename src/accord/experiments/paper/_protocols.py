@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from accord.data.readers import find_reader
 from accord.errors import ChoiceError, SourceError
-from accord.training.spec import Spec
+from accord.training import Spec
 
 NOISES: Final = {"sym": "symmetric", "asym": "asymmetric", "native": "none", "clean": "none"}
 ON_THE_HUB: Final = ("bert-base-cased",)  # transformers downloads it

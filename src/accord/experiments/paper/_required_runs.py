@@ -31,12 +31,7 @@ from accord.experiments.paper._protocols import (
 )
 from accord.experiments.paper._results import Result, result_path
 from accord.experiments.paper._targets import Target
-from accord.training._input_schema import load_input_schema
-from accord.training._loop import count_recorded_epochs
-from accord.training._network_run import epochs_in_record
-from accord.training._settings import recipe_for
-from accord.training.run import Progress
-from accord.training.spec import RecordSpec, Spec, load_spec, network_specs
+from accord.training import OnProgress, Progress, RecordSpec, Run, Spec, load_spec
 
 COST_FILE: Final = "effort.json"
 
@@ -63,20 +58,20 @@ class CostLog:
         SourceError: the cost so far cannot be read.
     """
 
-    def __init__(self, folder: Path, machine: str, progress: Progress | None = None) -> None:
+    def __init__(self, folder: Path, machine: str, progress: OnProgress | None = None) -> None:
         self._folder, self._progress = folder, progress
         before = cost_of(folder)
         self._machine = _join_machines(before["machine"], machine) if before else machine
         self._seconds = before["seconds"] if before else 0.0
         self._start = time.monotonic()
 
-    def __call__(self, *epoch: Any) -> None:
+    def __call__(self, event: Progress) -> None:
         """Write the time until this epoch."""
         seconds = self._seconds + time.monotonic() - self._start
         cost = Cost(machine=self._machine, seconds=seconds)
         write_file(self._folder / COST_FILE, json.dumps(cost).encode(), flush=False)
         if self._progress is not None:
-            self._progress(*epoch)
+            self._progress(event)
 
 
 def _join_machines(before: str, machine: str) -> str:
@@ -122,7 +117,7 @@ class ReproduceContext:
     out: Path  # of results, and of runs below it
     data: Path  # of data sets
     train: Trainer = train_here
-    progress: Progress | None = None
+    progress: OnProgress | None = None
     on_start: Callable[[str], None] = _ignore  # called with a description before each run
     on_cpu: bool = False  # train without a GPU at scales that require one
     has_gpu: Callable[[], bool] = lambda: torch.cuda.is_available()  # of the machine that trains
@@ -155,13 +150,7 @@ def find_record(folder: Path, split: str = "test") -> Path | None:
 
 def epochs_left(spec: Spec, folder: Path) -> int:
     """Return the number of epochs of a run that are not recorded yet, over all networks."""
-    record = find_record(folder)
-    networks = network_specs(spec)
-    schema = load_input_schema(folder)  # None before the run has started
-    recipe = recipe_for(spec, networks[0], torch.device("cpu"))
-    epochs = count_recorded_epochs(recipe, None if schema is None else schema.samples)
-    recorded = {} if record is None else epochs_in_record(record)
-    return max(0, sum(one.members for one in networks) * epochs - sum(recorded.values()))
+    return Run(folder, spec).missing_epochs
 
 
 def settle_scale(scale: str, context: ReproduceContext) -> str:

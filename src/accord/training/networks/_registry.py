@@ -166,8 +166,8 @@ def find_builder(name: str) -> Builder:
 def is_user_code(name: str) -> bool:
     """Tell whether a name is that of a user's own builder.
 
-    >>> is_own("mine:resnet"), is_own("timm:resnet18"), is_user_code("resnet18")
-    (True, False, False)
+    >>> [is_user_code(name) for name in ("mine:resnet", "timm:resnet18", "resnet18")]
+    [True, False, False]
     """
     library, colon, _ = name.partition(":")
     return bool(colon) and library not in LIBRARIES

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import re
-import tomllib
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -15,17 +13,14 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from accord.errors import SpecError, suggest
-
 SEEDS_APART: Final = 1000  # between a run's networks and those of the next seed
 TRANSFORMERS: Final = "transformers:"
-NAMES: Final = {"name", "root"}  # keys that no label follows from
+DIGEST_EXCLUDES: Final = {"name", "root"}  # keys that change no label
 
 
 class _Part(BaseModel):
@@ -219,7 +214,7 @@ class Spec(_Part):
         True
         """
         # Without what is left at its default: a key that is new changes no run that lacks it.
-        asked = self.model_dump(mode="json", exclude=NAMES, exclude_defaults=True)
+        asked = self.model_dump(mode="json", exclude=DIGEST_EXCLUDES, exclude_defaults=True)
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
 
     def resolve_path(self, path: str) -> Path:
@@ -250,6 +245,11 @@ class NetworkSpec(_Part):
     loss: LossSpec
     seed: int
 
+    @property
+    def numbers(self) -> range:
+        """The numbers of the network, or of its members, in a record."""
+        return range(self.number, self.number + self.members)
+
 
 def network_specs(spec: Spec) -> tuple[NetworkSpec, ...]:
     """Settle what each network of a run is trained with.
@@ -279,111 +279,3 @@ def _settle(train: TrainSpec, number: int, one: NetworkOverrides) -> NetworkSpec
         loss=one.loss or train.loss,
         seed=train.seed * SEEDS_APART + number if one.seed is None else one.seed,
     )
-
-
-def load_spec(path: Path) -> Spec:
-    """Read a spec from a TOML file.
-
-    Raises:
-        SpecError: not TOML, an unknown key, or a value that cannot be; names the line and, for
-            a key, the nearest one there is.
-    """
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}") from error
-    return parse_spec(text, name=str(path))
-
-
-def parse_spec(text: str, *, name: str = "spec") -> Spec:
-    """Read a spec from TOML text.
-
-    >>> parse_spec('''
-    ... name = "mine"
-    ... data = { kind = "digits" }
-    ... [train]
-    ... epoch = 40
-    ... ''')
-    Traceback (most recent call last):
-    accord.errors.SpecError: spec, line 5: there is no key train.epoch. Did you mean 'epochs'?
-    spec: train.epochs is missing
-    """
-    try:
-        return Spec.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{name}: not valid TOML: {error}") from error
-    except ValidationError as error:
-        raise SpecError("\n".join(_complaints(text, name, error))) from error
-
-
-def _complaints(text: str, name: str, error: ValidationError) -> Iterator[str]:
-    found = sorted(error.errors(), key=lambda one: one["type"] == "missing")
-    for one in found:
-        location = [part for part in one["loc"] if not _is_branch(part)]
-        key = ".".join(str(part) for part in location)
-        line = _line_of(text, location)
-        where = f"{name}, line {line}" if line else name
-        if one["type"] == "extra_forbidden":
-            cure = suggest(str(location[-1]), _keys_at(location[:-1]))
-            yield f"{where}: there is no key {key}. {cure}"
-        elif one["type"] == "missing":
-            yield f"{name}: {key} is missing"
-        elif key:
-            said = one["msg"].removeprefix("Value error, ")
-            yield f"{where}: {key}: {said}; got {one['input']!r}"
-        else:
-            yield f"{name}: {one['msg'].removeprefix('Value error, ')}"
-
-
-def _is_branch(part: object) -> bool:
-    """Tell whether pydantic means a branch of a union, not a key."""
-    return isinstance(part, str) and bool(re.search(r"[\[(]|^(int|constrained-int)$", part))
-
-
-def _keys_at(location: Sequence[Any]) -> list[str]:
-    parts: dict[str, type[BaseModel]] = {
-        "data": DataSpec,
-        "noise": NoiseSpec,
-        "train": TrainSpec,
-        "record": RecordSpec,
-        "optimizer": OptimizerSpec,
-        "schedule": ScheduleSpec,
-        "networks": NetworkOverrides,
-    }
-    named = [part for part in location if part in parts]
-    return list((parts[named[-1]] if named else Spec).model_fields)
-
-
-def _line_of(text: str, location: Sequence[Any]) -> int | None:
-    """Return the line on which a key stands, or the table it should stand in.
-
-    TOML readers do not tell, so this looks for the key with its table's name, in the same line
-    (`schedule = { kind = …`) or in the heading above it (`[train.schedule]`).
-    """
-    names = [part for part in location if isinstance(part, str)]
-    while names:
-        for number, line, section in _lines(text):
-            above = names[:-1]
-            if _says(line, names[-1]) and (section == above or _is_inline(line, section, above)):
-                return number
-            if section == names and line.lstrip().startswith("["):
-                return number
-        names = names[:-1]
-    return None
-
-
-def _lines(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    section: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if head := re.match(r"\s*\[+([^\]]+)\]+", line):
-            section = [part.strip() for part in head[1].split(".")]
-        yield number, line, section
-
-
-def _says(line: str, key: str) -> bool:
-    return bool(re.search(rf"(^|[\s{{,.]){re.escape(key)}\s*=", line))
-
-
-def _is_inline(line: str, section: list[str], above: list[str]) -> bool:
-    inside = above[len(section) :]
-    return bool(inside) and section == above[: len(section)] and _says(line, inside[0])

@@ -1,0 +1,294 @@
+"""A run folder: what one spec trains, and everything that training wrote."""
+
+import contextlib
+import difflib
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from accord._files import csv_text, write_file
+from accord.data import InputSchema
+from accord.errors import AccordError, NotARecord, SourceError, SpecError, StorageError
+from accord.kernels import equally_spaced
+from accord.store import describe, open_reader
+from accord.store._storage import Folder
+from accord.training._batches import Batches
+from accord.training._build import build_network, check_networks
+from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_state
+from accord.training._hardware import choose_device
+from accord.training._input_schema import (
+    SCHEMA_FILE,
+    load_input_schema,
+    measure_input_schema,
+    save_input_schema,
+)
+from accord.training._prepared_data import PreparedData, prepare_data
+from accord.training._recorded_epochs import RecordedEpochs
+from accord.training._spec import DIGEST_EXCLUDES, NetworkSpec, Spec, network_specs
+from accord.training._spec_toml import dump_spec, load_spec
+
+SPEC_FILE: Final = "spec.toml"
+
+
+class Run:
+    """The folder of one run: spec, data, records and checkpoints.
+
+    Data and files are read when they are first used. The folder need not exist before training.
+
+    Args:
+        path: the folder.
+        spec: what the run trains.
+        device: where its networks compute; by default a GPU if one is available.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], spec: Spec, *, device: torch.device | None = None
+    ) -> None:
+        self.path = Path(path).expanduser()
+        self.spec = spec
+        self.device = choose_device() if device is None else device
+        self.networks: tuple[NetworkSpec, ...] = network_specs(spec)
+        self._batches: dict[tuple[str, str], Batches] = {}
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Run":
+        """Open a run that `accord train` wrote.
+
+        Raises:
+            SourceError: the folder does not exist, or holds no run.
+        """
+        folder = Path(path).expanduser()
+        if not folder.exists():
+            raise SourceError(f"{folder}: no such folder. `accord train` writes runs.")
+        if (folder / SPEC_FILE).is_file():
+            return cls(folder, load_spec(folder / SPEC_FILE))
+        cure = "Name the folder that holds spec.toml and checkpoints."
+        if (folder / "zarr.json").is_file():
+            raise SourceError(f"{folder}: is a record of predictions, not a run. {cure}")
+        raise SourceError(f"{folder}: holds no {SPEC_FILE}, so it is not a run. {cure}")
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], spec: Spec, *, source: str | None = None
+    ) -> "Run":
+        """Prepare a folder for training: read the data, check the networks, write the spec.
+
+        A run of the same spec is continued. Nothing is written before everything is checked.
+
+        Args:
+            path: the folder.
+            spec: what to train.
+            source: the text of the spec, kept as it is; by default the spec is written anew.
+
+        Raises:
+            SpecError: the folder holds a run of another spec.
+            SourceError: the data cannot be read, or differ from those the run began with.
+            ChoiceError: a network or loss cannot be built.
+        """
+        run = cls(path, spec)
+        run.check_spec()
+        schema = measure_input_schema(run.data)
+        if not (run.path / SPEC_FILE).exists():
+            check_networks(spec, run.data)
+        text = dump_spec(spec) if source is None else source
+        if not Folder(run.path).create(SPEC_FILE, text.encode()):
+            run.check_spec()  # another process may have been faster
+        save_input_schema(run.path, schema)
+        return run
+
+    def check_spec(self) -> None:
+        """Raise if the folder holds a run of another spec.
+
+        Raises:
+            SpecError: it does; the message shows the difference.
+        """
+        path = self.path / SPEC_FILE
+        if path.exists() and (stored := load_spec(path)).digest() != self.spec.digest():
+            raise SpecError(
+                f"{self.path}: holds a run of another spec. The difference:\n"
+                f"{_difference(stored, self.spec)}\n"
+                "Name another folder with --out, or restore the spec."
+            )
+
+    @cached_property
+    def data(self) -> PreparedData:
+        """The data of the run, with its noise and splits."""
+        return prepare_data(self.spec)
+
+    @cached_property
+    def stored_input_schema(self) -> InputSchema | None:
+        """The input schema that the run has written; None before training."""
+        return load_input_schema(self.path)
+
+    @cached_property
+    def input_schema(self) -> InputSchema:
+        """What all samples of the run have in common; measured again for runs without a file.
+
+        Raises:
+            SourceError: the file is missing or damaged, and the data cannot be read.
+        """
+        if self.stored_input_schema is not None:
+            return self.stored_input_schema
+        try:
+            return measure_input_schema(self.data)
+        except AccordError as error:
+            raise SourceError(
+                f"{self.path}: has no {SCHEMA_FILE}, like runs of early versions, and the training "
+                f"data cannot be measured again: {error}"
+            ) from error
+
+    def batches(self, split: str, network: NetworkSpec) -> Batches:
+        """Return the samples of a split as inputs of a network; shared by networks alike."""
+        name = self.spec.resolve_network(network.network)
+        key = split, name if self.data.dataset.kind == "text" else ""  # texts: a tokenizer each
+        if key not in self._batches:
+            self._batches[key] = self.data.batches(
+                split,
+                device=self.device,
+                augment=self.spec.train.augment if split == "train" else (),
+                network=name,
+                length=self.spec.train.length,
+            )
+        return self._batches[key]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The number of each network in the records; every member of a BatchEnsemble has one."""
+        return tuple(number for network in self.networks for number in network.numbers)
+
+    @property
+    def record_paths(self) -> dict[str, Path]:
+        """The path of each record, by split; with averages also `test-ema` and the like."""
+        averages = [f"test-{average}" for average in self.spec.record.averages]
+        return {name: self.path / name for name in (*self.spec.record.splits, *averages)}
+
+    def find_record(self, name: str = "test") -> Path | None:
+        """Return the path of a record, packed or not; None if it does not exist."""
+        for path in (self.path / name, self.path / f"{name}.zip"):
+            if path.exists():
+                return path
+        return None
+
+    def recorded_epochs(self, name: str | None = None) -> dict[int, int]:
+        """Return the number of recorded epochs of each network, 0 if it has none.
+
+        Args:
+            name: the record, by default the first of the spec.
+        """
+        path = self.find_record(self.spec.record.splits[0] if name is None else name)
+        recorded: dict[int, int] = {}
+        if path is not None:
+            with contextlib.suppress(NotARecord):  # a process died while it created the record
+                recorded = describe(path).epochs
+        return {number: recorded.get(number, 0) for number in self.numbers}
+
+    @property
+    def recording_schedule(self) -> RecordedEpochs:
+        """The epochs that each network records."""
+        schema = self.stored_input_schema
+        return RecordedEpochs.of_training(
+            self.spec.train.epochs,
+            self.spec.record.every,
+            batch=self.spec.train.batch,
+            samples=None if schema is None else schema.samples,
+        )
+
+    @property
+    def missing_epochs(self) -> int:
+        """The number of epochs still to be recorded, summed over all networks."""
+        recorded = self.recorded_epochs()
+        return sum(max(0, len(self.recording_schedule) - epochs) for epochs in recorded.values())
+
+    def unfinished(self) -> list[NetworkSpec]:
+        """Return the networks that need training.
+
+        A network is finished if every record holds all of its epochs and its last checkpoint has
+        been written: a process may die between the two.
+        """
+        recorded = {name: self.recorded_epochs(name) for name in self.record_paths}
+        wanted = {
+            name: 1 if name == "test-swa" else len(self.recording_schedule) for name in recorded
+        }
+        return [
+            network
+            for network in self.networks
+            if any(
+                counts[number] < wanted[name]
+                for name, counts in recorded.items()
+                for number in network.numbers
+            )
+            or not self._has_last_checkpoint(network)
+        ]
+
+    def _has_last_checkpoint(self, network: NetworkSpec) -> bool:
+        last = self.spec.train.epochs - 1
+        if last not in self.checkpoint_epochs or last in self.checkpoints(network):
+            return True
+        # The state is written after the last checkpoint: one that was deleted since stays deleted.
+        state = load_state(self.checkpoint_folder(network))
+        if state is not None and state.epochs == self.spec.train.epochs:
+            return True
+        return not is_trainable(build_network(self.spec, network, self.data))
+
+    @cached_property
+    def checkpoint_epochs(self) -> frozenset[int]:
+        """The epochs after which checkpoints are written, chosen among the recorded ones."""
+        wanted, epochs = self.spec.record.checkpoints, self.spec.train.epochs
+        schedule = RecordedEpochs(epochs, self.spec.record.every)
+        recorded = [epoch for epoch in range(epochs) if schedule.steps_in(epoch)]
+        if wanted == "all" or wanted >= len(recorded):
+            return frozenset(recorded)
+        if wanted == 1:
+            return frozenset({epochs - 1})
+        positions = equally_spaced(len(recorded), wanted) if wanted else ()
+        return frozenset(recorded[position] for position in positions)
+
+    def checkpoint_folder(self, network: NetworkSpec) -> Path:
+        """Return the folder of a network's checkpoints and training state."""
+        return checkpoint_folder(self.path, network.number)
+
+    def checkpoints(self, network: NetworkSpec) -> dict[int, Path]:
+        """Return the checkpoints of a network, by epoch of training."""
+        return checkpoints_in(self.checkpoint_folder(network))
+
+    def last_loss(self, network: NetworkSpec) -> float:
+        """Return the loss that a network recorded last, 0 if it recorded none."""
+        path = self.find_record(self.spec.record.splits[0])
+        if path is None:
+            return 0.0
+        (info,) = open_reader(path, networks=[network.number]).networks_info()
+        return float(info.metrics[-1].get("loss", 0.0))
+
+    def write_metrics(self) -> None:
+        """Write loss and learning rate of every recorded epoch to `metrics.csv`."""
+        with contextlib.suppress(StorageError, NotARecord):  # the record holds the same numbers
+            text = csv_text(["network", "progress", "loss", "lr", "time"], self._metrics())
+            write_file(self.path / "metrics.csv", text.encode())
+
+    def _metrics(self) -> Iterator[list[Any]]:
+        path = self.find_record(self.spec.record.splits[0])
+        epochs = {} if path is None else describe(path).epochs
+        for number in (number for number, recorded in epochs.items() if recorded):
+            (info,) = open_reader(path, networks=[number]).networks_info()  # type: ignore[arg-type]
+            for progress, metrics, when in zip(
+                info.progress, info.metrics, info.times, strict=True
+            ):
+                yield [number, progress, metrics.get("loss"), metrics.get("lr"), when]
+
+
+def is_trainable(network: torch.nn.Module) -> bool:
+    """Return whether a network has anything to train; a random predictor has not."""
+    return bool(getattr(network, "trainable", True))
+
+
+def _difference(stored: Spec, spec: Spec) -> str:
+    before, after = (
+        one.model_dump_json(indent=1, exclude=DIGEST_EXCLUDES).splitlines()
+        for one in (stored, spec)
+    )
+    lines = difflib.unified_diff(before, after, lineterm="", n=0)
+    return "\n".join(line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---"))

@@ -1,0 +1,212 @@
+"""Train the networks of a spec, record every epoch, and resume where a previous call stopped.
+
+`train` prepares the run folder once, then hands the unfinished networks to one of three executors:
+lockstep (side by side on a GPU), worker processes (on the cores of a CPU), or one after the other.
+Each executor is an iterator of `Progress`; all of them train a network as `train_network` does.
+"""
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from accord.errors import ChoiceError, NotCapturable, TrainingError
+from accord.training._build import build_network, choose_networks
+from accord.training._hardware import choose_device, count_processes, multiply_adds
+from accord.training._lockstep import LockstepNetwork, lockstep_obstacle, train_lockstep
+from accord.training._network_run import NetworkRun, Progress, train_network
+from accord.training._run import Run, is_trainable
+from accord.training._spec import NetworkSpec, Spec
+from accord.training._workers import train_in_workers
+from accord.training.networks import warn_once
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run left behind."""
+
+    out: Path
+    failed: dict[int, str]  # network -> why its training stopped
+    notes: tuple[str, ...] = ()  # for people to read
+
+
+def default_out(spec: Spec) -> Path:
+    """Return the default folder of a run: its name and the digest of its spec, below `runs`."""
+    return Path("runs") / f"{spec.name}-{spec.digest()}"
+
+
+@warn_once()
+def train(
+    spec: Spec,
+    out: Path,
+    *,
+    source: str | None = None,
+    networks: Sequence[int] | None = None,
+    processes: int | None = None,
+    progress: OnProgress | None = None,
+) -> RunResult:
+    """Train the networks of a spec into a run folder; finished networks are skipped.
+
+    Writes `spec.toml`, one record for each split, `checkpoints/` and `metrics.csv`. A network
+    whose loss or predictions become NaN is stopped and reported; the others continue.
+
+    Small networks train in one thread. If they take long enough, worker processes train them in
+    parallel, one on each core; the labels are the same to the last bit.
+
+    Args:
+        spec: what to train.
+        out: the run folder.
+        source: the text of the spec, kept with the run; by default it is written anew.
+        networks: train only these, by number, so that several machines can share a run.
+        processes: the number of processes to train in, on a CPU; by default chosen by the size of
+            the networks.
+        progress: called at each recorded epoch, and once for each network that was finished
+            before, if another is trained.
+
+    Raises:
+        ChoiceError: no such network, a network that cannot be built, fewer than 1 process, or
+            several on a GPU.
+        SpecError: `out` holds a run of another spec.
+        SourceError: the data cannot be read, or differ from those the run began with.
+        RecordBusy: another process trains the same network.
+    """
+    chosen = choose_networks(spec, networks)
+    _check_processes(processes)
+    run = Run.create(out, spec, source=source)
+    unfinished = [network for network in run.unfinished() if network in chosen]
+    notes = list(run.data.notes)
+    failed: dict[int, str] = {}
+    done = [network for network in chosen if network not in unfinished] if unfinished else []
+    with contextlib.closing(_train_networks(run, unfinished, processes, notes)) as events:
+        for event in _with_finished(run, done, events):
+            if event.error is not None:
+                failed[event.network] = event.error
+            elif progress is not None:
+                progress(replace(event, networks=len(chosen)))
+    run.write_metrics()
+    return RunResult(out, dict(sorted(failed.items())), tuple(notes))
+
+
+def _check_processes(processes: int | None) -> None:
+    if processes is not None and processes < 1:
+        raise ChoiceError(f"training needs at least 1 process; got {processes}")
+    if processes is not None and processes > 1 and choose_device().type != "cpu":
+        raise ChoiceError(
+            "processes share the cores of a CPU; a GPU trains all networks of a run side by side "
+            "in one process. Leave them out, or hide the GPU: CUDA_VISIBLE_DEVICES="
+        )
+
+
+def _with_finished(
+    run: Run, done: Sequence[NetworkSpec], events: Iterator[Progress]
+) -> Iterator[Progress]:
+    """Put an event for each finished network before the first recorded epoch."""
+    for event in events:
+        if event.error is None:
+            for network in done:
+                epochs = run.spec.train.epochs
+                yield Progress(network.number, epochs, epochs, run.last_loss(network))
+            done = ()
+        yield event
+
+
+def _train_networks(
+    run: Run, networks: list[NetworkSpec], processes: int | None, notes: list[str]
+) -> Generator[Progress]:
+    """Choose an executor and yield its events."""
+    if not networks:
+        return
+    if run.device.type != "cpu":
+        yield from _train_on_gpu(run, networks, notes)
+        return
+    if processes is None:
+        sizes = [
+            multiply_adds(build_network(run.spec, network, run.data), run.spec, run.data)
+            for network in networks
+        ]
+        processes = count_processes(sizes, run.spec, run.data)
+    if min(processes, len(networks)) > 1:
+        yield from train_in_workers(run, networks, processes)
+    else:
+        yield from _train_one_by_one(run, networks)
+
+
+def _train_one_by_one(run: Run, networks: Sequence[NetworkSpec]) -> Iterator[Progress]:
+    for network in networks:
+        yield from train_network(run, network)
+
+
+def _train_on_gpu(
+    run: Run, networks: Sequence[NetworkSpec], notes: list[str]
+) -> Iterator[Progress]:
+    """Train in lockstep the networks that can be, and the rest one after the other."""
+    started: set[int] = set()
+    with contextlib.ExitStack() as stack:
+        trainings = [stack.enter_context(NetworkRun(run, network)) for network in networks]
+        together = [one for one in trainings if is_trainable(one.network)]
+        if together:
+            reason = lockstep_obstacle(together[0].samples)
+            try:
+                if reason is None:
+                    yield from _train_in_lockstep(together)
+                    started = {one.spec.number for one in together}
+            except NotCapturable as error:
+                reason = str(error)
+            if reason is not None and len(together) > 1:
+                notes.append(f"the networks were trained one after the other: {reason}")
+    yield from _train_one_by_one(run, [one for one in networks if one.number not in started])
+
+
+def _train_in_lockstep(trainings: Sequence[NetworkRun]) -> Iterator[Progress]:
+    entrants = [
+        LockstepNetwork(one.network, one.loss, one.recipe, one.spec.seed, one.state)
+        for one in trainings
+    ]
+    running = dict(enumerate(trainings))
+    results = train_lockstep(entrants, trainings[0].samples, trainings[0].labels)
+    for position, result in results:
+        if position not in running:  # the lockstep goes on with a network that failed to record
+            continue
+        training = running[position]
+        try:
+            if isinstance(result, TrainingError):
+                raise result
+            yield training.record(result)
+        except TrainingError as error:
+            yield training.failure(error)
+            del running[position]
+        if not running:
+            return
+
+
+def finished_networks(spec: Spec, result: RunResult) -> list[int]:
+    """Return the networks of a run that recorded epochs and did not fail."""
+    run = Run(result.out, spec, device=torch.device("cpu"))
+    failed = {
+        number
+        for network in run.networks
+        if network.number in result.failed
+        for number in network.numbers
+    }
+    return [n for n, epochs in run.recorded_epochs().items() if epochs and n not in failed]
+
+
+def result_json(spec: Spec, result: RunResult, *, seconds: float) -> dict[str, Any]:
+    """Return the result of a run in the form that `accord train --json` prints."""
+    run = Run(result.out, spec, device=torch.device("cpu"))
+    epochs = run.recorded_epochs()
+    return {
+        "run": str(result.out),
+        "name": spec.name,
+        "networks": len(epochs),
+        "epochs": {str(number): recorded for number, recorded in epochs.items()},
+        "failed": {str(number): error for number, error in result.failed.items()},
+        "records": {name: str(path) for name, path in run.record_paths.items()},
+        "notes": list(result.notes),
+        "seconds": seconds,
+    }
