@@ -16,7 +16,7 @@ from accord.errors import ChoiceError, PredictionError, ProbabilitiesMissing, Tr
 from accord.rules import all_rules, find_rule
 from accord.store import ArrayReader, SampleInfo
 from accord.testing import small_records
-from accord.testing._contracts import rows_of
+from accord.testing._contracts import reader_of
 
 quickly = settings(max_examples=40)
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_measured_is_refused(predicted, truth, words):
 @quickly
 @given(small_records())
 def test_scores_are_an_independent_count(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     scores = {one.rule: one for one in analysis.score(rows)}
     assert scores.keys() == all_rules().keys()
     for name in all_rules():
@@ -136,7 +136,7 @@ def test_without_truth_nothing_is_scored():
 @quickly
 @given(small_records())
 def test_a_curve_is_the_score_of_every_prefix(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     for name in all_rules():
         drawn = analysis.curve(rows, name)
         for epoch in range(rows.epochs):
@@ -153,7 +153,7 @@ def test_a_curve_is_the_score_of_every_prefix(record):
 @quickly
 @given(small_records())
 def test_by_networks_scores_every_subset(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     for name in ("majority", "max-agreement", "soft-agreement", "single"):
         sweep = analysis.by_networks(rows, name)
         assert [len(some) for some in sweep.accuracies] == [
@@ -183,7 +183,7 @@ def test_of_too_many_subsets_some_are_drawn():
 @quickly
 @given(small_records())
 def test_by_epochs_scores_equally_spaced_epochs(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     sweep = analysis.by_epochs(rows, "max-agreement")
     assert sweep.sizes[0] == 1
     assert sweep.sizes[-1] == rows.epochs
@@ -202,7 +202,7 @@ def test_by_epochs_refuses_more_epochs_than_there_are():
 @quickly
 @given(small_records())
 def test_margins_follow_their_definitions(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     votes = record.labels.shape[0] * record.labels.shape[1]
     last = np.array(slow_rules.majority(record))
     for sample in range(rows.samples):
@@ -218,7 +218,7 @@ def test_margins_follow_their_definitions(record):
 @quickly
 @given(small_records())
 def test_histograms_count_every_sample_and_every_error_once(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     margins = analysis.final_margin_histogram(rows, bins=10)
     right = np.array(slow_rules.majority(record)) == record.truth
     assert margins.right.sum() == right.sum()
@@ -230,7 +230,7 @@ def test_histograms_count_every_sample_and_every_error_once(record):
 @quickly
 @given(small_records())
 def test_network_agreement_is_the_share_of_equal_pairs(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     if rows.networks < 2:
         with pytest.raises(ChoiceError, match="needs two; there is one"):
             analysis.network_agreement(rows)
@@ -256,7 +256,7 @@ def runs_by_definition(record):
 @quickly
 @given(small_records())
 def test_persistence_finds_every_run(record):
-    found = analysis.persistence(rows_of(record))
+    found = analysis.persistence(reader_of(record))
     epochs = record.labels.shape[1]
     expected = np.zeros((2, 2, epochs), int)
     for right, onset, length in runs_by_definition(record):

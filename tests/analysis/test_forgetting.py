@@ -12,7 +12,7 @@ from accord.rules.majority import Majority
 from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 from accord.testing import small_records
-from accord.testing._contracts import rows_of
+from accord.testing._contracts import reader_of
 
 quickly = settings(max_examples=40)
 
@@ -38,7 +38,7 @@ def known_by_definition(rows, labels):
 @quickly
 @given(small_records())
 def test_what_is_forgotten_follows_its_definition(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     with small_blocks():
         found = forgetting(rows)
     known = known_by_definition(rows, record.truth)
@@ -100,7 +100,7 @@ def fused_by_definition(rows, samples, labels, most):
 @quickly
 @given(small_records())
 def test_fused_epochs_follow_their_definition(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     samples = list(range(rows.samples))[::-1]
     labels = record.truth[samples]
     expected = fused_by_definition(rows, samples, labels, 4)

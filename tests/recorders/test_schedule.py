@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord._recorders.schedule import Schedule
+from accord._recorders.schedule import RecordedEpochs, Schedule
 from accord.errors import ChoiceError
 
 
@@ -30,15 +30,16 @@ def test_every_fraction_of_every_epoch_is_due_once(parts, factor, epochs):
     steps=st.integers(10, 30),
 )
 def test_progress_and_steps_give_the_same_rows(every, epochs, steps):
-    schedule, recorded, found = Schedule(every), 0.0, {}
+    schedule, recorded, found = Schedule(every), 0.0, []
     for epoch in range(epochs):
         for step in range(1, steps + 1):
             progress = epoch + step / steps
             if schedule.is_due(progress, recorded=recorded, last=progress == epochs):
-                found.setdefault(epoch, []).append(step)
+                found.append((epoch, step))
                 recorded = progress
-    assert found == schedule.recorded_steps(epochs=epochs, steps=steps)
-    assert schedule.count_rows(epochs=epochs, steps=steps) == sum(map(len, found.values()))
+    planned = RecordedEpochs(epochs, every, steps)
+    assert found == [(epoch, step) for epoch in range(epochs) for step in planned.steps_in(epoch)]
+    assert [planned.index(*one) for one in found] == list(range(len(planned)))
     assert recorded == epochs  # the last epoch is always recorded
 
 

@@ -9,7 +9,7 @@ from accord.errors import ChoiceError, ProbabilitiesMissing, SourceError, TruthM
 from accord.rules import Rule, all_rules, find_rule, load_rule
 from accord.store import ArrayReader, SampleInfo
 from accord.testing import RuleContract
-from accord.testing._contracts import rows_of, small_records
+from accord.testing._contracts import reader_of, small_records
 
 for _name, _rule in all_rules().items():
     _class = f"Test{_name.title().replace('-', '')}"
@@ -65,7 +65,7 @@ def test_an_unknown_rule_gets_the_nearest_offered():
 @given(small_records(), st.data())
 def test_a_rule_by_sample_predicts_a_range_as_it_predicts_the_whole(name, record, data):
     cut = slice(data.draw(st.integers(0, record.labels.shape[2] - 1)), None)
-    rows, rule = rows_of(record), find_rule(name)
+    rows, rule = reader_of(record), find_rule(name)
     whole, part = rule(rows), rule(rows.select(samples=cut))
     np.testing.assert_array_equal(part.labels, whole.labels[cut])
     np.testing.assert_array_equal(part.scores, whole.scores[cut])
@@ -94,7 +94,7 @@ def test_what_a_rule_learnt_is_loaded_as_that_rule(tmp_path):
 
 
 class Contrary(Rule):
-    """A rule that breaks its contract: it says what the first network said first."""
+    """A rule that breaks its contract: it predicts the first epoch of the first network."""
 
     name = "contrary"
     reads = "last"
@@ -114,8 +114,8 @@ class ContraryContract(RuleContract):
     "law",
     [
         "test_equals_its_definition",
-        "test_the_order_of_networks_is_without_effect",
-        "test_the_order_of_epochs_matters_only_as_the_rule_says",
+        "test_the_order_of_networks_has_no_effect",
+        "test_the_order_of_epochs_has_no_effect",
     ],
 )
 def test_the_contract_can_fail(law):

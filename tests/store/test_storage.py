@@ -28,12 +28,12 @@ class TestFolder(StorageContract):
     def _fresh(self, tmp_path):
         self.path = tmp_path
 
-    def make_place(self):
+    def make_storage(self):
         return Folder(self.path / "place")
 
 
 class TestMemory(StorageContract):
-    def make_place(self):
+    def make_storage(self):
         return Bucket(f"memory://{uuid.uuid4()}")
 
 
@@ -76,7 +76,7 @@ class TestS3(StorageContract):
     def _server(self, s3):
         self.url = s3
 
-    def make_place(self):
+    def make_storage(self):
         return Bucket(f"{self.url}/{uuid.uuid4()}")
 
 

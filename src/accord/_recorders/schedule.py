@@ -1,4 +1,8 @@
-"""When predictions are recorded: every `n` epochs or every `1/n` of one, and at the last epoch."""
+"""When predictions are recorded: every `n` epochs or every `1/n` of one, and at the last epoch.
+
+Callbacks use `Schedule`, since a framework reports progress and may stop at any time. Training
+uses `RecordedEpochs`, since it knows its length in advance. Both give the same rows.
+"""
 
 import math
 from dataclasses import dataclass
@@ -11,15 +15,13 @@ SLACK: Final = 1e-6  # of an epoch: 0.3 / 0.1 is slightly less than 3
 
 @dataclass(frozen=True)
 class Schedule:
-    """The recording schedule of a training, by progress: the true epoch, such as 0.5.
+    """The schedule by progress, the true epoch, such as 0.5.
 
     A row is due whenever progress passes a multiple of `every`, and after the last epoch,
     whether or not that is a multiple: `majority` and `single` read the last epoch alone.
 
     >>> Schedule(0.5).rows_due(2.0), Schedule(2).rows_due(5)
     (4, 2)
-    >>> Schedule(2).recorded_steps(epochs=5, steps=10)
-    {1: [10], 3: [10], 4: [10]}
     """
 
     every: float = 1.0
@@ -56,32 +58,62 @@ class Schedule:
                 f"from progress {previous:g} to {progress:g}. Record less often."
             )
 
-    def recorded_steps(self, *, epochs: int, steps: int) -> dict[int, list[int]]:
-        """Return, for each epoch with rows, the numbers of steps after which they are recorded.
 
-        An epoch has at most as many rows as steps.
+@dataclass(frozen=True)
+class RecordedEpochs:
+    """The schedule by steps, of training with known length.
 
-        Args:
-            epochs: the length of training.
-            steps: training steps per epoch.
+    With `every` below 1, an epoch has several rows, but at most as many as steps.
+
+    Args:
+        epochs: the length of the training.
+        every: the distance between two evaluations, in epochs.
+        steps: the optimizer steps of one epoch.
+
+    >>> schedule = RecordedEpochs(epochs=5, every=2, steps=10)
+    >>> [schedule.steps_in(epoch) for epoch in range(5)], len(schedule)
+    ([(), (10,), (), (10,), (10,)], 3)
+    >>> RecordedEpochs(epochs=2, every=0.1, steps=2).steps_in(0)
+    (1, 2)
+    """
+
+    epochs: int
+    every: float = 1.0
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.every <= 0:
+            raise ChoiceError(
+                "training needs at least 1 epoch, and a positive distance between evaluations; "
+                f"got epochs={self.epochs}, every={self.every}"
+            )
+
+    @classmethod
+    def of_training(
+        cls, epochs: int, every: float, *, batch: int, samples: int | None
+    ) -> "RecordedEpochs":
+        """Return the schedule of a training on `samples` samples.
+
+        Where `samples` is None, an epoch is assumed to have enough steps for `every`.
         """
+        steps = max(1, round(1 / every)) if samples is None else math.ceil(samples / batch)
+        return cls(epochs, every, steps)
+
+    def __len__(self) -> int:
+        return self.before(self.epochs)
+
+    def steps_in(self, epoch: int) -> tuple[int, ...]:
+        """Return after how many steps of an epoch the network is evaluated."""
         if self.every >= 1:
-            every, last = round(self.every), epochs - 1
-            return {e: [steps] for e in range(epochs) if (e + 1) % every == 0 or e == last}
-        parts = min(round(1 / self.every), steps)
-        within = [math.ceil(steps * part / parts) for part in range(1, parts + 1)]
-        return dict.fromkeys(range(epochs), within)
+            due = (epoch + 1) % round(self.every) == 0 or epoch == self.epochs - 1
+            return (self.steps,) if due else ()
+        parts = min(round(1 / self.every), self.steps)
+        return tuple(math.ceil(self.steps * part / parts) for part in range(1, parts + 1))
 
-    def count_rows(self, *, epochs: int, steps: int | None = None) -> int:
-        """Return the number of rows of a whole training.
+    def before(self, epoch: int) -> int:
+        """Return the number of evaluations before an epoch of training begins."""
+        return sum(len(self.steps_in(earlier)) for earlier in range(epoch))
 
-        Args:
-            epochs: the length of training.
-            steps: training steps per epoch; by default enough for every row.
-
-        >>> Schedule(2).count_rows(epochs=5), Schedule(0.1).count_rows(epochs=1, steps=2)
-        (3, 2)
-        """
-        if steps is None:
-            steps = max(1, round(1 / self.every))
-        return sum(map(len, self.recorded_steps(epochs=epochs, steps=steps).values()))
+    def index(self, epoch: int, step: int) -> int:
+        """Return the index in the record of the evaluation after a step of an epoch."""
+        return self.before(epoch) + self.steps_in(epoch).index(step)

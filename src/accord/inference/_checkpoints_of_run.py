@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from accord._recorders.schedule import RecordedEpochs
 from accord.data import InputSchema
 from accord.errors import AccordError, SourceError
 from accord.store import RecordReader, open_reader
@@ -12,7 +13,6 @@ from accord.training import NetworkSpec, Spec, load_spec, network_specs
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in
 from accord.training._input_schema import SCHEMA_FILE, load_input_schema, measure_input_schema
 from accord.training._prepared_data import prepare_data
-from accord.training._recorded_epochs import RecordedEpochs
 
 
 @dataclass(frozen=True)

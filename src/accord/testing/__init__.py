@@ -1,6 +1,6 @@
-"""Contract tests that a new rule or place inherits, and strategies that draw records.
+"""Contract tests for new rules and storage, and strategies that draw records.
 
-Needs pytest and hypothesis: pip install 'accord[testing]'
+Requires pytest and hypothesis: pip install 'accord[testing]'
 """
 
 from accord.testing._contracts import RuleContract, SmallRecord, StorageContract, small_records

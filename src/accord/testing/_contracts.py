@@ -1,4 +1,4 @@
-"""The contract that every rule is held to."""
+"""Contract tests of rules and storage, and Hypothesis strategies for small records."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -7,63 +7,71 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from accord.rules import ABSTAINED, Prediction, Rule
-from accord.store import ArrayReader, SampleInfo
-from accord.store import _record_reader as rows_module
-from accord.store._storage import Storage
+from accord.store import ArrayReader, SampleInfo, Storage
+from accord.store import _record_reader as reader_module
 
 
 class StorageContract(ABC):
-    """Inherit this in a test class and say how to make a fresh, empty place."""
+    """Tests that every `Storage` must pass: inherit them and define `make_storage`.
+
+    >>> from accord.store import Folder
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> class TestFolder(StorageContract):
+    ...     def make_storage(self):
+    ...         return Folder(Path(tempfile.mkdtemp()))
+    """
 
     @abstractmethod
-    def make_place(self) -> Storage:
-        """Return a place with nothing in it."""
+    def make_storage(self) -> Storage:
+        """Return new, empty storage."""
 
-    def test_nothing_is_there_at_first(self) -> None:
-        """A fresh place holds no key and no child."""
-        place = self.make_place()
-        assert place.get("a/b") is None
-        assert place.children() == []
-        assert place.children("a") == []
+    def test_new_storage_is_empty(self) -> None:
+        """New storage has no keys."""
+        storage = self.make_storage()
+        assert storage.get("a/b") is None
+        assert storage.children() == []
+        assert storage.children("a") == []
 
-    def test_what_was_put_is_got(self) -> None:
-        """The last bytes put under a key are there, empty ones too."""
-        place = self.make_place()
-        place.put("a/b", b"one")
-        place.put("a/b", b"two")
-        place.put("empty", b"")
-        assert place.get("a/b") == b"two"
-        assert place.get("empty") == b""
+    def test_get_returns_the_last_value_put(self) -> None:
+        """Values may be empty."""
+        storage = self.make_storage()
+        storage.put("a/b", b"one")
+        storage.put("a/b", b"two")
+        storage.put("empty", b"")
+        assert storage.get("a/b") == b"two"
+        assert storage.get("empty") == b""
 
     def test_create_never_overwrites(self) -> None:
-        """Only the first `create` of a key writes, and says so."""
-        place = self.make_place()
-        assert place.create("a", b"first")
-        assert not place.create("a", b"second")
-        assert place.get("a") == b"first"
+        """Only the first `create` of a key writes and returns True."""
+        storage = self.make_storage()
+        assert storage.create("a", b"first")
+        assert not storage.create("a", b"second")
+        assert storage.get("a") == b"first"
 
-    def test_children_are_the_names_one_level_down(self) -> None:
-        """Deeper names count once, by their first part."""
-        place = self.make_place()
+    def test_children_are_the_names_directly_below(self) -> None:
+        """A deeper key counts by its first part, once."""
+        storage = self.make_storage()
         for key in ("b/c/d", "b/c/e", "b/f", "a"):
-            place.put(key, b"x")
-        assert place.children() == ["a", "b"]
-        assert place.children("b") == ["c", "f"]
-        assert place.children("b/c") == ["d", "e"]
+            storage.put(key, b"x")
+        assert storage.children() == ["a", "b"]
+        assert storage.children("b") == ["c", "f"]
+        assert storage.children("b/c") == ["d", "e"]
 
-    def test_of_many_creators_one_wins(self) -> None:
-        """Eight threads create one key; exactly one is told that it wrote."""
-        place = self.make_place()
+    def test_one_of_several_creators_wins(self) -> None:
+        """Of eight threads that create one key, exactly one writes."""
+        storage = self.make_storage()
         won: list[bytes] = []
 
         def create(data: bytes) -> None:
-            if place.create("contested", data):
+            if storage.create("contested", data):
                 won.append(data)
 
         threads = [threading.Thread(target=create, args=(b"%d" % i,)) for i in range(8)]
@@ -71,10 +79,10 @@ class StorageContract(ABC):
             thread.start()
         for thread in threads:
             thread.join()
-        assert [place.get("contested")] == won
+        assert [storage.get("contested")] == won
 
 
-CLASSES = (1, 2, 3, 13, 256, 257, 100_000, 2**32)  # each side of what types or tables can hold
+CLASSES = (1, 2, 3, 13, 256, 257, 100_000, 2**32)  # around the limits of types and tables
 TYPES = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
@@ -82,10 +90,10 @@ TYPES = (np.uint8, np.uint16, np.uint32, np.int64)
 def labels_and_classes(
     draw: st.DrawFn, *, networks: int = 4, epochs: int = 4, samples: int = 6
 ) -> tuple[NDArray[np.integer], int]:
-    """Draw labels (network, epoch, sample), up to so many of each, with how many classes exist.
+    """Draw labels (network, epoch, sample) and the number of classes.
 
-    Only a few classes are voted for, so that ties are common. The type varies, as does
-    the order in memory; some arrays are read-only.
+    At most four classes get votes, so that ties are common. Type and memory order vary; some
+    arrays are read-only.
 
     >>> from hypothesis import find
     >>> find(labels_and_classes(), lambda drawn: drawn[1] > 1)
@@ -113,7 +121,7 @@ _settings = settings(
 
 @dataclass(frozen=True)
 class SmallRecord:
-    """A record as plain arrays, for a rule's slow definition."""
+    """A record as plain arrays, the input of a rule's slow definition."""
 
     labels: NDArray[Any]  # (network, epoch, sample)
     probabilities: NDArray[Any]  # (network, epoch, sample, class)
@@ -128,14 +136,14 @@ def small_records(draw: st.DrawFn) -> SmallRecord:
     classes = draw(st.integers(1, 5))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     labels = generator.integers(0, classes, (networks, epochs, samples)).astype(np.uint8)
-    # Eighths are exact in half precision, so that equal support is equal to the last bit.
+    # Eighths are exact in half precision, so that ties are exact.
     eighths = generator.multinomial(8, np.full(classes, 1 / classes), labels.shape)
     truth = generator.integers(0, classes, samples).astype(np.uint8)
     return SmallRecord(labels, (eighths / 8).astype(np.float16), truth, classes)
 
 
-def rows_of(record: SmallRecord) -> ArrayReader:
-    """Return a small record as rows."""
+def reader_of(record: SmallRecord) -> ArrayReader:
+    """Return a reader of a small record."""
     sample_info = SampleInfo(record.labels.shape[2], record.classes, truth=record.truth)
     return ArrayReader(record.labels, sample_info, probabilities=record.probabilities)
 
@@ -143,7 +151,7 @@ def rows_of(record: SmallRecord) -> ArrayReader:
 def reordered(
     record: SmallRecord, *, networks: NDArray[Any] | None = None, epochs: NDArray[Any] | None = None
 ) -> SmallRecord:
-    """Return a record with its networks or its epochs in another order."""
+    """Return a record with its networks or epochs in another order."""
     by = slice(None) if networks is None else networks
     at = slice(None) if epochs is None else epochs
     return replace(
@@ -152,32 +160,33 @@ def reordered(
 
 
 class RuleContract:
-    """Inherit this in a test class, name the rule and define it.
+    """Tests that every rule must pass: inherit them, set `rule`, and define `by_definition`.
 
-    `by_definition` is the rule in plain Python: slow, obvious, and without calls of the rule.
+    `by_definition` is the rule in plain Python: slow, obvious, and independent of the rule's code.
+    Tests that do not apply to a rule, by its attributes, are skipped.
     """
 
     rule: ClassVar[Rule]
 
     def by_definition(self, record: SmallRecord) -> Sequence[int]:
-        """Return one label per sample, as the rule is defined."""
-        raise NotImplementedError(f"{type(self).__name__} defines no by_definition(record)")
+        """Return one label per sample, by the definition of the rule."""
+        raise NotImplementedError(f"{type(self).__name__} does not define by_definition(record)")
 
     def predict(self, record: SmallRecord) -> Prediction:
-        """Predict with the rule under test."""
-        return self.rule(rows_of(record))
+        """Apply the rule under test."""
+        return self.rule(reader_of(record))
 
     @_settings
     @given(small_records())
     def test_equals_its_definition(self, record: SmallRecord) -> None:
-        """Fast and slow agree on every sample, ties included."""
+        """The rule and its slow definition agree on every sample, ties included."""
         expected = self.by_definition(record)
         np.testing.assert_array_equal(self.predict(record).labels, expected)
 
     @_settings
     @given(small_records())
-    def test_gives_every_sample_a_class_or_abstains(self, record: SmallRecord) -> None:
-        """Labels lie in -1..classes-1 and scores in 0..1, one for each sample."""
+    def test_every_sample_gets_a_class_or_abstains(self, record: SmallRecord) -> None:
+        """Labels lie in -1..classes-1 and scores in 0..1, one per sample."""
         predicted = self.predict(record)
         assert predicted.labels.shape == predicted.scores.shape == record.truth.shape
         assert predicted.labels.min() >= ABSTAINED
@@ -187,52 +196,48 @@ class RuleContract:
 
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
-    def test_the_order_of_networks_is_without_effect(
-        self, record: SmallRecord, random: Any
-    ) -> None:
-        """Unless the rule says that it is not symmetric."""
+    def test_the_order_of_networks_has_no_effect(self, record: SmallRecord, random: Any) -> None:
+        """Applies to symmetric rules."""
         if not self.rule.symmetric:
-            return
+            pytest.skip("the rule treats networks differently")
         order = np.array(random.sample(range(record.labels.shape[0]), record.labels.shape[0]))
         self._same(self.predict(record), self.predict(reordered(record, networks=order)))
 
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
-    def test_the_order_of_epochs_matters_only_as_the_rule_says(
-        self, record: SmallRecord, random: Any
-    ) -> None:
-        """A rule reads the last epoch alone or all, those in any order unless it says not."""
+    def test_the_order_of_epochs_has_no_effect(self, record: SmallRecord, random: Any) -> None:
+        """A rule that reads the last epoch ignores all others."""
+        if self.rule.oracle or self.rule.ordered:  # an oracle takes the first of equal epochs
+            pytest.skip("the rule depends on the order of epochs")
         epochs = record.labels.shape[1]
         order = np.array(random.sample(range(epochs), epochs))
         if self.rule.reads == "last":
             order = np.array([epochs - 1])
-        # An oracle takes the first of equally good epochs.
-        if not self.rule.oracle and not self.rule.ordered:
-            self._same(self.predict(record), self.predict(reordered(record, epochs=order)))
+        self._same(self.predict(record), self.predict(reordered(record, epochs=order)))
 
     @_settings
     @given(small_records())
-    def test_blocks_together_are_the_whole(self, record: SmallRecord) -> None:
-        """Streaming sample by sample gives what one block gives."""
+    def test_blocks_of_samples_give_the_same_result(self, record: SmallRecord) -> None:
+        """Reading sample by sample equals reading one block."""
         whole = self.predict(record)
-        before = rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK
-        rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = 1, 1  # type: ignore[misc]
+        before = reader_module.BLOCK_BYTES, reader_module.LEAST_BLOCK
+        reader_module.BLOCK_BYTES, reader_module.LEAST_BLOCK = 1, 1  # type: ignore[misc]
         try:
             self._same(whole, self.predict(record))
         finally:
-            rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = before  # type: ignore[misc]
+            reader_module.BLOCK_BYTES, reader_module.LEAST_BLOCK = before  # type: ignore[misc]
 
     @_settings
     @given(small_records())
-    def test_after_each_epoch_it_is_the_rule_on_the_epochs_so_far(
+    def test_after_each_epoch_equals_the_rule_on_the_epochs_so_far(
         self, record: SmallRecord
     ) -> None:
-        """The fast running form equals applying the rule again and again."""
-        rows = rows_of(record)
-        blocks = self.rule.after_each_epoch(rows)
+        """The running form equals applying the rule to each prefix of the epochs."""
+        reader = reader_of(record)
+        blocks = self.rule.after_each_epoch(reader)
         running = np.concatenate([block.values for block in blocks], axis=1)
-        for epoch in range(rows.epochs):
-            expected = self.rule(rows.select(epochs=range(epoch + 1))).labels
+        for epoch in range(reader.epochs):
+            expected = self.rule(reader.select(epochs=range(epoch + 1))).labels
             np.testing.assert_array_equal(running[epoch], expected)
 
     @staticmethod

@@ -18,6 +18,7 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
+from accord._recorders.schedule import RecordedEpochs
 from accord.errors import ChoiceError, NotCapturable, TrainingError
 from accord.training._batches import Batches, ImageBatches, TableBatches
 from accord.training._checkpoints import State, capture_state
@@ -33,7 +34,6 @@ from accord.training._loop import (
     learning_rate_at,
 )
 from accord.training._randomness import Draws, IsolatedRandomState, derive_seed
-from accord.training._recorded_epochs import RecordedEpochs
 
 WARM_UP: Final = 3  # steps before a capture, in which libraries choose their algorithms
 WORTH_COMPILING: Final = 1500  # steps of all networks or members, a layer, from which on it pays

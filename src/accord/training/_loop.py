@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from accord._recorders.schedule import RecordedEpochs
 from accord.errors import ChoiceError, TrainingError
 from accord.training._batches import Batches, max_shift, stream_batches
 from accord.training._checkpoints import State, capture_state, restore
 from accord.training._randomness import Draws, IsolatedRandomState, derive_seed, draw_epoch
-from accord.training._recorded_epochs import RecordedEpochs
 from accord.training._spec import OptimizerSpec, ScheduleSpec
 from accord.training.networks import parameter_groups
 

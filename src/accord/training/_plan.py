@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accord._recorders.schedule import RecordedEpochs
 from accord.errors import counted
 from accord.training._build import check_networks, choose_networks
-from accord.training._recorded_epochs import RecordedEpochs
 from accord.training._run import Run
 from accord.training._spec import NetworkSpec, Spec
 from accord.training.networks import warn_once

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 
 from accord._files import csv_text, write_file
+from accord._recorders.schedule import RecordedEpochs
 from accord.data import InputSchema
 from accord.errors import AccordError, NotARecord, SourceError, SpecError, StorageError
 from accord.kernels import equally_spaced
@@ -27,7 +28,6 @@ from accord.training._input_schema import (
     save_input_schema,
 )
 from accord.training._prepared_data import PreparedData, prepare_data
-from accord.training._recorded_epochs import RecordedEpochs
 from accord.training._spec import DIGEST_EXCLUDES, NetworkSpec, Spec, network_specs
 from accord.training._spec_toml import dump_spec, load_spec
 

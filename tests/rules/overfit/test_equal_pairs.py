@@ -11,7 +11,7 @@ from accord.rules._overfitting import group_sizes, measure_pair_agreement, sum_b
 from accord.store import ArrayReader, SampleInfo
 from accord.store import _record_reader as rows_module
 from accord.testing import small_records
-from accord.testing._contracts import rows_of
+from accord.testing._contracts import reader_of
 
 quickly = settings(max_examples=40)
 
@@ -19,7 +19,7 @@ quickly = settings(max_examples=40)
 @quickly
 @given(small_records())
 def test_shares_follow_their_definition(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     if rows.networks < 2:
         with pytest.raises(ChoiceError, match="needs two; there is one"):
             measure_pair_agreement(rows)
@@ -58,7 +58,7 @@ def test_groups_that_are_left_over_have_no_samples():
 @quickly
 @given(small_records())
 def test_leaving_a_network_out_is_counting_without_it(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     if rows.networks < 3:
         return
     found = measure_pair_agreement(rows)
@@ -71,7 +71,7 @@ def test_leaving_a_network_out_is_counting_without_it(record):
 @quickly
 @given(small_records())
 def test_blocks_together_are_the_whole(record):
-    rows = rows_of(record)
+    rows = reader_of(record)
     if rows.networks < 2:
         return
     whole = measure_pair_agreement(rows, groups=4)
