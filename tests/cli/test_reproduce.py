@@ -7,9 +7,9 @@ from one_thread import one_thread  # noqa: F401 -- for every test here
 
 from accord.cli._progress import Bar
 from accord.errors import ClusterError
-from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper import SCALES, all_targets
 from accord.experiments.paper._protocols import protocols
+from accord.training import train
 
 
 @pytest.fixture(autouse=True)
@@ -101,29 +101,33 @@ def test_missing_data_exit_with_status_1(reproduce, tmp_path):
 
 
 @pytest.fixture
-def trainers(monkeypatch):
-    """Arguments for trainers on a cluster; the training is done in this process."""
+def trained(monkeypatch):
+    """Options of trainings on a cluster, which are done in this process."""
     found = []
 
-    def trainer(address, **more):
-        found.append((address, more))
-        return train_here
+    def train_remotely(spec, out, *, progress, **options):
+        found.append(options)
+        return train(spec, out, progress=progress)
 
-    monkeypatch.setattr("accord.experiments.cluster.trainer", trainer)
+    monkeypatch.setattr("accord.experiments.cluster.train_remotely", train_remotely)
     return found
 
 
 @pytest.mark.parametrize(
     ("words", "call", "machine"),
     [
-        (["--ray"], ("local", {"gpus": None}), "1 core, "),
-        (["--gpus", "0.5", "--ray", "a:1"], ("a:1", {"gpus": 0.5}), "a Ray cluster at a:1"),
+        (["--ray"], {"address": "local", "gpus": None}, "1 core, "),
+        (
+            ["--gpus", "0.5", "--ray", "a:1"],
+            {"address": "a:1", "gpus": 0.5},
+            "a Ray cluster at a:1",
+        ),
     ],
 )
-def test_ray_option_trains_on_a_cluster(words, call, machine, reproduce, tmp_path, trainers):
+def test_ray_option_trains_on_a_cluster(words, call, machine, reproduce, tmp_path, trained):
     name = "table1/cifar10/sym/40"
     assert reproduce(*words, name, "--scale", "stand-in", "--out", tmp_path)[0] == 0
-    assert trainers == [call]
+    assert trained == [call]
     kept = json.loads((tmp_path / name / "stand-in.json").read_text("utf-8"))
     assert kept["machine"].startswith(machine)
 
@@ -168,11 +172,11 @@ def test_json_of_a_group_lists_failures(group):
 def test_each_result_is_printed_as_soon_as_it_is_known(reproduce, tmp_path, monkeypatch, capsys):
     printed = []
 
-    def train(spec, out, progress):
+    def train_remotely(spec, out, *, progress, **_):
         printed.append(capsys.readouterr().out)
-        return train_here(spec, out, progress)
+        return train(spec, out, progress=progress)
 
-    monkeypatch.setattr("accord.experiments.cluster.trainer", lambda *_, **__: train)
+    monkeypatch.setattr("accord.experiments.cluster.train_remotely", train_remotely)
     status, out, _ = reproduce(
         "--ray", "table1/cifar10/asym", "--scale", "stand-in", "--out", tmp_path
     )
@@ -298,19 +302,16 @@ def test_json_of_a_single_failed_target(reproduce, tmp_path):
 def test_gpus_of_the_cluster_decide(there, scale, reproduce, tmp_path, monkeypatch):
     specs, joined = [], []
 
-    def trainer(address, **_):
-        def train(spec, out, progress):
-            specs.append(spec)
-            raise ClusterError("enough")
-
-        return train
+    def train_remotely(spec, out, **_):
+        specs.append(spec)
+        raise ClusterError("enough")
 
     def has_gpus(address):
         joined.append(address)
         return there
 
     monkeypatch.setattr("torch.cuda.is_available", lambda: not there)
-    monkeypatch.setattr("accord.experiments.cluster.trainer", trainer)
+    monkeypatch.setattr("accord.experiments.cluster.train_remotely", train_remotely)
     monkeypatch.setattr("accord.experiments.cluster.has_gpus", has_gpus)
     monkeypatch.setattr("accord.experiments.paper._reproduce.check_data", lambda *_: None)
     monkeypatch.setattr("accord.experiments.paper._required_runs.check_data", lambda *_: None)

@@ -214,7 +214,8 @@ def _with_ray(
         return context
     from accord.experiments import cluster
 
-    context = replace(context, train=cluster.trainer(address, gpus=gpus))
+    trainer = functools.partial(cluster.train_remotely, address=address, gpus=gpus)
+    context = replace(context, train=trainer)
     if address == HERE:
         return context
     has_gpu = functools.cache(lambda: cluster.has_gpus(address))

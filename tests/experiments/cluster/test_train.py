@@ -31,7 +31,6 @@ from accord.experiments.cluster._train import (
     log_path,
     publish_spec,
     train_one,
-    trainer,
 )
 from accord.training import parse_spec, train
 
@@ -302,8 +301,6 @@ def test_folder_of_another_spec_raises_before_a_cluster_starts(here, tmp_path):
     assert here == []
 
 
-def test_trainer_trains_on_a_cluster(here, tmp_path):
-    spec_trainer = trainer("10.0.0.1:6379")
-    assert not spec_trainer(SPEC, tmp_path / "run", None).failed
-    assert here[0].options["address"] == "10.0.0.1:6379"
+def test_spec_is_written_anew_without_its_source(here, tmp_path):
+    assert not train_remotely(SPEC, tmp_path / "run").failed
     assert parse_spec((tmp_path / "run/spec.toml").read_text()) == SPEC

@@ -55,7 +55,7 @@ def test_runs_are_trained_by_the_given_trainer(tmp_path):
 
     def train(spec, out, progress):
         started.append((spec.name, out.parent))
-        return runs_module.train_here(spec, out, progress)
+        return runs_module.train(spec, out, progress=progress)
 
     compare(SPEC, tmp_path, methods=["majority"], train=train)
     assert started == [("small", tmp_path)]
@@ -155,7 +155,7 @@ def test_fractional_epoch_is_shown_with_its_progress(tmp_path, every, label):
             predicted = np.full(3, int(epoch == 4))  # right then alone
             recorder.record(predicted, progress=every * (epoch + 1))
     record = accord.open(tmp_path)
-    run = SimpleNamespace(record=record, open=lambda _: record, network_bytes=1, spec=SPEC)
+    run = SimpleNamespace(record=record, open_record=lambda _: record, network_bytes=1, spec=SPEC)
     method = METHODS["early-stopping"]
     result = MethodResult(method, (method.measure({"shared": run}),))
     comparison = Comparison(SPEC, 1, Path("out"), (result,))

@@ -94,7 +94,7 @@ def test_missing_checkpoint_fails_only_methods_on_features(tmp_path):
 
 
 def test_cached_labels_are_not_predicted_again(compared, out):
-    run = FinishedRun(SPEC, run_of(out, "shared"))
+    run = FinishedRun(run_of(out, "shared"), SPEC)
     some = np.arange(run.record.samples)
     assert np.array_equal(run.cached_labels("some", lambda: some), some)
     assert np.array_equal(run.cached_labels("some", lambda: some + 1), some)
@@ -102,8 +102,8 @@ def test_cached_labels_are_not_predicted_again(compared, out):
 
 @pytest.mark.parametrize("content", [b"", b"no array"])
 def test_damaged_cached_labels_are_predicted_again(compared, out, content):
-    run = FinishedRun(SPEC, run_of(out, "shared"))
-    path = run.out / "predictions/damaged.npy"
+    run = FinishedRun(run_of(out, "shared"), SPEC)
+    path = run.path / "predictions/damaged.npy"
     path.write_bytes(content)
     some = np.arange(run.record.samples)
     assert np.array_equal(run.cached_labels("damaged", lambda: some), some)
@@ -114,7 +114,7 @@ def test_loaded_networks_predict_the_last_recorded_labels(compared, out):
     from accord.training._loop import predict_probabilities
 
     folder = run_of(out, "shared")
-    run = FinishedRun(load_spec(folder / "spec.toml"), folder)
+    run = FinishedRun(folder, load_spec(folder / "spec.toml"))
     samples = run.data.batches("test", device=run.device)
     for number, network in enumerate(run.load_networks()):
         predicted = predict_probabilities(network, samples).argmax(axis=1)

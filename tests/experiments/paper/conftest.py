@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
-from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper._protocols import protocols
 from accord.experiments.paper._required_runs import ReproduceContext
+from accord.training import train
 
 SMALL = {
     "networks": 3,
@@ -31,7 +31,7 @@ class Trainer:
 
     def __call__(self, spec, out, progress):
         self.trained.append(out.name)
-        return train_here(spec, out, progress)
+        return train(spec, out, progress=progress)
 
 
 @pytest.fixture

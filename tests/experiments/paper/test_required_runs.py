@@ -17,7 +17,6 @@ from accord.errors import (
     SpecError,
     TrainingError,
 )
-from accord.experiments.comparison._runs import train_here
 from accord.experiments.paper import (
     Cell,
     ReproduceContext,
@@ -37,7 +36,7 @@ from accord.experiments.paper._required_runs import (
     settle_scale,
 )
 from accord.experiments.paper._results import save_result
-from accord.training import Progress, RunResult, Spec, load_spec
+from accord.training import Progress, RunResult, Spec, load_spec, train
 from accord.training._input_schema import measure_input_schema, save_input_schema
 from accord.training._prepared_data import prepare_data
 
@@ -60,7 +59,7 @@ def stop_at_once(spec, out, progress):
     def stop(*_):
         raise KeyboardInterrupt
 
-    return train_here(spec, out, stop)
+    return train(spec, out, progress=stop)
 
 
 def test_no_cost_is_written_before_the_first_epoch(tmp_path):
@@ -255,5 +254,5 @@ def test_run_with_other_data_is_refused_without_naming_the_root(spellings, tmp_p
     data = spec.data.model_copy(update={"path": "other"})
     other = spec.model_copy(update={"root": "elsewhere", "data": data})
     with pytest.raises(SpecError, match='"path": "other"') as caught:
-        train_here(other, path.parent, None)
+        train(other, path.parent)
     assert "elsewhere" not in str(caught.value)

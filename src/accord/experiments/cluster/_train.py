@@ -200,7 +200,7 @@ def train_remotely(
     spec: "Spec",
     out: Path,
     *,
-    source: str,
+    source: str | None = None,
     address: str | None = None,
     gpus: float | None = None,
     cpus: float = 1.0,
@@ -219,7 +219,7 @@ def train_remotely(
     Args:
         spec: what to train.
         out: the run's folder, on a path that all nodes share.
-        source: the spec's text, stored with the run.
+        source: the spec's text, stored with the run; by default written anew.
         address: None or "local" starts Ray on this machine; "auto", "HOST:PORT" or
             "ray://HOST:PORT" joins a cluster.
         gpus: per network, a fraction or a whole number; by default as much as lets all networks
@@ -242,7 +242,7 @@ def train_remotely(
         ChoiceError, SourceError: as `train`; `out` is not claimed.
         RecordBusy: another process keeps training one of the networks.
     """
-    from accord.training import Run, RunResult, network_specs
+    from accord.training import Run, RunResult, dump_spec, network_specs
 
     if retries < 0:
         raise ChoiceError(f"retries must be 0 or more; got {retries}")
@@ -258,6 +258,7 @@ def train_remotely(
         resources = allocate(len(chosen), nodes, cpus=cpus, gpus=gpus)
         if notify is not None:
             notify(_resources_text(len(chosen), resources, nodes))
+        source = dump_spec(spec) if source is None else source
         digest = publish_spec(out, source)
         tasks = [
             dataclasses.asdict(
@@ -277,18 +278,6 @@ def train_remotely(
         failed, notes = _run_tasks(cluster, tasks, resources, retries=retries, poll=poll)
     run.write_metrics()
     return RunResult(out, failed, notes)
-
-
-def trainer(address: str, *, gpus: float | None = None) -> Callable[..., "RunResult"]:
-    """Return a function (spec, out, progress) that trains on a cluster, one task per network."""
-    from accord.training import dump_spec
-
-    def train(spec: "Spec", out: Path, progress: "OnProgress | None") -> "RunResult":
-        return train_remotely(
-            spec, out, source=dump_spec(spec), address=address, gpus=gpus, progress=progress
-        )
-
-    return train
 
 
 def _report(

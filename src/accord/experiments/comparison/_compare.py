@@ -19,7 +19,6 @@ from accord.experiments.comparison._runs import (
     Trainer,
     repeated_spec,
     shared_spec,
-    train_here,
 )
 from accord.training import OnProgress, Spec
 from accord.training._plan import size_text
@@ -81,7 +80,7 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     repetitions: int = 1,
-    train: Trainer = train_here,
+    train: Trainer | None = None,
     progress: OnProgress | None = None,
     on_start: Callable[[str], None] | None = None,
 ) -> Comparison:

@@ -77,7 +77,7 @@ def _rule(name: str, runs: RunsOfRepetition) -> Measurement:
 
 def _early_stopping(runs: RunsOfRepetition) -> Measurement:
     run = runs[SHARED]
-    epoch = best_epoch(run.open("validation"))
+    epoch = best_epoch(run.open_record("validation"))
     labels = run.record.select(epochs=[epoch]).predict("majority").labels
     progress = run.record.progress[epoch]
     return _measurement(run, labels, passes=run.record.networks, epoch=epoch, progress=progress)
@@ -130,7 +130,7 @@ def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
 
 def _averaged(kind: str, runs: RunsOfRepetition) -> Measurement:
     run = runs[SHARED]
-    record = run.open(f"test-{kind}")
+    record = run.open_record(f"test-{kind}")
     more = {"single": record.score(["single"])[0].accuracy}
     labels = record.predict("majority").labels
     if record.epochs > 1:

@@ -20,15 +20,12 @@ from accord.training import (
     Run,
     RunResult,
     Spec,
-    dump_spec,
     network_specs,
     train,
 )
-from accord.training._batches import Batches
 from accord.training._build import build_network
-from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_checkpoint
-from accord.training._hardware import choose_device
-from accord.training._prepared_data import PreparedData, prepare_data
+from accord.training._checkpoints import load_checkpoint
+from accord.training._run import is_trainable
 from accord.training._spec import SEEDS_APART
 
 SHARED: Final = "shared"  # the run of the spec itself
@@ -129,12 +126,7 @@ SPECS: Final[dict[str, Callable[[Spec], Spec]]] = {
 }
 
 
-Trainer = Callable[[Spec, Path, OnProgress | None], RunResult]
-
-
-def train_here(spec: Spec, out: Path, progress: OnProgress | None) -> RunResult:
-    """Train on this machine."""
-    return train(spec, out, source=dump_spec(spec), progress=progress)
+Trainer = Callable[..., RunResult]  # called as train(spec, out, progress=…)
 
 
 def run_path(out: Path, name: str, spec: Spec) -> Path:
@@ -142,66 +134,49 @@ def run_path(out: Path, name: str, spec: Spec) -> Path:
     return out / f"{name}-{spec.digest()}"
 
 
-class FinishedRun:
-    """One finished run of a comparison."""
-
-    def __init__(self, spec: Spec, out: Path) -> None:
-        self.spec, self.out = spec, out
-        self.device = choose_device()
+class FinishedRun(Run):
+    """A finished run of a comparison, with its networks and cached labels."""
 
     @cached_property
     def record(self) -> Record:
         """The record of the test split."""
-        return self.open("test")
+        return self.open_record("test")
 
-    def open(self, name: str) -> Record:
+    def open_record(self, name: str) -> Record:
         """Open one of the records, such as "validation" or "test-ema"."""
-        return open_record(self.out / name)
-
-    @cached_property
-    def data(self) -> PreparedData:
-        """The data that the networks were trained on."""
-        return prepare_data(self.spec)
-
-    def batches(self, split: str, network: NetworkSpec) -> Batches:
-        """Return a split's samples in the form that a network takes."""
-        return Run(self.out, self.spec).batches(split, network)
+        return open_record(self.path / name)
 
     @cached_property
     def network_bytes(self) -> int:
         """The size of the weights of one network; the mean over networks."""
-        sizes: list[int] = [
-            sum(value.nbytes for value in self._build(network).state_dict().values())
-            for network in network_specs(self.spec)
-        ]
+        sizes: list[int] = []
+        for spec in self.networks:
+            network = build_network(self.spec, spec, self.data)
+            sizes.append(sum(value.nbytes for value in network.state_dict().values()))
         return round(sum(sizes) / len(sizes))
 
     def load_networks(self) -> list[nn.Module]:
         """Return the networks with the weights of their last epoch, on the device."""
-        return [self._load(network) for network in network_specs(self.spec)]
-
-    def _build(self, network: NetworkSpec) -> nn.Module:
-        return build_network(self.spec, network, self.data)
+        return [self._load(network) for network in self.networks]
 
     def _load(self, spec: NetworkSpec) -> nn.Module:
-        network = self._build(spec)
-        if not getattr(network, "trainable", True):
+        network = build_network(self.spec, spec, self.data)
+        if not is_trainable(network):
             raise PredictionError(
                 f"network {spec.number} of kind {spec.network!r} is not trained and has no features"
             )
-        folder, last = checkpoint_folder(self.out, spec.number), self.spec.train.epochs - 1
-        checkpoints = checkpoints_in(folder)
+        checkpoints, last = self.checkpoints(spec), self.spec.train.epochs - 1
         if last not in checkpoints:
             raise PredictionError(
-                f"{folder}: checkpoint of epoch {last} is missing. Remove {self.out} to train its "
-                "networks again."
+                f"{self.checkpoint_folder(spec)}: checkpoint of epoch {last} is missing. Remove "
+                f"{self.path} to train its networks again."
             )
         network.load_state_dict(load_checkpoint(checkpoints[last]))
         return network.to(self.device)
 
     def cached_labels(self, name: str, predict: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
         """Return the stored labels of a method, or predict and store them."""
-        path = self.out / "predictions" / f"{name}.npy"
+        path = self.path / "predictions" / f"{name}.npy"
         with suppress(OSError, EOFError, ValueError):  # missing or damaged: predict again
             stored: NDArray[np.intp] = np.load(path, allow_pickle=False)
             if stored.shape == (self.record.samples,):
@@ -220,11 +195,11 @@ class RunsOfRepetition:
         self,
         spec: Spec,
         out: Path,
-        train_spec: Trainer = train_here,
+        trainer: Trainer | None = None,
         progress: OnProgress | None = None,
         on_start: Callable[[str], None] | None = None,
     ) -> None:
-        self._spec, self._out, self._train_spec = spec, out, train_spec
+        self._spec, self._out, self._train = spec, out, trainer or train
         self._progress, self._on_start = progress, on_start
         self._runs: dict[str, FinishedRun | TrainingError] = {}
         self.notes: list[str] = []  # from training
@@ -237,10 +212,10 @@ class RunsOfRepetition:
                 out = run_path(self._out, name, spec)
                 if self._on_start is not None:
                     self._on_start(f"{name} run, seed {spec.train.seed}:")
-                result = self._train_spec(spec, out, self._progress)
+                result = self._train(spec, out, progress=self._progress)
                 self.notes += result.notes
                 _check_result(result, out)
-                self._runs[name] = FinishedRun(spec, out)
+                self._runs[name] = FinishedRun(out, spec)
             except TrainingError as error:
                 self._runs[name] = error  # raised again for the next method
                 self.stopped.append(str(error))

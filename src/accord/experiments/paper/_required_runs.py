@@ -20,7 +20,7 @@ from accord.errors import (
     TrainingError,
     counted,
 )
-from accord.experiments.comparison._runs import Trainer, run_path, shared_spec, train_here
+from accord.experiments.comparison._runs import Trainer, run_path, shared_spec
 from accord.experiments.paper._protocols import (
     SCALES,
     Cell,
@@ -31,7 +31,7 @@ from accord.experiments.paper._protocols import (
 )
 from accord.experiments.paper._results import Result, result_path
 from accord.experiments.paper._targets import Target
-from accord.training import OnProgress, Progress, RecordSpec, Run, Spec, load_spec
+from accord.training import OnProgress, Progress, RecordSpec, Run, Spec, load_spec, train
 
 COST_FILE: Final = "effort.json"
 
@@ -116,7 +116,7 @@ class ReproduceContext:
 
     out: Path  # of results, and of runs below it
     data: Path  # of data sets
-    train: Trainer = train_here
+    train: Trainer = train
     progress: OnProgress | None = None
     on_start: Callable[[str], None] = _ignore  # called with a description before each run
     on_cpu: bool = False  # train without a GPU at scales that require one
@@ -211,7 +211,7 @@ def train_missing(run: RequiredRun, context: ReproduceContext) -> None:
     context.on_start(f"{run.spec.name}, seed {run.spec.train.seed}:")
     spec = resolve_data(run.spec, context.data)
     try:
-        result = context.train(spec, run.folder, context.cost_log(run.folder))
+        result = context.train(spec, run.folder, progress=context.cost_log(run.folder))
     except RecordBusy as error:
         raise RecordBusy(
             f"{run.folder}: another process is training this run. Start again when it has "
