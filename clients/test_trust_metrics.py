@@ -11,11 +11,9 @@ from torchmetrics.classification import (
     MulticlassAccuracy,
     MulticlassCalibrationError,
 )
-from torchmetrics.regression import MeanSquaredError
 
 import accord
 from accord.analysis._trust._calibration import (
-    brier_score,
     calibration,
     calibration_of,
     fit_isotonic,
@@ -74,15 +72,6 @@ def test_isotonic_confidence_is_calibrated_by_torchmetrics_too(record):
     # torchmetrics' binary error bins the chance of being right, as ours does.
     assert calibration(confidence, right[1::2]).error == pytest.approx(expected, abs=1e-6)
     assert expected < 0.03
-
-
-def test_brier_score_is_the_mean_squared_error(record):
-    prediction = record.predict()
-    right = prediction.labels == record.truth
-    expected = MeanSquaredError()(
-        torch.from_numpy(prediction.scores), torch.from_numpy(right.astype(float))
-    )
-    assert brier_score(prediction.scores, right) == pytest.approx(float(expected), abs=1e-6)
 
 
 def test_margins_rank_errors_better_than_the_last_votes(record):

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import accord
-from accord.report._figures import save_figure
+from accord.analysis import summarize
+from accord.report import record_figure, save_figure
 from accord.report._theme import INKS
 
 FOLDER = Path(__file__).parent
@@ -17,5 +18,6 @@ def darken(picture: str) -> str:
 
 
 if __name__ == "__main__":
-    save_figure("overfit", accord.open("example://cifar10-sym40"), FOLDER / "accuracy.svg")
+    summary = summarize(accord.open("example://cifar10-sym40").reader)
+    save_figure(record_figure("overfit", summary), FOLDER / "accuracy.svg")
     (FOLDER / "accuracy-dark.svg").write_text(darken((FOLDER / "accuracy.svg").read_text()))

@@ -7,7 +7,7 @@ from overfitting import draw_run, right_chances
 
 from accord._record import open_record
 from accord._recorder import Recorder
-from accord.analysis._trust._trust_summary import measure_trust
+from accord.analysis import Overview, measure_trust
 from accord.report._trust_text import trust_json, trust_text
 
 SAMPLES, CLASSES, EPOCHS = 400, 5, 8
@@ -46,10 +46,10 @@ def test_text_and_json_are_what_was_measured(accord, record):
     opened = open_record(record)
     status, out, err = accord("trust", record)
     assert (status, err) == (0, "")
-    assert out == trust_text(opened, measure_trust(opened)) + "\n"
+    assert out == trust_text(Overview.of(opened.reader), measure_trust(opened.reader)) + "\n"
     status, out, err = accord("trust", record, "--json")
     assert (status, err) == (0, "")
-    assert json.loads(out) == trust_json(opened, measure_trust(opened))
+    assert json.loads(out) == trust_json(Overview.of(opened.reader), measure_trust(opened.reader))
     assert json.loads(out)["answers"]["target"] == 0.05
 
 
@@ -58,7 +58,9 @@ def test_rule_risk_networks_and_epochs_are_taken(accord, record):
     status, out, _ = accord("trust", record, "--json", *chosen)
     view = open_record(record).select(networks=[2, 0, 1], epochs=slice(5))
     assert status == 0
-    assert json.loads(out) == trust_json(view, measure_trust(view, "majority", risk=0.3))
+    assert json.loads(out) == trust_json(
+        Overview.of(view.reader), measure_trust(view.reader, "majority", risk=0.3)
+    )
 
 
 def test_the_recommended_rule_is_named(accord, record):
@@ -120,7 +122,7 @@ def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
     assert len(rows) == 100
     status, out, err = accord("trust", blind, "--verified", queue)
     assert (status, out) == (1, "")
-    assert "there is no decision in it" in err
+    assert "it holds no decision" in err
     with queue.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
@@ -131,12 +133,12 @@ def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
     assert status == 0
     assert found["low"] < found["value"] < found["high"]
     assert found["low"] <= right <= found["high"]
-    assert "by the verified samples, " in accord("trust", blind, "--verified", queue)[1]
+    assert "estimated from the verified samples, " in accord("trust", blind, "--verified", queue)[1]
     decided = queue.read_bytes()
     for options in (["--verify", "100"], ["--verified", queue], []):
         status, _, err = accord("trust", blind, *options, "--out", queue)
         assert status == 1
-        assert "holds 100 decisions of people" in err
+        assert "holds 100 decisions" in err
     assert queue.read_bytes() == decided
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from accord._record import Record
-from accord.analysis import CorruptReader
+from accord.analysis import CorruptReader, summarize
 from accord.report.html import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -36,7 +36,7 @@ def visit(browser, record, tmp_path):
     complaints = []
 
     def open_page(width, record=record):
-        write_report(record, tmp_path / "report.html")
+        write_report(summarize(record.reader), tmp_path / "report.html")
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -60,7 +60,7 @@ def test_nothing_is_wider_than_the_window(visit, width):
 def test_a_long_list_of_networks_is_broken(visit, make_record):
     rows = make_record(60, 2, 120, 4, wrong=0.2).reader
     page = visit(400, Record(CorruptReader(rows, kind="constant", count=1)))
-    assert "--networks 0,1,2," in page.locator("#members").inner_text()
+    assert "--networks 0,1,2," in page.locator("#network-health").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 

@@ -10,12 +10,17 @@ import pytest
 
 from accord._record import Record, open_record
 from accord._recorder import Recorder
+from accord.analysis import summarize
 from accord.errors import ExtraMissing, StorageError
-from accord.report.html import report_page, write_report
+from accord.report.html import render, write_report
 from accord.store import make_sample_info
 from accord.store._record_reader import ArrayReader
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "path", "use"}
+
+
+def page_of(record):
+    return render(summarize(record.reader))
 
 
 class Page(HTMLParser):
@@ -50,7 +55,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(record):
-    return report_page(record)
+    return page_of(record)
 
 
 def figures_on(text):
@@ -130,7 +135,7 @@ def test_the_page_is_small(page):
 
 
 def test_the_same_record_gives_the_same_page(page, record):
-    assert report_page(record) == page
+    assert page_of(record) == page
 
 
 def test_what_the_user_wrote_is_escaped(tmp_path):
@@ -148,7 +153,7 @@ def test_what_the_user_wrote_is_escaped(tmp_path):
     ) as recorder:
         recorder.record([0, 1])
         recorder.record([0, 0])
-    text = report_page(open_record(path))
+    text = page_of(open_record(path))
     assert text.count("<script") == 1  # our own
     assert "<i>" not in text
     assert "b &amp; c" in text
@@ -158,7 +163,7 @@ def test_what_the_user_wrote_is_escaped(tmp_path):
 
 def test_without_truth_there_is_a_page_without_scores(make_record):
     record = make_record(3, 8, 120, 4, truth=False)
-    text = report_page(record)
+    text = page_of(record)
     moved = (record.predict("majority").labels != record.predict().labels).sum()
     assert figures_on(text) == ["margin", "agreement"]
     assert "Scores need true labels" in text
@@ -168,25 +173,23 @@ def test_without_truth_there_is_a_page_without_scores(make_record):
 
 @pytest.mark.parametrize(("samples", "verify"), [(99, None), (100, 50), (599, 299), (700, 300)])
 def test_no_more_samples_are_to_be_verified_than_is_possible(make_record, samples, verify):
-    text = Page(report_page(make_record(2, 2, samples, 3, truth=False))).text
+    text = Page(page_of(make_record(2, 2, samples, 3, truth=False))).text
     assert re.findall(r"--verify (\d+)", text) == ([] if verify is None else [str(verify)])
 
 
 def test_one_sample_is_told_as_one():
     labels = np.array([[[0], [1]]])
     scored = make_sample_info(samples=1, classes=2, truth=[0])
-    text = Page(report_page(Record(ArrayReader(labels, scored)))).text
+    text = Page(page_of(Record(ArrayReader(labels, scored)))).text
     assert "Both rules label the same 1 sample." in text
-    assert "Of the 1 forgotten sample, " in text
-    text += Page(
-        report_page(Record(ArrayReader(labels, make_sample_info(samples=1, classes=2))))
-    ).text
+    assert "of the 1 forgotten sample that" in text
+    text += Page(page_of(Record(ArrayReader(labels, make_sample_info(samples=1, classes=2))))).text
     assert re.findall(r".{20}\b1 samples", text) == []
 
 
 @pytest.mark.parametrize("truth", [True, False])
 def test_no_level_of_headings_is_left_out(make_record, truth):
-    found = re.findall(r"<h(\d)>", report_page(make_record(3, 8, 120, 4, truth=truth)))
+    found = re.findall(r"<h(\d)>", page_of(make_record(3, 8, 120, 4, truth=truth)))
     levels = [int(level) for level in found]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -197,14 +200,14 @@ def test_no_level_of_headings_is_left_out(make_record, truth):
     "shape", [(1, 6, 30, 3), (3, 1, 30, 3), (1, 1, 1, 2), (2, 4, 40, 2), (3, 4, 500, 1000)]
 )
 def test_any_record_gives_a_whole_page(make_record, shape, truth):
-    text = report_page(make_record(*shape, truth=truth))
+    text = page_of(make_record(*shape, truth=truth))
     assert "nan" not in Page(text).text
     assert ("Only one network" in text) == (shape[0] == 1)
     assert ("Only one epoch" in text) == (shape[1] == 1)
 
 
 def test_figures_that_would_say_nothing_are_left_out(make_record):
-    assert figures_on(report_page(make_record(1, 6, 30, 3))) == [
+    assert figures_on(page_of(make_record(1, 6, 30, 3))) == [
         "accuracy",
         "epochs",
         "final-margin",
@@ -213,7 +216,7 @@ def test_figures_that_would_say_nothing_are_left_out(make_record):
         "risk-coverage",
         "forgotten",
     ]
-    assert figures_on(report_page(make_record(3, 1, 30, 3))) == [
+    assert figures_on(page_of(make_record(3, 1, 30, 3))) == [
         "networks",
         "error-consensus",
         "reliability",
@@ -223,13 +226,13 @@ def test_figures_that_would_say_nothing_are_left_out(make_record):
 
 def test_all_classes_are_shown_up_to_thirty(make_record):
     names = [f"kind {label}" for label in range(30)]
-    text = report_page(make_record(2, 3, 900, 30, class_names=names))
+    text = page_of(make_record(2, 3, 900, 30, class_names=names))
     assert [name for name in names if f'<th scope="row">{name}</th>' not in text] == []
 
 
 def test_of_many_classes_the_ten_that_change_most_are_shown(make_record):
     record = make_record(3, 6, 2000, 40, wrong=0.8)
-    text = report_page(record)
+    text = page_of(record)
     shown = re.findall(r'<th scope="row">(\d+)</th>', text.split("<h2>Class by class")[1])
     change = {}
     for label in range(40):
@@ -250,7 +253,7 @@ def test_a_class_that_gets_worse_has_changed_too():
     labels = np.tile(truth, (1, 3, 1))
     labels[0, :2, :2] = 1  # class 0 is found at the last epoch alone
     sample_info = make_sample_info(samples=70, classes=35, truth=truth)
-    text = report_page(Record(ArrayReader(labels, sample_info)))
+    text = page_of(Record(ArrayReader(labels, sample_info)))
     worst = re.search(r'<th scope="row">0</th>.*?</tr>', text, re.DOTALL)[0]
     assert "-100.0</td>" in worst
 
@@ -261,7 +264,7 @@ def test_recorders_facts_are_told_once_where_equal_and_one_by_one_where_not(tmp_
         with Recorder(tmp_path, network=network, samples=1, classes=2, metadata=about) as recorder:
             recorder.record([0])
     told = dict(
-        re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', report_page(open_record(tmp_path)))
+        re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', page_of(open_record(tmp_path)))
     )
     assert told == {"data": "digits", "recipe.lr": "0.1", "seed": "network 0: 0; network 1: 1"}
 
@@ -270,25 +273,25 @@ def test_a_long_fact_is_cut_and_says_so(tmp_path):
     about = {"notes": "x" * 5000}
     with Recorder(tmp_path, network=0, samples=1, classes=2, metadata=about) as recorder:
         recorder.record([0])
-    assert "x … (5,000 characters)" in report_page(open_record(tmp_path))
+    assert "x … (5,000 characters)" in page_of(open_record(tmp_path))
 
 
 def test_the_page_is_written_whole(record, page, tmp_path):
-    write_report(record, tmp_path / "new" / "report.html")
+    write_report(summarize(record.reader), tmp_path / "new" / "report.html")
     assert (tmp_path / "new" / "report.html").read_text("utf-8") == page
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
 
 
 def test_a_path_that_is_no_text_is_shown_as_far_as_it_is(make_record, tmp_path):
     record = make_record(2, 2, 20, 3, name="runs/m\udcfcller")
-    write_report(record, tmp_path / "report.html")
+    write_report(summarize(record.reader), tmp_path / "report.html")
     assert "<h1>runs/m?ller</h1>" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_a_page_that_cannot_be_written_is_told(record, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=r"report\.html: cannot write: .*not a folder"):
-        write_report(record, tmp_path / "file" / "report.html")
+        write_report(summarize(record.reader), tmp_path / "file" / "report.html")
 
 
 @pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
@@ -303,4 +306,4 @@ def test_a_missing_extra_is_named(monkeypatch, module):
 
 def test_a_view_of_a_record_can_be_reported(record):
     view = record.select(networks=[0, 2], epochs=slice(4))
-    assert "networks 2 epochs 4 samples 120" in Page(report_page(view)).text
+    assert "networks 2 epochs 4 samples 120" in Page(page_of(view)).text

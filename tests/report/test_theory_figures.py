@@ -11,11 +11,10 @@ import pytest
 from accord.errors import ChoiceError, ExtraMissing
 from accord.experiments.theory import run_theory
 from accord.experiments.theory.toy import run_toy
-from accord.report._drawing import with_variables
-from accord.report._theory_figures import TITLES, draw_theory, draw_toy, save_theory, save_toy
+from accord.report._drawing import save_figure, svg_of, with_variables
+from accord.report._theory_figures import TITLES, theory_figure, toy_figure
 
-DRAW = {"theory": draw_theory, "toy": draw_toy}
-SAVE = {"theory": save_theory, "toy": save_toy}
+DRAW = {"theory": theory_figure, "toy": toy_figure}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,7 @@ def measured():
 
 @pytest.fixture(scope="module")
 def drawings(measured):
-    return {name: draw(measured[name]) for name, draw in DRAW.items()}
+    return {name: svg_of(figure(measured[name])) for name, figure in DRAW.items()}
 
 
 def identifiers_of(drawing):
@@ -60,7 +59,7 @@ def test_a_count_stands_inside_a_long_bar_and_beside_a_short_one(drawings, measu
 
 
 def test_theory_figure_without_trajectories_shows_counts_alone(measured):
-    texts = texts_of(draw_theory(replace(measured["theory"], trajectories={})))
+    texts = texts_of(svg_of(theory_figure(replace(measured["theory"], trajectories={}))))
     assert "disagreement rises" in texts
     assert not any("test loss" in text for text in texts)
 
@@ -92,13 +91,13 @@ def test_identifiers_of_the_two_never_clash(drawings):
 @pytest.mark.parametrize("name", DRAW)
 def test_the_same_gives_the_same_whatever_the_users_settings(drawings, measured, name):
     with mpl.rc_context({"text.usetex": True, "lines.linewidth": 9, "svg.fonttype": "path"}):
-        assert DRAW[name](measured[name]) == drawings[name]
+        assert svg_of(DRAW[name](measured[name])) == drawings[name]
         assert mpl.rcParams["svg.fonttype"] == "path"
 
 
 @pytest.mark.parametrize("name", DRAW)
 def test_a_drawing_has_no_ground_and_a_saved_one_has(drawings, measured, name, tmp_path):
-    SAVE[name](measured[name], tmp_path / "new" / "figure.svg")
+    save_figure(DRAW[name](measured[name]), tmp_path / "new" / "figure.svg")
     saved = (tmp_path / "new" / "figure.svg").read_text()
     assert ET.fromstring(saved.encode()).get("aria-label") == TITLES[name]
     assert identifiers_of(saved) == identifiers_of(drawings[name])
@@ -108,16 +107,16 @@ def test_a_drawing_has_no_ground_and_a_saved_one_has(drawings, measured, name, t
     assert "var(" not in saved
 
 
-@pytest.mark.parametrize("name", SAVE)
+@pytest.mark.parametrize("name", DRAW)
 def test_a_saved_png_is_one(measured, name, tmp_path):
-    SAVE[name](measured[name], tmp_path / "figure.png")
+    save_figure(DRAW[name](measured[name]), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", SAVE)
+@pytest.mark.parametrize("name", DRAW)
 def test_another_ending_is_refused(measured, name, tmp_path):
     with pytest.raises(ChoiceError, match=r"written as \.svg or \.png; got '\.gif'"):
-        SAVE[name](measured[name], tmp_path / "figure.gif")
+        save_figure(DRAW[name](measured[name]), tmp_path / "figure.gif")
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -1,11 +1,26 @@
-"""What a record tells beyond its labels: scores, curves, wrong labels, persistence, changes."""
+"""Analysis of a record: scores, curves, overfitting, wrong labels, trust.
 
-from accord.analysis._audit._audit import Audit, audit
-from accord.analysis._audit._review import corrected_labels, measure_gain, review_queue
+Each function takes the reader of a record, best a `Context`, which keeps rows and results, and
+returns a frozen dataclass of numbers. `_audit` finds wrong training labels, `_trust` measures how
+far predictions can be trusted, `_summary` gathers what a report shows.
+"""
+
+from accord.analysis._audit._audit import Audit, audit, audit_probabilities
+from accord.analysis._audit._label_studio import labelling_config
+from accord.analysis._audit._notes import audit_notes
+from accord.analysis._audit._review import (
+    Decisions,
+    Gain,
+    corrected_labels,
+    expected_gain,
+    measure_gain,
+    review_queue,
+)
 from accord.analysis._audit._review_files import (
-    labelling_config,
     read_decisions,
+    write_audit,
     write_labels,
+    write_probabilities,
     write_queue,
 )
 from accord.analysis._curves import Curve, Sweep, by_epochs, by_networks, curve
@@ -41,11 +56,21 @@ from accord.analysis._scores import (
     paired_changes,
     score,
 )
+from accord.analysis._summary import (
+    MAJORITY,
+    MAX_AGREEMENT,
+    PROBABILITY_AVERAGE,
+    ClassRecall,
+    Overview,
+    Scored,
+    Summary,
+    WithoutBad,
+    summarize,
+)
 from accord.analysis._trust._calibration import (
     Calibration,
     Isotonic,
     Temperature,
-    brier_score,
     calibration,
     calibration_of,
     fit_isotonic,
@@ -59,41 +84,65 @@ from accord.analysis._trust._noisy_accuracy import (
     symmetric_confusion,
 )
 from accord.analysis._trust._trust import (
+    TRAINED_ON,
     RiskCoverage,
     Threshold,
+    Trust,
     abstain_below,
     choose_threshold,
+    measure_trust,
     risk_coverage,
 )
-from accord.analysis._trust._verification import Sampling, choose_to_verify, verified_accuracy
+from accord.analysis._trust._verification import (
+    Sampling,
+    Verified,
+    choose_to_verify,
+    read_verification,
+    verified_accuracy,
+    write_verification,
+)
 from accord.analysis._watch import Watch, watch
 from accord.rules import network_agreement
 
 __all__ = [
+    "MAJORITY",
+    "MAX_AGREEMENT",
+    "PROBABILITY_AVERAGE",
+    "TRAINED_ON",
     "Accuracy",
     "Audit",
     "Calibration",
     "Changes",
+    "ClassRecall",
     "CorruptReader",
     "Curve",
+    "Decisions",
     "Estimate",
     "Forgetting",
+    "Gain",
     "Isotonic",
     "MarginHistogram",
     "NetworkHealth",
+    "Overview",
     "Persistence",
     "RiskCoverage",
     "Sampling",
     "Score",
+    "Scored",
     "Scores",
+    "Summary",
     "Sweep",
     "Temperature",
     "Threshold",
+    "Trust",
+    "Verified",
     "Watch",
+    "WithoutBad",
     "abstain_below",
     "accuracy_with_bad_networks",
     "audit",
-    "brier_score",
+    "audit_notes",
+    "audit_probabilities",
     "by_epochs",
     "by_networks",
     "calibration",
@@ -108,6 +157,7 @@ __all__ = [
     "curve",
     "epochs_to_fuse",
     "error_consensus_histogram",
+    "expected_gain",
     "final_margin_histogram",
     "final_margin_of",
     "fit_isotonic",
@@ -118,20 +168,26 @@ __all__ = [
     "margin_of",
     "measure",
     "measure_gain",
+    "measure_trust",
     "network_agreement",
     "network_health",
     "network_weights",
     "paired_changes",
     "persistence",
     "read_decisions",
+    "read_verification",
     "review_queue",
     "risk_coverage",
     "score",
     "share_interval",
+    "summarize",
     "symmetric_confusion",
     "verified_accuracy",
     "watch",
     "weighted_vote",
+    "write_audit",
     "write_labels",
+    "write_probabilities",
     "write_queue",
+    "write_verification",
 ]

@@ -1,6 +1,8 @@
 """Arguments and options that several commands share."""
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -44,6 +46,11 @@ def epilog(*examples: str, done: str, faults: str = RECORD_FAULTS) -> str:
     """Return the end of a command's help: examples and exit statuses."""
     lines = "\n".join(f"  {example}" for example in examples)
     return f"\b\nExample:\n{lines}\n\nExit status: 0 {done}; {faults}"
+
+
+def in_colour() -> bool:
+    """Return whether to colour results: on a terminal, unless `NO_COLOR` is set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def check_local(out: Path | None) -> None:

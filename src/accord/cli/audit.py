@@ -19,8 +19,7 @@ from accord.cli._arguments import (
 from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from accord.analysis import Audit
-    from accord.analysis._audit._review import Decisions
+    from accord.analysis import Audit, Decisions
     from accord.store import RecordReader
 
 EPILOG = epilog(
@@ -94,8 +93,8 @@ def audit(
     _check_files(
         audit=out, probabilities=probabilities, queue=queue, decisions=decisions, labels=corrected
     )
-    from accord.analysis._audit._audit import audit as find
-    from accord.analysis._audit._review_files import read_decisions, write_audit
+    from accord.analysis import audit as find
+    from accord.analysis import read_decisions, write_audit
 
     reader = open_selected(record, common=common, networks=networks, epochs=epochs).reader
     # Decisions are checked before anything is computed or written.
@@ -147,8 +146,7 @@ def _check_files(**files: Path | None) -> None:
 
 
 def _write_probabilities(reader: "RecordReader", path: Path) -> None:
-    from accord.analysis._audit._audit import audit_probabilities
-    from accord.analysis._audit._review_files import write_probabilities
+    from accord.analysis import audit_probabilities, write_probabilities
 
     write_probabilities(audit_probabilities(reader), path)
 
@@ -156,8 +154,7 @@ def _write_probabilities(reader: "RecordReader", path: Path) -> None:
 def _write_queue(
     reader: "RecordReader", found: "Audit", path: Path, most: int | None, link: str | None
 ) -> None:
-    from accord.analysis._audit._review import expected_gain, review_queue
-    from accord.analysis._audit._review_files import write_queue
+    from accord.analysis import expected_gain, review_queue, write_queue
     from accord.report._audit_text import gain_text
 
     samples = review_queue(found, most)
@@ -168,8 +165,7 @@ def _write_queue(
 def _write_corrected(
     found: "Audit", decided: "Decisions | None", path: Path, *, proposals: bool
 ) -> None:
-    from accord.analysis._audit._review import corrected_labels
-    from accord.analysis._audit._review_files import write_labels
+    from accord.analysis import corrected_labels, write_labels
 
     labels = corrected_labels(found, decided, proposals=proposals)
     write_labels(labels, path)
@@ -184,16 +180,16 @@ def _write_corrected(
 def _print(
     reader: "RecordReader", found: "Audit", decided: "Decisions | None", *, as_json: bool
 ) -> None:
-    from accord.analysis._audit._notes import audit_notes
-    from accord.analysis._audit._review import measure_gain
+    from accord.analysis import Overview, audit_notes, measure_gain
     from accord.report._audit_text import audit_json, audit_text, gain_text
 
     gain = None if decided is None else measure_gain(found, decided, reader.sample_info.truth)
     for note in audit_notes(found, reader.sample_info):
         typer.echo(f"accord: {note}", err=True)
+    overview = Overview.of(reader)
     if as_json:
-        typer.echo(json.dumps(audit_json(reader, found, gain)))
+        typer.echo(json.dumps(audit_json(overview, found, gain)))
         return
-    typer.echo(audit_text(reader, found))
+    typer.echo(audit_text(overview, found))
     if gain is not None:
         typer.echo(f"\n{gain_text(gain)}")

@@ -35,13 +35,15 @@ def demo(
     DIR/report.html. Needs no data and no GPU, and takes less than a minute. If interrupted, run
     it again to resume.
     """
+    from accord.analysis import Overview, compare_rules
     from accord.experiments.demo import run_demo
     from accord.report._record_text import demo_text
 
     check_local(out)
     with resumable(f"{_program()} demo --out {shlex.quote(str(out))}"), Bar("training") as bar:
         record = run_demo(out, progress=bar.training)
-    typer.echo(demo_text(record, record.score(), out, program=_program()))
+    overview, found = Overview.of(record.reader), compare_rules(record.reader)
+    typer.echo(demo_text(overview, found, out, program=_program()))
 
 
 def _program() -> str:

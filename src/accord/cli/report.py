@@ -32,8 +32,10 @@ def report(
         raise ChoiceError(f"{out}: a report is an .html file")
     from accord._files import local_path
     from accord._record import open_record
-    from accord.report.html import write_report
+    from accord.analysis import summarize
+    from accord.report import write_report
 
     out = local_path(out)
-    write_report(open_record(record, common=common, networks=parse_numbers(networks)), out)
+    opened = open_record(record, common=common, networks=parse_numbers(networks))
+    write_report(summarize(opened.reader), out)
     typer.echo(f"{out}: written", err=True)

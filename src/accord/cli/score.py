@@ -13,6 +13,7 @@ from accord.cli._arguments import (
     RecordPath,
     check_rule,
     epilog,
+    in_colour,
     open_selected,
     resolve_rule,
 )
@@ -45,7 +46,7 @@ def score(
     Rules that RECORD has no data for are left out, and rules that would take too much memory
     too, with a note. The recommended rule is chosen without the true labels.
     """
-    from accord.analysis import compare_rules
+    from accord.analysis import Overview, compare_rules
     from accord.report._record_text import score_json, score_text
 
     wanted = [check_rule(name) for name in rule or ()]
@@ -53,8 +54,8 @@ def score(
     found = compare_rules(opened.reader, [resolve_rule(opened, one) for one in wanted] or None)
     for name, reason in found.left_out.items():
         typer.echo(f"accord: {name} is left out: {reason}", err=True)
+    overview = Overview.of(opened.reader)
     if as_json:
-        left_out = {"left_out": dict(found.left_out)} if found.left_out else {}
-        typer.echo(json.dumps(score_json(opened, found.scores) | left_out))
+        typer.echo(json.dumps(score_json(overview, found)))
     else:
-        typer.echo(score_text(opened, found.scores))
+        typer.echo(score_text(overview, found, colour=in_colour()))

@@ -24,9 +24,7 @@ from accord.cli._arguments import (
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
-    from accord._record import Record
-    from accord.analysis import Estimate
-    from accord.analysis._trust._trust_summary import Trust
+    from accord.analysis import Estimate, Overview, Trust
 
 RISK = 0.05
 NO_EFFECT = (
@@ -99,17 +97,23 @@ def trust(
     """
     out = output_path(out)
     _check_options(risk, threshold, verify, verified, out)
-    from accord.analysis._trust._trust_summary import measure_trust
+    from accord.analysis import Overview, measure_trust, read_verification
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     if risk is not None and opened.truth is None:
         typer.echo(f"accord: --risk {risk:g} has no effect: {NO_EFFECT}", err=True)
     chosen = resolve_rule(opened, rule).name
-    found = measure_trust(opened, chosen, risk=RISK if risk is None else risk, threshold=threshold)
-    estimate = None if verified is None else _accuracy(opened, found, verified)
+    found = measure_trust(
+        opened.reader, chosen, risk=RISK if risk is None else risk, threshold=threshold
+    )
+    overview = Overview.of(opened.reader)
+    estimate = None
+    if verified is not None:
+        samples = read_verification(verified, sample_info=overview.sample_info)
+        estimate = samples.accuracy(found.prediction)
     if out is not None:
-        _write(opened, found, out, verify)
-    _print(opened, found, estimate, as_json=as_json)
+        _write(overview, found, out, verify)
+    _print(overview, found, estimate, as_json=as_json)
 
 
 def _check_options(
@@ -133,24 +137,17 @@ def _check_options(
         raise ChoiceError(f"{out}: --out is written as .csv; got {out.suffix!r}")
 
 
-def _accuracy(record: "Record", found: "Trust", path: Path) -> "Estimate":
-    from accord.analysis._trust._verification_files import read_verification
-
-    return read_verification(path, sample_info=record.reader.sample_info).accuracy(found.prediction)
-
-
-def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> None:
-    from accord.analysis import choose_to_verify
-    from accord.analysis._trust._verification_files import write_verification
+def _write(overview: "Overview", found: "Trust", out: Path, verify: int | None) -> None:
+    from accord.analysis import choose_to_verify, write_verification
     from accord.report._trust_text import write_samples
 
     if verify is None:
-        write_samples(record, found, out)
-        typer.echo(f"{out}: {counted(record.samples, 'sample')}", err=True)
+        write_samples(overview, found, out)
+        typer.echo(f"{out}: {counted(overview.samples, 'sample')}", err=True)
         return
     sampling = choose_to_verify(found.prediction.scores, verify)
-    write_verification(sampling, out, sample_info=record.reader.sample_info)
-    then = shlex.join(["accord", "trust", record.path, "--verified", str(out)])
+    write_verification(sampling, out, sample_info=overview.sample_info)
+    then = shlex.join(["accord", "trust", overview.path, "--verified", str(out)])
     typer.echo(
         f"{out}: {verify} samples to verify: enter the class of each in the column `decided`, by "
         f"name or number. Then: {then}",
@@ -158,12 +155,14 @@ def _write(record: "Record", found: "Trust", out: Path, verify: int | None) -> N
     )
 
 
-def _print(record: "Record", found: "Trust", verified: "Estimate | None", *, as_json: bool) -> None:
+def _print(
+    overview: "Overview", found: "Trust", verified: "Estimate | None", *, as_json: bool
+) -> None:
     from accord.report._trust_text import trust_json, trust_text
 
     for note in found.notes:
         typer.echo(f"accord: {note}", err=True)
     if as_json:
-        typer.echo(json.dumps(trust_json(record, found, verified)))
+        typer.echo(json.dumps(trust_json(overview, found, verified)))
     else:
-        typer.echo(trust_text(record, found, verified))
+        typer.echo(trust_text(overview, found, verified))

@@ -3,23 +3,19 @@
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from accord.cli._arguments import Json, Networks, RecordPath, epilog, parse_numbers
+from accord.cli._arguments import Json, Networks, RecordPath, epilog, in_colour, parse_numbers
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
-    from accord._record import Record
-    from accord.analysis._network_health import NetworkHealth
-    from accord.analysis._watch import EpochUpdate, RecordFollower, Watch
+    from accord.analysis._watch import EpochUpdate, RecordFollower
 
 
 ALARMED: Final = 3  # exit status of --until-alarm
 EVERY: Final = 10.0  # seconds between two reads
-MOST_LINES: Final = 25
-WIDTH: Final = 40  # of a bar for an agreement of 1
 EPILOG = epilog(
     "accord watch runs/mine",
     "accord watch runs/mine --follow --until-alarm; [ $? = 3 ] && kill $TRAINING",
@@ -91,83 +87,21 @@ def _check_waits(every: float | None, idle: float | None, *, follow: bool) -> No
 
 def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     from accord._record import open_record
-    from accord.analysis._network_health import network_health
-    from accord.analysis._watch import watch as watch_rows
+    from accord.analysis import Overview
+    from accord.report._record_text import watch_json, watch_text
     from accord.store import describe
 
     lengths = describe(path).epochs
     opened = open_record(path, common=True, networks=numbers)
-    found = watch_rows(opened.reader)
-    bad = [member for member in network_health(opened.reader) if not member.good]
-    if len({lengths[number] for number in opened.reader.numbers}) > 1:
-        common = counted(opened.epochs, "epoch")
+    overview, found, health = Overview.of(opened.reader), opened.watch(), opened.network_health()
+    if len({lengths[number] for number in overview.numbers}) > 1:
+        common = counted(overview.epochs, "epoch")
         typer.echo(f"accord: {path}: watching the {common} that all networks have", err=True)
     if as_json:
-        typer.echo(json.dumps(_document(opened, found, bad)))
+        typer.echo(json.dumps(watch_json(overview, found, health)))
     else:
-        typer.echo("\n".join(_lines(opened, found, bad)))
+        typer.echo(watch_text(overview, found, health, colour=in_colour()))
     return found.alarm
-
-
-def _document(record: "Record", found: "Watch", bad: "list[NetworkHealth]") -> dict[str, Any]:
-    return {
-        "record": record.path,
-        "alarm": found.alarm,
-        "epoch": found.epoch,
-        "best_epoch": found.best_epoch,
-        "progress": record.progress[found.best_epoch],
-        "fall": found.fall,
-        "sure": found.sure,
-        "reason": found.reason,
-        "agreement": found.agreement.tolist(),
-        "smoothed": found.smoothed.tolist(),
-        "bad_networks": {str(member.network): member.kind for member in bad},
-        "trained_on": record.reader.sample_info.trained_on,
-    }
-
-
-def _lines(record: "Record", found: "Watch", bad: "list[NetworkHealth]") -> list[str]:
-    step = -(-record.epochs // MOST_LINES)
-    curve = [
-        f"{epoch:5}  {100 * found.agreement[epoch]:9.1f}  "
-        f"{'#' * round(WIDTH * found.agreement[epoch])}"
-        for epoch in range(0, record.epochs, step)
-    ]
-
-    head = (
-        f"{record.path}: {counted(record.networks, 'network')}, "
-        f"{counted(record.epochs, 'epoch')}, {counted(record.samples, 'sample')}"
-    )
-    return [head, "", "epoch  agreement", *curve, "", *_verdict(found), *_warnings(record, bad)]
-
-
-def _verdict(found: "Watch") -> list[str]:
-    if not found.alarm:
-        return [
-            f"no alarm: {found.reason}",
-            f"Best epoch by majority vote: {found.best_epoch}",
-        ]
-    return [
-        f"overfitting detected: {found.reason}",
-        f"Drop after the peak: {100 * found.fall:.1f} points (confidence {100 * found.sure:.2f} %)",
-        f"Last good epoch: {found.epoch}",
-    ]
-
-
-def _warnings(record: "Record", bad: "list[NetworkHealth]") -> list[str]:
-    from accord.analysis._trust._trust_summary import TRAINED_ON
-
-    notes = [f"warning: {TRAINED_ON}"] if record.reader.sample_info.trained_on else []
-    return [*notes, *_bad_networks(record, bad)]
-
-
-def _bad_networks(record: "Record", bad: "list[NetworkHealth]") -> list[str]:
-    if not bad:
-        return []
-    kinds = ", ".join(f"network {member.network} is {member.kind}" for member in bad)
-    left_out = {member.network for member in bad}
-    good = ",".join(str(one) for one in record.reader.numbers if one not in left_out)
-    return [f"warning: {kinds}. To leave out: --networks {good}"]
 
 
 @dataclass(frozen=True)
@@ -185,7 +119,7 @@ class Waits:
 
 def _follow(path: str, numbers: list[int] | None, waits: Waits, *, to_stderr: bool) -> bool:
     """Print each epoch until a reason to stop; return whether the alarm was raised."""
-    from accord.analysis._trust._trust_summary import TRAINED_ON
+    from accord.analysis import TRAINED_ON
 
     follower = _follower(path, numbers, waits)
     last_news, shown, warned = time.monotonic(), "", False

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from accord._record import Record, open_record
+from accord.analysis import summarize
 from accord.errors import RecordMismatch, TrainingError, missing_extra
-from accord.report.html import write_report
+from accord.report import write_report
 
 try:
     from accord.training import OnProgress, train
@@ -73,5 +74,5 @@ def run_demo(out: Path, *, progress: OnProgress | None = None) -> Record:
             "another folder."
         )
     record.save(record.predict(), out / "predictions.csv")
-    write_report(record, out / "report.html")
+    write_report(summarize(record.reader), out / "report.html")
     return record

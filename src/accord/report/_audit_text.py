@@ -1,41 +1,42 @@
-"""An audit as text and as JSON."""
+"""Text and JSON of `accord audit`."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from accord.analysis._audit._audit import UNDECIDED, Audit, RankingScore
+from accord.analysis import Audit, Overview
+from accord.analysis._audit._audit import UNDECIDED, RankingScore
 from accord.analysis._audit._notes import audit_notes, class_name
 from accord.analysis._audit._review import Gain
 from accord.errors import counted
-from accord.report._record_text import one_line
-from accord.store import RecordReader, SampleInfo
+from accord.report._record_text import heading
+from accord.report._text_table import text_table
+from accord.store import SampleInfo
 
-MOST_RANKED: Final = 1000  # samples in the JSON
-MOST_LISTED: Final = 10  # samples, and pairs of classes, in the text
-MOST_CLASSES: Final = 100  # whose confusion is printed as JSON
+MOST_RANKED: Final = 1000  # samples in JSON
+MOST_LISTED: Final = 10  # samples, and pairs of classes, in text
+MOST_CLASSES: Final = 100  # with a confusion matrix in JSON
 
 
-def audit_json(reader: RecordReader, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
-    """Return an audit in the form that `accord audit --json` prints."""
+def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
+    """Return what `accord audit --json` prints."""
     document: dict[str, Any] = {
-        "record": reader.name,
-        "networks": reader.networks,
-        "epochs": reader.epochs,
-        "samples": reader.samples,
-        "classes": reader.classes,
+        "record": overview.path,
+        "networks": overview.networks,
+        "epochs": overview.epochs,
+        "samples": overview.samples,
+        "classes": overview.classes,
         "noise_rate": audit.noise_rate,
         "flagged": int(audit.flagged.sum()),
         "noise_rates": [None if math.isnan(rate) else rate for rate in audit.noise_rates.tolist()],
         "weights": audit.weights.tolist(),
         "unpredicted": list(audit.unpredicted),
         "never_predicted": list(audit.never_predicted),
-        "notes": audit_notes(audit, reader.sample_info),
+        "notes": audit_notes(audit, overview.sample_info),
         "ranking": audit.ranking[:MOST_RANKED].tolist(),
     }
-    if reader.classes <= MOST_CLASSES:
+    if overview.classes <= MOST_CLASSES:
         document["confusion"] = audit.confusion.tolist()
     if audit.score is not None:
         document |= {key: _number(value) for key, value in vars(audit.score).items()}
@@ -48,30 +49,21 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def audit_text(reader: RecordReader, audit: Audit) -> str:
-    """Describe an audit: the noise, the likeliest corrections, the most suspicious samples."""
+def audit_text(overview: Overview, audit: Audit) -> str:
+    """Return the noise rate, the most frequent corrections and the most suspicious samples."""
     flagged = int(audit.flagged.sum())
-    sizes = (
-        counted(reader.networks, "network"),
-        counted(reader.epochs, "epoch"),
-        counted(reader.samples, "sample"),
-        f"{reader.classes} classes",  # one class has nothing to audit
-    )
-    lines = [
-        f"{reader.name}: {', '.join(sizes)}",
-        "",
-        _wrong(flagged, 100 * flagged / reader.samples),
-    ]
+    wrong = _wrong(flagged, 100 * flagged / overview.samples)
+    lines = [heading(overview, classes=True), "", wrong]
     if audit.undecided > UNDECIDED:
-        lines.append(f"noise rate, by all suspicions: {100 * audit.noise_rate:.1f} %")
+        lines.append(f"noise rate by the mean suspicion: {100 * audit.noise_rate:.1f} %")
     if audit.score is not None:
         lines.append(f"against the true labels: {_score_text(audit.score)}")
     if flagged:
         lines += [
             "",
-            *_corrections(audit, reader.sample_info),
+            *_corrections(audit, overview.sample_info),
             "",
-            *_most_suspicious(audit, reader.sample_info),
+            *_most_suspicious(audit, overview.sample_info),
         ]
     return "\n".join(lines)
 
@@ -89,7 +81,7 @@ def _score_text(score: RankingScore) -> str:
 
 
 def gain_text(gain: Gain) -> str:
-    """Say what a review should find, or what it found."""
+    """Return the expected, and perhaps the actual, gain of a review as a sentence."""
     labels = counted(gain.reviewed, "label")
     expected = f"{100 * gain.expected:.1f} in 100 should be wrong"
     chance = f"in random order {100 * gain.by_chance:.1f}"
@@ -112,7 +104,7 @@ def _corrections(audit: Audit, sample_info: SampleInfo) -> list[str]:
         (class_name(int(one), sample_info), class_name(int(other), sample_info), str(samples[pair]))
         for pair, (one, other) in zip(order, pairs[order], strict=True)
     ]
-    return _table(("given", "proposed", "samples"), rows)
+    return text_table(("given", "proposed", "samples"), rows, right=(2,))
 
 
 def _most_suspicious(audit: Audit, sample_info: SampleInfo) -> list[str]:
@@ -126,19 +118,5 @@ def _most_suspicious(audit: Audit, sample_info: SampleInfo) -> list[str]:
         for sample in audit.ranking[:MOST_LISTED]
         if audit.flagged[sample]
     ]
-    return _table(
-        ("sample" if sample_info.ids is None else "id", "given", "proposed", "suspicion"), rows
-    )
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Set columns of text, the last one, of numbers, to the right."""
-    rows = [tuple(map(one_line, row)) for row in rows]
-    widths = [max(len(text) for text in column) for column in zip(heads, *rows, strict=True)]
-    return [
-        "  ".join(
-            [*(text.ljust(width) for text, width in zip(row[:-1], widths[:-1], strict=True)),
-             row[-1].rjust(widths[-1])]
-        )
-        for row in (heads, *rows)
-    ]  # fmt: skip
+    heads = "sample" if sample_info.ids is None else "id", "given", "proposed", "suspicion"
+    return text_table(heads, rows, right=(3,))

@@ -1,10 +1,15 @@
-"""Panels that the report and the paper's figures share, each drawn from plain numbers."""
+"""Panels, axes and labels that all figures share, and the door to their SVG or PNG.
+
+A `Drawing` is a figure that is drawn when it is needed: `svg_of` returns its text for a page,
+`save_figure` writes it to a file.
+"""
 
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,20 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import write_file
+from accord.analysis import MAJORITY, MAX_AGREEMENT
 from accord.errors import ChoiceError
-from accord.report._cached_results import FIRST, SECOND
 from accord.report._mpl import Axes, Figure, FuncFormatter, MaxNLocator, style
 from accord.report._theme import INKS, LINES, STYLE, ink
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """Move positions apart until none are closer than `gap`, each as little as possible.
+    """Move positions apart by as little as possible, until all gaps are at least `gap`.
 
     >>> spread([5.0, 5.0, 40.0], gap=10, low=0, high=50)
     [0.0, 10.0, 40.0]
     """
     order = np.argsort(np.array(wanted), kind="stable")
-    groups: list[list[float]] = []  # of positions less their rank, which must not decrease
+    groups: list[list[float]] = []  # of positions minus their rank, which must not decrease
     for rank, index in enumerate(order):
         groups.append([wanted[index] - rank * gap])
         while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
@@ -42,16 +47,16 @@ FACES: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', Ari
 
 
 def tidy(text: str, *, title: str) -> str:
-    """Return the SVG element alone, read out as `title`.
+    """Return the SVG element alone, with `title` as its accessible name.
 
-    A group that was named `rule:majority` bears `data-rule="majority"` instead: many may.
+    The group `rule:majority` gets `data-rule="majority"` instead of an id, which must be unique.
     """
     text = text[text.index("<svg") :]
     text = re.sub(r' id="rule:([a-z-]+)"', r' data-rule="\1"', text)
-    text = re.sub(r' id="[a-z0-9.]+_\d+"', "", text)  # nothing refers to these
+    text = re.sub(r' id="[a-z0-9.]+_\d+"', "", text)  # nothing refers to them
     text = re.sub(r"'DejaVu Sans'[^;\"]*", FACES, text)
     text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
-    # A style sheet in one drawing would hold for the whole page.
+    # A style sheet in one drawing would apply to the whole page.
     text = re.sub(r"<!--.*?-->|<defs>\s*<style.*?</defs>", "", text, flags=re.DOTALL)
     spoken = f'role="img" aria-label="{title}"'
     text = text.replace("<svg ", f'<svg {spoken} stroke-linejoin="round" ', 1)
@@ -59,7 +64,7 @@ def tidy(text: str, *, title: str) -> str:
 
 
 def with_variables(svg: str) -> str:
-    """Return a drawing whose colours follow the page's: CSS variables `--ink-…`."""
+    """Replace colours by the CSS variables `--ink-…` of the page."""
     for name, colour in INKS.items():
         svg = svg.replace(colour.light, f"var(--ink-{name}, {colour.light})")
     return svg
@@ -76,9 +81,9 @@ LABEL_GAP: Final = 13.0  # between the middles of two labels
 
 
 class End(NamedTuple):
-    """The end of a line, and what is written beside it."""
+    """The end of a line, and its label."""
 
-    rule: str  # which the label bears as `data-rule`
+    rule: str  # `data-rule` of the label
     value: float
     name: str = ""  # the rule's own if empty
     ink: str = ""  # the rule's own if empty
@@ -86,56 +91,77 @@ class End(NamedTuple):
 
 @contextmanager
 def styled(salt: str) -> Iterator[None]:
-    """Set the user's own settings, which may ask for TeX, aside while we draw.
+    """Context manager: draw with our style alone; users' settings may require TeX.
 
-    The salt makes identifiers the same every time, and different from those of other figures.
+    The salt makes identifiers reproducible, and different from those of other figures.
     """
     with style.context(["default", STYLE | {"svg.hashsalt": salt}]):
         yield
 
 
-def svg_of(figure: Figure, *, title: str) -> str:
-    """Return a figure as the text of an SVG element that is read out as `title`."""
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that is drawn when it is needed."""
+
+    name: str  # of the figure: makes its identifiers unique on a page
+    title: str  # read out by screen readers
+    draw: Callable[[], Figure]
+
+
+def svg_of(drawing: Drawing) -> str:
+    """Return the drawing as an SVG element with a transparent background.
+
+    The same drawing gives the same text. Several fit into one page; parts of a rule have its name
+    as `data-rule`.
+    """
+    with styled(drawing.name):
+        figure = drawing.draw()
+        figure.patch.set_visible(False)
+        return _svg_text(figure, drawing.title)
+
+
+def save_figure(drawing: Drawing, path: Path) -> None:
+    """Write the drawing on white to an .svg or .png file, atomically.
+
+    Raises:
+        ChoiceError: the path has another ending.
+    """
+    if path.suffix not in {".svg", ".png"}:
+        raise ChoiceError(f"{path}: figures are written as .svg or .png; got {path.suffix!r}")
+    with styled(drawing.name):
+        figure = drawing.draw()
+        if path.suffix == ".svg":
+            text = _svg_text(figure, drawing.title)
+            data = f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
+        else:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": None})
+            data = buffer.getvalue()
+    write_file(path, data)
+
+
+def _svg_text(figure: Figure, title: str) -> str:
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(buffer, format="svg", metadata=nothing)
     return tidy(buffer.getvalue(), title=title)
 
 
-def check_ending(path: Path) -> None:
-    """Refuse a file that is neither an .svg nor a .png."""
-    if path.suffix not in {".svg", ".png"}:
-        raise ChoiceError(f"{path}: figures are written as .svg or .png; got {path.suffix!r}")
-
-
-def write_figure(figure: Figure, path: Path, *, title: str) -> None:
-    """Write a figure to an .svg or .png file, whole or not at all."""
-    check_ending(path)
-    if path.suffix == ".svg":
-        text = svg_of(figure, title=title)
-        data = f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
-    else:
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=DOTS, metadata={"Software": None})
-        data = buffer.getvalue()
-    write_file(path, data)
-
-
 def new_figure(size: Size) -> Figure:
-    """Return an empty figure on white."""
+    """Return an empty figure with a white background."""
     inches = size[0] / POINTS, size[1] / POINTS
     return Figure(inches, dpi=POINTS, facecolor=ink("paper"))
 
 
 def new_axes(size: Size, *, right: float = MARGINS["right"]) -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes; `right` leaves room for labels."""
+    """Return a figure with axes; `right` leaves room for labels."""
     figure = new_figure(size)
     left = MARGINS["left"]
     return figure, add_panel(figure, size, left, size[0] - left - right)
 
 
 def add_panel(figure: Figure, size: Size, left: float, width: float) -> Axes:
-    """Add axes as high as the figure, its margins apart."""
+    """Add axes of the height of the figure, less its margins."""
     bottom, top = MARGINS["bottom"], MARGINS["top"]
     return add_box(figure, size, (left, bottom, width, size[1] - bottom - top))
 
@@ -151,7 +177,7 @@ def add_box(figure: Figure, size: Size, box: tuple[float, float, float, float]) 
 def draw_line(
     axes: Axes, name: str, x: Sequence[float] | NDArray[Any], y: Any, **looks: Any
 ) -> None:
-    """Draw a rule's line, or a dot where it has one point."""
+    """Draw the line of a rule, or a dot if it has one point."""
     if len(x) == 1:
         looks = {"marker": "o", "markersize": 6} | looks
     (line,) = axes.plot(x, y, color=ink(name), label=name, **(LINES[name] | looks))
@@ -164,20 +190,20 @@ def draw_stairs(axes: Axes, name: str, shares: NDArray[Any], edges: NDArray[Any]
 
 
 def shares_of(counts: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return each count's share of all; zeros where nothing was counted."""
+    """Return counts as shares of their sum; zeros if it is 0."""
     return np.asarray(counts / max(1, counts.sum()), np.float64)
 
 
 def settled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what an axis must show of a curve.
+    """Return the values of a curve that an axis must show.
 
-    The first quarter climbs so steeply that it would flatten all that follows.
+    Leaves out the first quarter, whose steep rise would flatten the rest.
     """
     return np.append(values[len(values) // 4 :], [values.max()])
 
 
 def percent_axis(axes: Axes, *shown: NDArray[np.float64]) -> None:
-    """Fit the upright axis to some shares, and write them as percentages."""
+    """Fit the y axis to some shares, and format them as percentages."""
     values = np.concatenate(shown)
     low, high = float(values.min()), float(values.max())
     pad = max(0.06 * (high - low), 0.02)
@@ -187,12 +213,12 @@ def percent_axis(axes: Axes, *shown: NDArray[np.float64]) -> None:
 
 
 def share_axis(axes: Axes) -> None:
-    """Write the shares on the upright axis as percentages, without a sign."""
+    """Format the y axis as percentages, without a sign."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(100 * share):.4g} %"))
 
 
 def progress_axis(axes: Axes, progress: Sequence[float]) -> None:
-    """Make the level axis one of training: from the first recorded epoch to the last."""
+    """Set the x axis to training progress, from the first recorded epoch to the last."""
     first, last = min(progress), max(progress)
     axes.set_xlim(*((first, last) if first < last else room_around(progress)))
     whole = all(float(one).is_integer() for one in progress)
@@ -203,7 +229,7 @@ def progress_axis(axes: Axes, progress: Sequence[float]) -> None:
 
 def doubling_axis(axes: Axes, sizes: Sequence[int], *, most: int = 9) -> None:
     """Put a tick at each size, or at `most` of them, on a logarithmic axis."""
-    # The last but one may lie close to the last: two labels would run into each other.
+    # The last two may lie so close that their labels overlap.
     crowded = len(sizes) > 2 and sizes[-1] < 1.5 * sizes[-2]
     clear = [*sizes[:-2], sizes[-1]] if crowded else list(sizes)
     axes.set_xticks(clear[:: -math.ceil(len(clear) / most)])
@@ -219,7 +245,7 @@ def room_around(
     after: float = 0.05,
     log: bool = False,
 ) -> tuple[float, float]:
-    """Return limits a little wider than the sizes; `before` and `after` are shares of them."""
+    """Return limits a little wider than the sizes, by the shares `before` and `after`."""
     low, high = float(min(sizes)), float(max(sizes))
     if log:
         room = high / low if high > low else 2.0
@@ -229,13 +255,13 @@ def room_around(
 
 
 def label_ends(axes: Axes, ends: Sequence[End]) -> None:
-    """Write each line's name and value beside its end, and move apart what would overlap."""
+    """Write name and value of each line beside its end, without overlaps."""
     (bottom, top), box = axes.get_ylim(), axes.get_window_extent()
     wanted = [(end.value - bottom) / (top - bottom) for end in ends]
     placed = spread(wanted, gap=LABEL_GAP / box.height, low=0, high=1)
     for end, start, stop in zip(ends, wanted, placed, strict=True):
         looks: dict[str, Any] = {"color": ink(end.ink or end.rule), "transform": axes.transAxes}
-        weight = "bold" if end.rule == SECOND and len(ends) > 2 else "normal"
+        weight = "bold" if end.rule == MAX_AGREEMENT and len(ends) > 2 else "normal"
         leader = [1 + 3 / box.width, 1 + 11 / box.width], [start, stop]
         (line,) = axes.plot(*leader, linewidth=0.8, clip_on=False, **looks)
         at = 1 + 14 / box.width, stop
@@ -245,8 +271,8 @@ def label_ends(axes: Axes, ends: Sequence[End]) -> None:
             artist.set_gid(f"rule:{end.rule}")
 
 
-MOST_BARS: Final = 12  # that bear their value
-NOTE: Final = 0.1  # of the axes' height, that a note at their bottom takes
+MOST_BARS: Final = 12  # with a label
+NOTE: Final = 0.1  # height of a note at the bottom of axes
 
 
 class Spread(NamedTuple):
@@ -276,23 +302,23 @@ def draw_by_networks(axes: Axes, sizes: Sequence[int], spreads: Mapping[str, Spr
 def draw_by_epochs(
     axes: Axes, sizes: Sequence[int], accuracy: NDArray[np.float64], voted: float
 ) -> None:
-    """Draw max agreement by number of equally spaced epochs, against the last majority vote."""
+    """Draw max agreement by number of equally spaced epochs, and the last majority vote."""
     axes.set_xscale("log", base=2)
-    draw_line(axes, SECOND, sizes, accuracy, marker="o", markersize=4.5)
-    axes.axhline(voted, color=ink(FIRST), gid=f"rule:{FIRST}", **LINES[FIRST])
+    draw_line(axes, MAX_AGREEMENT, sizes, accuracy, marker="o", markersize=4.5)
+    axes.axhline(voted, color=ink(MAJORITY), gid=f"rule:{MAJORITY}", **LINES[MAJORITY])
     percent_axis(axes, accuracy[len(sizes) > 1 :], np.array([voted]))
     doubling_axis(axes, sizes)
     axes.set_xlim(*room_around(sizes, before=0.1, after=0.015, log=True))
     _name_hidden(axes, sizes, accuracy, clear_of=voted)
     axes.set_xlabel("equally spaced epochs")
     axes.set_title("accuracy")
-    label_ends(axes, [End(SECOND, float(accuracy[-1])), End(FIRST, voted)])
+    label_ends(axes, [End(MAX_AGREEMENT, float(accuracy[-1])), End(MAJORITY, voted)])
 
 
 def _name_hidden(
     axes: Axes, x: Sequence[float], y: NDArray[np.float64], *, clear_of: float
 ) -> None:
-    """Tell of points below the axes: at the bottom, or above a line that lies there."""
+    """Note points below the axes at the bottom, or above a line that lies there."""
     bottom, top = axes.get_ylim()
     line = (clear_of - bottom) / (top - bottom)
     height = line + 0.02 if 0 <= line < NOTE else 0.02
@@ -300,7 +326,7 @@ def _name_hidden(
         if value < bottom:
             axes.text(
                 *(place, height, f"↓ {100 * value:.1f}"),
-                color=ink(SECOND),
+                color=ink(MAX_AGREEMENT),
                 transform=axes.get_xaxis_transform(),
                 ha="center",
             )
@@ -309,7 +335,7 @@ def _name_hidden(
 def draw_final_margins(
     axes: Axes, edges: NDArray[np.float64], right: NDArray[Any], wrong: NDArray[Any]
 ) -> None:
-    """Draw final margins, samples with a right last vote upwards, with a wrong one downwards."""
+    """Draw final margins: upwards for right last votes, downwards for wrong ones."""
     sides = (("right", right, 1), ("wrong", wrong, -1))
     for side, counts, sign in sides:
         draw_stairs(axes, side, sign * shares_of(counts), edges)
@@ -329,7 +355,7 @@ def draw_final_margins(
 
 
 def draw_error_consensus(axes: Axes, counts: NDArray[Any]) -> None:
-    """Draw the share of wrong predictions that so many networks make together."""
+    """Draw the share of wrong predictions by the number of networks that share them."""
     sizes, shares = np.arange(1, len(counts) + 1), shares_of(counts)
     bars = axes.bar(sizes, shares, width=0.68, color=ink("wrong"), linewidth=0)
     if len(sizes) <= MOST_BARS:

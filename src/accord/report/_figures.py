@@ -1,25 +1,29 @@
-"""The report's figures, drawn with matplotlib as SVG or PNG."""
+"""The figures of a record, drawn with matplotlib from a summary."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._record import Record
-from accord.analysis import Calibration, RiskCoverage
+from accord.analysis import (
+    MAJORITY,
+    MAX_AGREEMENT,
+    PROBABILITY_AVERAGE,
+    Calibration,
+    RiskCoverage,
+    Summary,
+)
 from accord.errors import ChoiceError
-from accord.report._cached_results import AVERAGE, FIRST, SECOND, Measured
 from accord.report._drawing import (
     LABEL_GAP,
     NARROW,
     WIDE,
+    Drawing,
     End,
     Spread,
     add_panel,
-    check_ending,
     doubling_axis,
     draw_by_epochs,
     draw_by_networks,
@@ -37,27 +41,23 @@ from accord.report._drawing import (
     share_axis,
     shares_of,
     spread,
-    styled,
-    svg_of,
-    write_figure,
 )
 from accord.report._mpl import Axes, Figure, FuncFormatter
-from accord.report._sentences import TITLES
+from accord.report._sentences import FEW, RISKS, TITLES, coverage_at
 from accord.report._theme import LINES, ink
 
-RISKS: Final = (0.05, 0.01)  # whose coverage is marked
-MOST_POINTS: Final = 150  # of a curve; more would not be seen
-FEW: Final = 0.05  # of the samples, among which a risk says little
+MOST_POINTS: Final = 150  # of a curve; more are not visible
 ROOM: Final = 0.75  # of the samples, up to which a label fits to the right of a diamond
 DOTS: Final = (2.0, 8.0)  # the sizes of a bin with few samples, and of the fullest one
-SAID: Final = {SECOND: "share of votes", AVERAGE: "mean probability"}  # what scores are
+SCORES: Final = {MAX_AGREEMENT: "share of votes", PROBABILITY_AVERAGE: "mean probability"}
 
 
-def reliability_figure(measured: Measured) -> Figure:
-    """Draw how often labels are right by their score; on the diagonal, it is the chance of it."""
+def reliability_figure(summary: Summary) -> Figure:
+    """Draw accuracy by score, and the diagonal on which both are equal."""
+    scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
     axes.plot([0, 1], [0, 1], color=ink("quiet"), linewidth=0.9, linestyle=(0, (1, 2)))
-    for rule, found in measured.reliability.items():
+    for rule, found in scored.reliability.items():
         _draw_bins(axes, rule, found)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1.004)
@@ -65,54 +65,48 @@ def reliability_figure(measured: Measured) -> Figure:
     _percent_below(axes)
     axes.set_xlabel("score of the label")
     axes.set_title("share of the labels that are right")
-    _label_errors(axes, measured.reliability)
+    _label_errors(axes, scored.reliability)
     return figure
 
 
-def risk_coverage_figure(measured: Measured) -> Figure:
-    """Draw the share of wrong labels among the samples that are answered, the surest first."""
+def risk_coverage_figure(summary: Summary) -> Figure:
+    """Draw the share of wrong labels among the samples answered, by their share."""
+    scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
-    for rule, curve in measured.risks.items():
+    for rule, curve in scored.risks.items():
         draw_line(axes, rule, *_thinned(curve))
-    shown = [curve.risk[curve.coverage >= FEW] for curve in measured.risks.values()]
+    shown = [curve.risk[curve.coverage >= FEW] for curve in scored.risks.values()]
     percent_axis(axes, np.zeros(1), *shown)
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, 1)
     _percent_below(axes)
     for risk in RISKS:
-        _mark_risk(axes, risk, coverage_at(measured.risks[SECOND], risk))
+        _mark_risk(axes, risk, coverage_at(scored.risks[MAX_AGREEMENT], risk))
     axes.set_xlabel("share of the samples that are answered")
     axes.set_title("share of the answers that are wrong")
-    label_ends(axes, [End(rule, float(one.risk[-1])) for rule, one in measured.risks.items()])
+    label_ends(
+        axes,
+        [End(rule, float(one.risk[-1])) for rule, one in scored.risks.items()],
+    )
     return figure
 
 
-def forgotten_figure(measured: Measured) -> Figure:
-    """Draw how much of what the last vote forgot each epoch knew, and what max agreement knows."""
+def forgotten_figure(summary: Summary) -> Figure:
+    """Draw the share of the forgotten samples that each epoch predicts right."""
+    scored = summary.require_scored()
     figure, axes = new_axes(WIDE, right=148)
-    found, progress = measured.forgetting, measured.progress
+    found, progress = scored.forgetting, summary.overview.progress
     gone = max(1, len(found.forgotten))
-    knew, kept = found.knew / gone, measured.remembered / gone
-    draw_line(axes, FIRST, progress, knew)
-    axes.axhline(kept, color=ink(SECOND), gid=f"rule:{SECOND}", **LINES[SECOND])
+    knew, kept = found.knew / gone, scored.remembered / gone
+    draw_line(axes, MAJORITY, progress, knew)
+    axes.axhline(
+        kept, color=ink(MAX_AGREEMENT), gid=f"rule:{MAX_AGREEMENT}", **LINES[MAX_AGREEMENT]
+    )
     percent_axis(axes, knew, np.array([0.0, kept]))
     progress_axis(axes, progress)
-    label_ends(axes, [End(FIRST, float(knew[-1])), End(SECOND, kept)])
+    label_ends(axes, [End(MAJORITY, float(knew[-1])), End(MAX_AGREEMENT, kept)])
     axes.set_title("share of the forgotten samples that are right")
     return figure
-
-
-def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
-    """Return the largest coverage at which no more than a share `risk` is wrong; None: nowhere.
-
-    Coverages of very few samples are left out: there, luck alone may keep any risk.
-
-    >>> curve = RiskCoverage(np.array([0.9, 0.5]), np.array([0.6, 1.0]), np.array([0.01, 0.1]))
-    >>> coverage_at(curve, 0.05), coverage_at(curve, 0.001)
-    (0.6, None)
-    """
-    kept = np.flatnonzero((curve.risk <= risk) & (curve.coverage >= FEW))
-    return float(curve.coverage[kept[-1]]) if kept.size else None
 
 
 def _draw_bins(axes: Axes, rule: str, found: Calibration) -> None:
@@ -126,14 +120,14 @@ def _draw_bins(axes: Axes, rule: str, found: Calibration) -> None:
 
 
 def _label_errors(axes: Axes, found: dict[str, Calibration]) -> None:
-    """Write each score's name and its calibration error beside the last bin."""
+    """Write the name and the calibration error of each score beside its last bin."""
     box = axes.get_window_extent()
     ends = [float(one.accuracy[one.counts > 0][-1]) for one in found.values()]
     room = LABEL_GAP / box.height
     places = spread(ends, gap=2.4 * room, low=room, high=1 - room)
     for (rule, one), place in zip(found.items(), places, strict=True):
         text = axes.text(
-            *(1 + 14 / box.width, place, f"{SAID[rule]}\nECE {100 * one.error:.1f} points"),
+            *(1 + 14 / box.width, place, f"{SCORES[rule]}\nECE {100 * one.error:.1f} points"),
             color=ink(rule),
             transform=axes.transAxes,
             va="center",
@@ -143,7 +137,7 @@ def _label_errors(axes: Axes, found: dict[str, Calibration]) -> None:
 
 
 def _thinned(curve: RiskCoverage) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return some points of the curve, the last one among them, and none of very few samples."""
+    """Return some points of the curve including the last, without those of very few samples."""
     first, last = int(np.searchsorted(curve.coverage, FEW)), len(curve.coverage) - 1
     size = min(MOST_POINTS, last - first + 1)
     places = np.linspace(first, last, size).round().astype(int)
@@ -153,7 +147,7 @@ def _thinned(curve: RiskCoverage) -> tuple[NDArray[Any], NDArray[Any]]:
 def _mark_risk(axes: Axes, risk: float, coverage: float | None) -> None:
     if coverage is None or coverage == 1:
         return
-    colour = ink(SECOND)
+    colour = ink(MAX_AGREEMENT)
     axes.plot([0, coverage], [risk, risk], color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.plot(
         *([coverage], [risk], "D"),
@@ -185,53 +179,25 @@ def _percent_below(axes: Axes, ticks: Sequence[float] = (0, 0.25, 0.5, 0.75, 1))
 BANNER: Final = (560, 270)  # width and height, in points
 
 
-def draw_figure(name: str, measured: Measured) -> str:
-    """Return a figure as the text of an SVG element, on no ground of its own.
-
-    The same record gives the same text. Several figures fit into one page; what belongs to a
-    rule bears its name as `data-rule`.
-
-    Raises:
-        ChoiceError: no figure has that name; `FIGURES` lists them.
-    """
-    with _drawn(name, measured) as figure:
-        figure.patch.set_visible(False)
-        return svg_of(figure, title=TITLES[name])
+def accuracy_figure(summary: Summary) -> Figure:
+    """Draw the accuracy of rules over the epochs, and mark where the majority vote is best."""
+    return _accuracy_figure(summary, tuple(summary.require_scored().curves), WIDE)
 
 
-def save_figure(name: str, record: Record, path: Path) -> None:
-    """Write a figure on white to an .svg or .png file, whole or not at all."""
-    check_ending(path)
-    with _drawn(name, Measured(record)) as figure:
-        write_figure(figure, path, title=TITLES[name])
+def overfit_figure(summary: Summary) -> Figure:
+    """Draw the same for three rules in the format of a banner, as in the README."""
+    return _accuracy_figure(summary, ("single", MAJORITY, MAX_AGREEMENT), BANNER)
 
 
-@contextmanager
-def _drawn(name: str, measured: Measured) -> Iterator[Figure]:
-    if name not in FIGURES:
-        raise ChoiceError(f"no figure is called {name!r}. There are: {', '.join(FIGURES)}")
-    with styled(name):
-        yield FIGURES[name](measured)
-
-
-def accuracy_figure(measured: Measured) -> Figure:
-    """Draw every rule's accuracy over the epochs, and where the majority vote is best."""
-    return _accuracy_figure(measured, tuple(measured.curves), WIDE)
-
-
-def overfit_figure(measured: Measured) -> Figure:
-    """Draw the same for the three rules that make the case, as a banner: the README's picture."""
-    return _accuracy_figure(measured, ("single", FIRST, SECOND), BANNER)
-
-
-def _accuracy_figure(measured: Measured, rules: Sequence[str], size: tuple[int, int]) -> Figure:
+def _accuracy_figure(summary: Summary, rules: Sequence[str], size: tuple[int, int]) -> Figure:
+    scored = summary.require_scored()
     figure, axes = new_axes(size, right=148)
-    curves = {rule: measured.curves[rule] for rule in rules}
-    progress = measured.progress
+    curves = {rule: scored.curves[rule] for rule in rules}
+    progress = summary.overview.progress
     for rule, curve in curves.items():
         draw_line(axes, rule, progress, curve.accuracy)
-    best = measured.best_epoch
-    height = float(curves[FIRST].accuracy[best])
+    best = scored.best_epoch
+    height = float(curves[MAJORITY].accuracy[best])
     _mark_best(axes, progress[best], height, progress[-1])
     ends = [End(rule, float(curve.accuracy[-1])) for rule, curve in curves.items()]
     percent_axis(axes, *(settled(curve.accuracy) for curve in curves.values()))
@@ -251,37 +217,38 @@ def _mark_best(axes: Axes, x: float, y: float, end: float) -> None:
         line.set_clip_on(False)
 
 
-def networks_figure(measured: Measured) -> Figure:
-    """Draw accuracy by ensemble size: mean and spread over the subsets of the networks."""
+def networks_figure(summary: Summary) -> Figure:
+    """Draw accuracy by ensemble size: mean and spread over subsets of the networks."""
     figure, axes = new_axes(NARROW, right=131)
-    sweeps = measured.by_networks
+    sweeps = summary.require_scored().by_networks
     spreads = {rule: Spread(sweep.mean, sweep.spread) for rule, sweep in sweeps.items()}
-    draw_by_networks(axes, sweeps[FIRST].sizes, spreads)
+    draw_by_networks(axes, sweeps[MAJORITY].sizes, spreads)
     return figure
 
 
-def epochs_figure(measured: Measured) -> Figure:
-    """Draw accuracy by number of equally spaced epochs, against the last majority vote."""
+def epochs_figure(summary: Summary) -> Figure:
+    """Draw accuracy by number of equally spaced epochs, and that of the last majority vote."""
+    scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
-    sweep = measured.by_epochs
-    voted = float(measured.curves[FIRST].accuracy[-1])
+    sweep = scored.by_epochs
+    voted = float(scored.curves[MAJORITY].accuracy[-1])
     draw_by_epochs(axes, sweep.sizes, sweep.mean, voted)
     return figure
 
 
-def final_margin_figure(measured: Measured) -> Figure:
-    """Draw final margins, samples with a right last vote upwards, with a wrong one downwards."""
+def final_margin_figure(summary: Summary) -> Figure:
+    """Draw final margins: upwards for right last votes, downwards for wrong ones."""
     figure, axes = new_axes(NARROW)
-    histogram = measured.final_margins
+    histogram = summary.require_scored().final_margins
     draw_final_margins(axes, histogram.edges, histogram.right, histogram.wrong)
     return figure
 
 
-def margin_figure(measured: Measured) -> Figure:
+def margin_figure(summary: Summary) -> Figure:
     """Draw margins: best minus second-best agreement."""
     figure, axes = new_axes(NARROW)
-    counts = measured.margins
-    draw_stairs(axes, SECOND, shares_of(counts), np.linspace(0, 1, len(counts) + 1))
+    counts = summary.margins
+    draw_stairs(axes, MAX_AGREEMENT, shares_of(counts), np.linspace(0, 1, len(counts) + 1))
     axes.set_xlim(0, 1)
     share_axis(axes)
     axes.set_xlabel("margin")
@@ -289,20 +256,20 @@ def margin_figure(measured: Measured) -> Figure:
     return figure
 
 
-def error_consensus_figure(measured: Measured) -> Figure:
-    """Draw the share of wrong predictions that so many networks make together."""
+def error_consensus_figure(summary: Summary) -> Figure:
+    """Draw the share of wrong predictions by the number of networks that share them."""
     figure, axes = new_axes(NARROW)
-    draw_error_consensus(axes, measured.error_consensus)
+    draw_error_consensus(axes, summary.require_scored().error_consensus)
     return figure
 
 
-def persistence_figure(measured: Measured) -> Figure:
+def persistence_figure(summary: Summary) -> Figure:
     """Draw when right and wrong runs begin, and how long they last."""
     figure = new_figure(NARROW)
     begun, lasting = (add_panel(figure, NARROW, left, 140) for left in (36, 222))
-    found, progress = measured.persistence, measured.progress
+    found, progress = summary.require_scored().persistence, summary.overview.progress
     lengths = np.arange(1, len(progress) + 1)
-    predictions = measured.record.networks * measured.record.samples
+    predictions = summary.overview.networks * summary.overview.samples
     later = slice(1, None)  # at the first epoch, all begin a run
     for side, onsets, runs in (
         ("right", found.right_onsets, found.right_lengths),
@@ -332,21 +299,22 @@ def persistence_figure(measured: Measured) -> Figure:
     return figure
 
 
-def agreement_figure(measured: Measured) -> Figure:
-    """Draw how often two networks agree at each epoch, and the epoch that the alarm names."""
+def agreement_figure(summary: Summary) -> Figure:
+    """Draw how often two networks agree at each epoch, and mark the best epoch."""
     figure, axes = new_axes(WIDE)
-    progress, found = measured.progress, measured.watch
+    progress, found = summary.overview.progress, summary.watch
+    assert found is not None
     values = found.agreement
     draw_line(axes, "agreement", progress, values)
     percent_axis(axes, settled(values), values[found.best_epoch :])
     progress_axis(axes, progress)
     _mark_epoch(axes, progress[found.best_epoch], values[found.best_epoch], alarm=found.alarm)
-    axes.set_title("share of the predictions that two networks share")
+    axes.set_title("share of predictions that two networks share")
     return figure
 
 
 def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
-    """Mark an epoch on a curve; after an alarm, all that follows is tinted."""
+    """Mark an epoch on a curve; for an alarm, shade the epochs after it."""
     colour = ink("wrong" if alarm else "quiet")
     low, high = axes.get_xlim()
     if alarm:
@@ -358,7 +326,7 @@ def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
     point.set_clip_on(False)
     left = x < (low + high) / 2
     axes.annotate(
-        f"{'before overfit' if alarm else 'looks best'}: {x:g}",
+        f"{'last good epoch' if alarm else 'best epoch'}: {x:g}",
         (x, 0),
         xycoords=axes.get_xaxis_transform(),
         xytext=(6 if left else -6, 10),
@@ -368,7 +336,7 @@ def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
     )
 
 
-FIGURES: Final[dict[str, Callable[[Measured], Figure]]] = {
+FIGURES: Final[dict[str, Callable[[Summary], Figure]]] = {
     "accuracy": accuracy_figure,
     "overfit": overfit_figure,
     "networks": networks_figure,
@@ -382,3 +350,15 @@ FIGURES: Final[dict[str, Callable[[Measured], Figure]]] = {
     "risk-coverage": risk_coverage_figure,
     "forgotten": forgotten_figure,
 }
+
+
+def record_figure(name: str, summary: Summary) -> Drawing:
+    """Return a figure of a record by its name.
+
+    Raises:
+        ChoiceError: no figure has that name.
+        TruthMissing: the figure requires true labels.
+    """
+    if name not in FIGURES:
+        raise ChoiceError(f"no figure is called {name!r}. Figures: {', '.join(FIGURES)}")
+    return Drawing(name, TITLES[name], partial(FIGURES[name], summary))

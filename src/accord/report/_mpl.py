@@ -1,4 +1,4 @@
-"""What figures take from matplotlib, which no other file imports."""
+"""The only import of matplotlib."""
 
 from accord.errors import missing_extra
 

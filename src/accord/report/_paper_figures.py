@@ -1,24 +1,23 @@
-"""The door to the paper's figures: from settings, or from their numbers, to a picture."""
+"""The figures of the paper, drawn from the numbers that experiments measure."""
 
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from accord.experiments.paper._figure_numbers import Numbers, Setting, figure_numbers, needs_of
+from accord.errors import ChoiceError
 from accord.report._drawing import (
     MARGINS,
+    Drawing,
     End,
     Size,
     Spread,
     add_box,
-    check_ending,
     draw_by_epochs,
     draw_by_networks,
     draw_error_consensus,
@@ -31,30 +30,29 @@ from accord.report._drawing import (
     room_around,
     settled,
     share_axis,
-    styled,
-    svg_of,
-    write_figure,
 )
 from accord.report._mpl import Axes, Figure, MaxNLocator
 from accord.report._theme import LINES, ink
 
-LINE: Final = 14.0  # the height of a line of text
-LETTER: Final = 6.8  # the width of a wide one, in bold
+Numbers = Mapping[str, Any]
+
+LINE: Final = 14.0  # height of a line of text
+LETTER: Final = 6.8  # width of a wide letter, in bold
 
 
 class Cell(NamedTuple):
-    """The room of one panel, in points."""
+    """The size of one panel, in points."""
 
     width: int
     height: int
-    right: float  # beside the axes, for labels
-    most: int  # in one row
+    right: float  # for labels beside the axes
+    most: int  # in a row
 
 
 def draw_grid(
-    panels: Sequence[dict[str, Any]], cell: Cell, draw: Callable[[Axes, dict[str, Any]], None]
+    panels: Sequence[Numbers], cell: Cell, draw: Callable[[Axes, Numbers], None]
 ) -> Figure:
-    """Draw panels row by row, `cell.most` in a row, and name each."""
+    """Draw named panels in rows of at most `cell.most`."""
     left, bottom = MARGINS["left"], MARGINS["bottom"]
     letters = int((cell.width - left) / LETTER)
     names = [textwrap.wrap(panel["name"], letters) for panel in panels]
@@ -74,14 +72,14 @@ def draw_grid(
 
 
 class Look(NamedTuple):
-    """How a curve is written and drawn."""
+    """Label and style of a curve."""
 
     name: str
     ink: str
-    line: str  # whose style it takes
+    line: str  # rule whose style it has
 
 
-CLEAN: Final = "soft-agreement"  # the ink of what was trained on clean labels
+CLEAN: Final = "soft-agreement"  # ink of networks trained on clean labels
 LOOKS: Final = {
     "single": Look("single", "single", "single"),
     "majority": Look("majority", "majority", "majority"),
@@ -91,8 +89,8 @@ LOOKS: Final = {
 }
 
 
-def draw_curves(axes: Axes, panel: dict[str, Any]) -> None:
-    """Draw accuracy over the epochs, one line for each curve."""
+def draw_curves(axes: Axes, panel: Numbers) -> None:
+    """Draw accuracy over the epochs, one line per curve."""
     ends, shown = [], []
     for rule, curve in panel["curves"].items():
         look, accuracy = LOOKS[rule], np.array(curve["accuracy"])
@@ -106,8 +104,8 @@ def draw_curves(axes: Axes, panel: dict[str, Any]) -> None:
     label_ends(axes, ends)
 
 
-def draw_turned(axes: Axes, panel: dict[str, Any]) -> None:
-    """Draw the share of votes that max agreement turns right, and that it turns wrong."""
+def draw_turned(axes: Axes, panel: Numbers) -> None:
+    """Draw the shares of votes that max agreement corrects and that it breaks."""
     sizes = panel["samples_per_class"]
     sides = {"right": np.array(panel["turned_right"]), "wrong": np.array(panel["turned_wrong"])}
     for side, shares in sides.items():
@@ -124,28 +122,28 @@ def draw_turned(axes: Axes, panel: dict[str, Any]) -> None:
 
 
 WIDTH: Final = 560
-ROW: Final = 24.0  # points from one strip to the next
-GAP: Final = 12.0  # between the networks' strips and the votes'
+ROW: Final = 24.0  # from one strip to the next
+GAP: Final = 12.0  # between the strips of networks and of votes
 STRIP: Final = 0.74  # of a row
 LEFT, RIGHT, TOP = 100.0, 118.0, 68.0  # around the strips: names, last classes, a heading
-EDGE: Final = 12.0  # left of all else
-PICTURE: Final = 72.0  # its side: as high as three strips
-MOST_LETTERS: Final = 12  # of a class's name
-MOST_IN_HEAD: Final = 76  # letters, of the setting's name
-OTHERS: Final = ("soft-agreement", "probability-average")  # inks of classes that come up most
-REST: Final = "grid"  # the ink of all others
+EDGE: Final = 12.0  # at the left
+PICTURE: Final = 72.0  # the height of three strips
+MOST_LETTERS: Final = 12  # of a class name
+MOST_IN_HEAD: Final = 76  # letters of the setting
+OTHERS: Final = ("soft-agreement", "probability-average")  # inks of the most frequent other classes
+REST: Final = "grid"  # ink of all others
 
 
 class Strip(NamedTuple):
-    """One line of the figure: who speaks, and the class at each epoch."""
+    """One strip: a network or rule, and its class at each epoch."""
 
     name: str
     classes: Sequence[int]
-    middle: float  # in points, from the top
+    middle: float  # points from the top
 
 
-def illustration_figure(panel: dict[str, Any]) -> Figure:
-    """Draw a sample's strips of classes over the epochs, and name the classes that they show."""
+def illustration_figure(panel: Numbers) -> Figure:
+    """Draw strips of the classes predicted for a sample over the epochs, with a legend."""
     strips = _strips(panel)
     inks = _inks(panel)
     left = LEFT + (PICTURE + EDGE if panel["picture"] else 0)
@@ -163,7 +161,7 @@ def illustration_figure(panel: dict[str, Any]) -> Figure:
     return figure
 
 
-def _head(figure: Figure, size: Size, panel: dict[str, Any]) -> None:
+def _head(figure: Figure, size: Size, panel: Numbers) -> None:
     name = textwrap.shorten(panel["name"], MOST_IN_HEAD, placeholder=" …")
     figure.text(EDGE / size[0], 1 - 10 / size[1], name, fontweight="bold", va="top")
     chosen = (
@@ -173,28 +171,26 @@ def _head(figure: Figure, size: Size, panel: dict[str, Any]) -> None:
     figure.text(EDGE / size[0], 1 - 26 / size[1], chosen, color=ink("quiet"), va="top")
 
 
-def _strips(panel: dict[str, Any]) -> list[Strip]:
+def _strips(panel: Numbers) -> list[Strip]:
     networks = [f"network {number}" for number in panel["numbers"]]
     votes = ["majority", "max-agreement"]
     classes = [*panel["predicted"], panel["majority"], panel["max_agreement"]]
     gaps = [0.0] * len(networks) + [GAP] * len(votes)
     rows = enumerate(zip([*networks, *votes], classes, gaps, strict=True))
-    return [Strip(name, said, gap + (row + 0.5) * ROW) for row, (name, said, gap) in rows]
+    return [Strip(name, predicted, gap + (row + 0.5) * ROW) for row, (name, predicted, gap) in rows]
 
 
-def _inks(panel: dict[str, Any]) -> dict[int, str]:
-    votes = Counter(label for said in panel["predicted"] for label in said)
+def _inks(panel: Numbers) -> dict[int, str]:
+    votes = Counter(label for labels in panel["predicted"] for label in labels)
     wrong = panel["majority"][-1]
     others = sorted(set(votes) - {panel["truth"], wrong}, key=lambda label: (-votes[label], label))
     named = dict(zip(others, OTHERS, strict=False))
     return dict.fromkeys(others, REST) | named | {panel["truth"]: "right", wrong: "wrong"}
 
 
-def _draw_strips(
-    axes: Axes, strips: Sequence[Strip], panel: dict[str, Any], inks: dict[int, str]
-) -> None:
+def _draw_strips(axes: Axes, strips: Sequence[Strip], panel: Numbers, inks: dict[int, str]) -> None:
     progress = panel["progress"]
-    edges = [2 * progress[0] - progress[1], *progress]  # an epoch's box ends where it is recorded
+    edges = [2 * progress[0] - progress[1], *progress]  # the box of an epoch ends at its progress
     for strip in strips:
         for label, spans in _spans(strip.classes, edges).items():
             low = strip.middle - STRIP * ROW / 2
@@ -208,7 +204,7 @@ def _draw_strips(
 
 
 def _spans(classes: Sequence[int], edges: Sequence[float]) -> dict[int, list[tuple[float, float]]]:
-    """Return (start, width) of each stretch of equal classes, by class."""
+    """Return (start, width) of each run of equal classes, by class."""
     spans: dict[int, list[tuple[float, float]]] = {}
     for label, stretch in groupby(range(len(classes)), key=lambda epoch: classes[epoch]):
         epochs = list(stretch)
@@ -217,7 +213,7 @@ def _spans(classes: Sequence[int], edges: Sequence[float]) -> dict[int, list[tup
     return spans
 
 
-def _name_end(axes: Axes, strip: Strip, panel: dict[str, Any], inks: dict[int, str]) -> None:
+def _name_end(axes: Axes, strip: Strip, panel: Numbers, inks: dict[int, str]) -> None:
     label = strip.classes[-1]
     mark = "✓" if label == panel["truth"] else "✗"
     axes.annotate(
@@ -233,7 +229,7 @@ def _name_end(axes: Axes, strip: Strip, panel: dict[str, Any], inks: dict[int, s
 
 
 def _name_classes(axes: Axes, legend: Sequence[tuple[str, str]], beside: float) -> None:
-    """Write names of classes above the strips, each beside its colour, from `beside` on."""
+    """Write a legend of classes above the strips, starting at `beside`."""
     looks: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     for name, shade in legend:
         axes.annotate("■", (0, 1), (beside, 9), color=ink(shade), fontsize=11, **looks)
@@ -242,7 +238,7 @@ def _name_classes(axes: Axes, legend: Sequence[tuple[str, str]], beside: float) 
         beside += 13 + written.get_window_extent().width + 14
 
 
-def _legend(panel: dict[str, Any], inks: dict[int, str]) -> list[tuple[str, str]]:
+def _legend(panel: Numbers, inks: dict[int, str]) -> list[tuple[str, str]]:
     order = ["right", "wrong", *OTHERS]
     named = [(name, label) for label, name in inks.items() if name != REST]
     ranked = sorted(named, key=lambda one: order.index(one[0]))
@@ -250,7 +246,7 @@ def _legend(panel: dict[str, Any], inks: dict[int, str]) -> list[tuple[str, str]
     return [(_class_name(panel, label), name) for name, label in ranked] + rest
 
 
-def _class_name(panel: dict[str, Any], label: int) -> str:
+def _class_name(panel: Numbers, label: int) -> str:
     name = str(panel["class_names"][str(label)])
     return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1].rstrip()}…"
 
@@ -261,45 +257,16 @@ def _show_picture(axes: Axes, picture: Sequence[Any]) -> None:
     axes.set_axis_off()
 
 
-def save_paper_figure(number: int, material: Setting | Sequence[Setting], path: Path) -> None:
-    """Write a figure of the paper, drawn from records, on white to an .svg or .png file.
+def paper_figure(numbers: Numbers) -> Drawing:
+    """Return the figure of the paper that shows some numbers, from `figure_numbers` or a file.
 
     Raises:
-        ChoiceError, RecordError, TruthMissing: as of `figure_numbers`; or the file has another
-            ending.
-        ExtraMissing: matplotlib is not installed.
+        ChoiceError: the paper has no such figure.
     """
-    check_ending(path)  # before minutes of measuring
-    save_numbers(figure_numbers(number, material), path)
-
-
-def draw_paper_figure(number: int, material: Setting | Sequence[Setting]) -> str:
-    """Return a figure of the paper as the text of an SVG element, on no ground of its own.
-
-    The same records give the same text.
-    """
-    return draw_numbers(figure_numbers(number, material))
-
-
-def save_numbers(numbers: Numbers, path: Path) -> None:
-    """Write the figure that shows some numbers of `figure_numbers`."""
-    with _drawn(numbers) as figure:
-        write_figure(figure, path, title=numbers["title"])
-
-
-def draw_numbers(numbers: Numbers) -> str:
-    """Return the figure that shows some numbers of `figure_numbers`, as SVG text."""
-    with _drawn(numbers) as figure:
-        figure.patch.set_visible(False)
-        return svg_of(figure, title=numbers["title"])
-
-
-@contextmanager
-def _drawn(numbers: Numbers) -> Iterator[Figure]:
     number = numbers["figure"]
-    needs_of(number)
-    with styled(f"paper-{number}"):
-        yield FIGURES[number](numbers["panels"])
+    if number not in FIGURES:
+        raise ChoiceError(f"no figure {number}. Figures: {', '.join(map(str, FIGURES))}")
+    return Drawing(f"paper-{number}", numbers["title"], partial(FIGURES[number], numbers["panels"]))
 
 
 def _of_panels(cell: Cell, draw: Callable[[Axes, Numbers], None]) -> "Draw":
@@ -312,7 +279,7 @@ def _error_consensus(axes: Axes, panel: Numbers) -> None:
 
 def _final_margins(axes: Axes, panel: Numbers) -> None:
     draw_final_margins(axes, *(np.array(panel[name]) for name in ("edges", "right", "wrong")))
-    axes.set_title("share of the right, or wrong, last votes")  # the longer one does not fit
+    axes.set_title("share of the right, or wrong, last votes")  # a longer one does not fit
 
 
 def _by_networks(axes: Axes, panel: Numbers) -> None:

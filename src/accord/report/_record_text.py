@@ -1,14 +1,18 @@
-"""Tables and sentences about a record, as text and as JSON."""
+"""Text and JSON of `accord show`, `score`, `watch` and `demo`."""
 
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from accord._record import Record
-from accord.analysis import Score
+from accord.analysis import TRAINED_ON, NetworkHealth, Overview, Score, Scores, Watch
 from accord.errors import counted
+from accord.report._text_table import one_line, text_table
 from accord.store import Description
+
+MOST_NAMES: Final = 20  # classes, listed by `show`
+MOST_EPOCHS: Final = 25  # lines of an agreement curve
+BAR: Final = 40  # characters of an agreement of 1
 
 
 def description_text(description: Description) -> str:
@@ -22,32 +26,23 @@ def description_text(description: Description) -> str:
         f"  {counted(len(lengths), 'network')}, {epochs if lengths else 'no epochs yet'}",
         f"  {counted(description.samples, 'sample')} of the {description.split} split, "
         f"{counted(description.classes, 'class')}",
-        f"  holds: labels{''.join(f', {what}' for what in description.has)}",
+        f"  holds: labels{''.join(f', {name}' for name in description.has)}",
         f"  form: {'packed' if description.packed else 'one object per row'}, "
         f"format {description.format}{_size(description.size)}",
         f"  {'packed' if description.packed else 'begun'}: {description.created or 'unknown'}",
         f"  recorded with: {made_with or 'unknown'}",
     ]
-    if description.class_names and len(description.class_names) <= 20:
+    if description.class_names and len(description.class_names) <= MOST_NAMES:
         lines.append(f"  classes: {', '.join(map(one_line, description.class_names))}")
-    first = next((about for about in description.metadata.values() if about), None)
+    first = next((one for one in description.metadata.values() if one), None)
     if first:
-        lines.append(f"  about: {', '.join(f'{key} {value}' for key, value in first.items())}")
+        lines.append(f"  metadata: {', '.join(f'{key} {value}' for key, value in first.items())}")
     return "\n".join(lines)
 
 
-def one_line(text: str) -> str:
-    r"""Return text with blanks in the place of line breaks, so that it fits into a table.
-
-    >>> one_line("hot\ndog")
-    'hot dog'
-    """
-    return " ".join(text.splitlines())
-
-
 def _unequal(lengths: dict[int, int]) -> str:
-    told = ", ".join(f"network {number}: {epochs}" for number, epochs in lengths.items())
-    return f"unequal numbers of epochs ({told})"
+    each = ", ".join(f"network {number}: {epochs}" for number, epochs in lengths.items())
+    return f"unequal numbers of epochs ({each})"
 
 
 def _size(size: int | None) -> str:
@@ -60,17 +55,29 @@ def _size(size: int | None) -> str:
     return f", {size} GB"
 
 
-def score_json(record: Record, scores: Sequence[Score]) -> dict[str, Any]:
-    """Return scores in the form that `accord score --json` prints."""
-    return {
-        "record": record.path,
-        "networks": record.networks,
-        "epochs": record.epochs,
-        "samples": record.samples,
-        "classes": record.classes,
-        "recommended": record.recommend().rule,
-        "rules": {one.rule: _score_fields(one) for one in scores},
+def heading(overview: Overview, *, classes: bool = False) -> str:
+    """Return path and size of a record in one line."""
+    sizes = [
+        counted(overview.networks, "network"),
+        counted(overview.epochs, "epoch"),
+        counted(overview.samples, "sample"),
+    ]
+    sizes += [counted(overview.classes, "class")] if classes else []
+    return f"{overview.path}: {', '.join(sizes)}"
+
+
+def score_json(overview: Overview, found: Scores) -> dict[str, Any]:
+    """Return what `accord score --json` prints."""
+    document = {
+        "record": overview.path,
+        "networks": overview.networks,
+        "epochs": overview.epochs,
+        "samples": overview.samples,
+        "classes": overview.classes,
+        "recommended": found.recommended,
+        "rules": {one.rule: _score_fields(one) for one in found.scores},
     }
+    return document | ({"left_out": dict(found.left_out)} if found.left_out else {})
 
 
 def _score_fields(one: Score) -> dict[str, Any]:
@@ -81,44 +88,49 @@ def _score_fields(one: Score) -> dict[str, Any]:
     }
     if one.coverage < 1:
         fields["coverage"] = one.coverage
-    if one.selective_accuracy is not None:
-        fields["selective_accuracy"] = one.selective_accuracy
     if one.per_network is not None:
         fields["per_network"] = list(one.per_network)
-    if one.epoch is not None:
-        fields["epoch"] = one.epoch
-    if one.progress is not None:
-        fields["progress"] = one.progress
+    for name in ("selective_accuracy", "epoch", "progress"):
+        if getattr(one, name) is not None:
+            fields[name] = getattr(one, name)
     if one.note:
         fields["note"] = one.note
     return fields
 
 
-def score_text(record: Record, scores: Sequence[Score]) -> str:
-    """Return scores as a table for people, in percent."""
-    head = (
-        f"{record.path}: {counted(record.networks, 'network')}, "
-        f"{counted(record.epochs, 'epoch')}, {counted(record.samples, 'sample')}, "
-        f"{counted(record.classes, 'class')}"
-    )
-    return "\n".join([head, "", *_rule_table(record, scores)])
+def score_text(overview: Overview, found: Scores, *, colour: bool = False) -> str:
+    """Return scores as a table in percent."""
+    table = _score_table(found, colour=colour)
+    return "\n".join([heading(overview, classes=True), "", *table])
 
 
-def _rule_table(record: Record, scores: Sequence[Score]) -> list[str]:
-    """Return one line per rule: its accuracy, its balanced accuracy and a note."""
-    recommended = record.recommend().rule
-    width = max(len(one.rule) for one in scores)
-    lines = [f"{'rule':{width}}  accuracy  balanced"]
-    for one in scores:
-        values = f"{100 * one.accuracy:8.2f}  {100 * one.balanced_accuracy:8.2f}"
-        mark = "recommended" if one.rule == recommended else ""
-        note = "; ".join(filter(None, [mark, score_note(one)]))
-        lines.append(f"{one.rule:{width}}  {values}  {note}".rstrip())
-    return lines
+def _score_table(found: Scores, *, colour: bool) -> list[str]:
+    rows = [
+        (
+            one.rule,
+            f"{100 * one.accuracy:.2f}",
+            f"{100 * one.balanced_accuracy:.2f}",
+            "; ".join(
+                filter(None, ["recommended" * (one.rule == found.recommended), score_note(one)])
+            ),
+        )
+        for one in found.scores
+    ]
+    styles = [_style(one, found) for one in found.scores] if colour else None
+    heads = ("rule", "accuracy", "balanced", "")
+    return text_table(heads, rows, right=(1, 2), wrap=True, styles=styles)
+
+
+def _style(one: Score, found: Scores) -> str:
+    if one.oracle:
+        return "dim"
+    best = max(other.accuracy for other in found.scores if not other.oracle)
+    bold = "bold " * (one.accuracy == best)
+    return bold + ("green" if one.rule == found.recommended else "")
 
 
 def score_note(one: Score) -> str:
-    """Say in a few words what a reader should know of a score."""
+    """Return a short remark on a score."""
     if one.per_network is not None:
         low, high = 100 * min(one.per_network), 100 * max(one.per_network)
         return f"mean of the networks, {low:.2f} to {high:.2f}"
@@ -132,10 +144,10 @@ def score_note(one: Score) -> str:
 
 
 def epoch_text(epoch: int, progress: float) -> str:
-    """Name an epoch and, where its number does not tell, say when it is.
+    """Return an epoch's number, and its progress if they differ.
 
-    Epochs are counted among those that were read: not all of a record's, or several in one epoch
-    of training.
+    They differ if only some epochs of a record were selected, or several were recorded in one
+    epoch of training.
 
     >>> epoch_text(37, 38.0), epoch_text(7, 38.0)
     ('epoch 37', 'epoch 7 of those read (after 38 epochs of training)')
@@ -149,7 +161,7 @@ def epoch_text(epoch: int, progress: float) -> str:
 
 
 def gain_sentence(scores: Sequence[Score]) -> str:
-    """Say in one sentence what max agreement did against the majority vote."""
+    """Return the gain of max agreement over the majority vote as a sentence."""
     found = {one.rule: one.accuracy for one in scores}
     agreed, voted = found["max-agreement"], found["majority"]
     gain = 100 * (agreed - voted)
@@ -157,32 +169,30 @@ def gain_sentence(scores: Sequence[Score]) -> str:
     if gain > 0:
         wrong = 100 * gain / (100 - 100 * voted)
         sentence = (
-            f"At the last epoch the majority vote is right on {100 * voted:.1f} % of the samples; "
-            f"over all epochs the networks agree on the right class for {100 * agreed:.1f} %: "
-            f"{gain:.1f} points more, {wrong:.0f} % of the errors gone"
+            f"The majority vote of the last epoch is right on {100 * voted:.1f} % of the samples; "
+            f"max agreement over all epochs on {100 * agreed:.1f} %: {gain:.1f} points more, or "
+            f"{wrong:.0f} % fewer errors"
         )
     else:
         sentence = (
-            f"Here max agreement, right on {100 * agreed:.1f} % of the samples, does not beat the "
-            f"majority vote of the last epoch, right on {100 * voted:.1f} %"
+            f"Here max agreement, right on {100 * agreed:.1f} % of the samples, is not better than "
+            f"the majority vote of the last epoch, right on {100 * voted:.1f} %"
         )
     if best is not None:
-        sentence += f" (the best single epoch, which no one can know: {100 * best:.1f} %)"
+        sentence += f" (the best single epoch, an oracle: {100 * best:.1f} %)"
     return sentence + "."
 
 
-def demo_text(
-    record: Record, scores: Sequence[Score], out: Path, *, program: str = "accord"
-) -> str:
-    """Say what the demo showed and what to try next with the program as it was called."""
+def demo_text(overview: Overview, found: Scores, out: Path, *, program: str = "accord") -> str:
+    """Return the results of the demo and the commands to try next, for the program as called."""
     lines = [
-        f"{record.networks} small networks, {record.epochs} epochs, trained on digits of which "
+        f"{overview.networks} small networks, {overview.epochs} epochs, trained on digits of which "
         "40 % had a wrong label;",
-        f"tested on {record.samples} digits with the right ones. Accuracy in percent:",
+        f"tested on {overview.samples} digits with the right ones. Accuracy in percent:",
         "",
-        *_rule_table(record, scores),
+        *_score_table(found, colour=False),
         "",
-        *textwrap.wrap(gain_sentence(scores), 88),
+        *textwrap.wrap(gain_sentence(found.scores), 88),
         "",
         f"Written: {out}/record, {out}/predictions.csv, {out}/report.html",
         "",
@@ -192,3 +202,66 @@ def demo_text(
         f"  {program} score {out}/record --json",
     ]
     return "\n".join(lines)
+
+
+def watch_json(
+    overview: Overview, found: Watch, networks: Sequence[NetworkHealth]
+) -> dict[str, Any]:
+    """Return what `accord watch --json` prints."""
+    return {
+        "record": overview.path,
+        "alarm": found.alarm,
+        "epoch": found.epoch,
+        "best_epoch": found.best_epoch,
+        "progress": overview.progress[found.best_epoch],
+        "fall": found.fall,
+        "sure": found.sure,
+        "reason": found.reason,
+        "agreement": found.agreement.tolist(),
+        "smoothed": found.smoothed.tolist(),
+        "bad_networks": bad_networks_json(networks),
+        "trained_on": overview.sample_info.trained_on,
+    }
+
+
+def bad_networks_json(networks: Sequence[NetworkHealth]) -> dict[str, str]:
+    """Return the kind of each bad network by its number."""
+    return {str(one.network): one.kind for one in networks if not one.good}
+
+
+def watch_text(
+    overview: Overview, found: Watch, networks: Sequence[NetworkHealth], *, colour: bool = False
+) -> str:
+    """Return the agreement curve and the verdict."""
+    step = -(-overview.epochs // MOST_EPOCHS)
+    curve = [
+        (str(epoch), f"{100 * value:.1f}", "#" * round(BAR * value))
+        for epoch, value in list(enumerate(found.agreement.tolist()))[::step]
+    ]
+    table = text_table(("epoch", "agreement", ""), curve, right=(0, 1))
+    lines = [heading(overview), "", *table, "", *_verdict(found, colour=colour)]
+    if overview.sample_info.trained_on:
+        lines.append(f"warning: {TRAINED_ON}")
+    bad = bad_networks_text(networks)
+    return "\n".join([*lines, f"warning: {bad}"] if bad else lines)
+
+
+def _verdict(found: Watch, *, colour: bool) -> list[str]:
+    if not found.alarm:
+        return [
+            f"no alarm: {found.reason}",
+            f"Best epoch by majority vote: {found.best_epoch}",
+        ]
+    red, plain = ("\033[31m", "\033[0m") if colour else ("", "")
+    return [
+        f"{red}overfitting detected{plain}: {found.reason}",
+        f"Drop after the peak: {100 * found.fall:.1f} points (confidence {100 * found.sure:.2f} %)",
+        f"Last good epoch: {found.epoch}",
+    ]
+
+
+def bad_networks_text(networks: Sequence[NetworkHealth]) -> str:
+    """Return the bad networks and how to leave them out; empty if all are good."""
+    bad = ", ".join(f"network {one.network} is {one.kind}" for one in networks if not one.good)
+    good = ",".join(str(one.network) for one in networks if one.good)
+    return f"{bad}. To leave out: --networks {good}" if bad else ""

@@ -1,57 +1,80 @@
-"""What a record tells with no true label: whether it overfits, and which labels look wrong."""
+"""Titles, captions and findings of the report, as sentences and plain values."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from accord.analysis import Audit
+from accord.analysis import (
+    MAJORITY,
+    MAX_AGREEMENT,
+    PROBABILITY_AVERAGE,
+    Audit,
+    NetworkHealth,
+    RiskCoverage,
+    Summary,
+    WithoutBad,
+)
 from accord.analysis._audit._audit import UNDECIDED
-from accord.analysis._audit._notes import audit_notes
 from accord.analysis._curves import MAX_SUBSETS
-from accord.errors import PredictionError, RecordError
-from accord.report._cached_results import AVERAGE, FIRST, SECOND, Measured
+
+MOST_SUSPECTS: Final = 20  # labels listed
+MOST_NETWORKS: Final = 30  # listed; of more, those that agree least
+RISKS: Final = (0.05, 0.01)  # whose coverage is shown
+FEW: Final = 0.05  # of the samples, too few to determine a risk
+RULE_NAMES: Final = {MAX_AGREEMENT: "max agreement", MAJORITY: "the majority vote"}
+KINDS: Final = {
+    "good": "",
+    "random": "agrees with no other network beyond chance",
+    "constant": "nearly all of its votes are for one class",
+    "diverged": "once agreed as well as the others, and no longer does",
+    "weak": "agrees with others, but less than half as much as they do",
+}
 
 
-def accuracy_caption(measured: Measured) -> str:
-    """Say how the curves are counted, where the majority vote peaks and where both end."""
-    first, second = (measured.curves[rule].accuracy for rule in (FIRST, SECOND))
-    best = measured.best_epoch
+def accuracy_caption(summary: Summary) -> str:
+    """Return how the curves are counted, and their best and last values."""
+    scored = summary.require_scored()
+    first, second = (scored.curves[rule].accuracy for rule in (MAJORITY, MAX_AGREEMENT))
+    best = scored.best_epoch
     return (
         "At each epoch, single is the mean of the networks and majority their vote; max-agreement "
         "counts all votes up to that epoch. The majority vote is best, "
-        f"{_percent(first[best])}, {epoch_words(measured, best)} (the diamond; only the truth "
-        f"tells) and ends at {_percent(first[-1])}; max agreement ends at {_percent(second[-1])}."
+        f"{_percent(first[best])}, {epoch_phrase(summary, best)} (the diamond; finding it "
+        f"requires the truth) and ends at {_percent(first[-1])}; max agreement ends at "
+        f"{_percent(second[-1])}."
     )
 
 
-def networks_caption(measured: Measured) -> str:
-    """Say what the band is, and what one network does with all its epochs."""
-    first, second = (measured.by_networks[rule] for rule in (FIRST, SECOND))
+def networks_caption(summary: Summary) -> str:
+    """Return what the band is, and what one network reaches with all its epochs."""
+    first, second = (
+        summary.require_scored().by_networks[rule] for rule in (MAJORITY, MAX_AGREEMENT)
+    )
     largest = max(len(values) for values in first.accuracies)
     subsets = "all subsets" if largest < MAX_SUBSETS else f"up to {MAX_SUBSETS} subsets"
     return (
         f"The line is the mean over {subsets} of that many networks, the band one standard "
-        "deviation to each side; equal votes go to the smaller class. Max agreement over the "
+        "deviation to each side; ties go to the lower class. Max agreement over the "
         f"epochs of one network alone gives {_percent(second.mean[0])}; the majority vote of all "
         f"{first.sizes[-1]} gives {_percent(first.mean[-1])}."
     )
 
 
-def epochs_caption(measured: Measured) -> str:
-    """Say which epochs are taken, and how few come within a point of all."""
-    sweep = measured.by_epochs
+def epochs_caption(summary: Summary) -> str:
+    """Return which epochs are used, and how few come within a point of all."""
+    sweep = summary.require_scored().by_epochs
     enough = sweep.sizes[int(np.argmax(sweep.mean >= sweep.mean[-1] - 0.01))]
     return (
-        "Max agreement on only so many epochs at equal distances, the first and the last among "
-        f"them (a single one is the first). With {enough} of {sweep.sizes[-1]} it loses at most "
-        "one point against all."
+        "Max agreement on that many epochs at equal distances, the first and the last among "
+        f"them (a single one is the first). {enough} of {sweep.sizes[-1]} are within one point of "
+        "all."
     )
 
 
-def final_margin_caption(measured: Measured) -> str:
-    """Say what a negative margin means, and how often it occurs on each side."""
-    histogram = measured.final_margins
+def final_margin_caption(summary: Summary) -> str:
+    """Return what a negative margin means, and how often it occurs on each side."""
+    histogram = summary.require_scored().final_margins
     below = histogram.edges[1:] <= 0
     right, wrong = (
         f"{_percent(side[below].sum() / side.sum())} of the {name}" if side.sum() else None
@@ -65,106 +88,110 @@ def final_margin_caption(measured: Measured) -> str:
     )
 
 
-def margin_caption(measured: Measured) -> str:
-    """Say what the ends of the axis mean."""
-    few = measured.margins[: len(measured.margins) // 10].sum() / measured.record.samples
+def margin_caption(summary: Summary) -> str:
+    """Return what the ends of the axis mean."""
+    margins = summary.margins
+    few = margins[: len(margins) // 10].sum() / summary.overview.samples
     return (
         "Best minus second-best agreement of each sample: near 1, one class has almost all votes; "
         f"near 0, two share them. {_percent(few)} lie below 0.1: look at those first."
     )
 
 
-def error_consensus_caption(measured: Measured) -> str:
-    """Say how many wrong predictions a network makes alone."""
-    counts = measured.error_consensus
+def error_consensus_caption(summary: Summary) -> str:
+    """Return how many wrong predictions a single network makes."""
+    counts = summary.require_scored().error_consensus
     if not counts.sum():
-        return "At the last epoch no network predicts a wrong class: there is nothing to share."
+        return "At the last epoch no network predicts a wrong class."
     return (
-        f"Of all {counts.sum():,} wrong predictions at the last epoch, the share whose class so "
-        f"many of the {len(counts)} networks give. {_percent(counts[0] / counts.sum())} are one "
-        f"network's own, which others may outvote; those of all {len(counts)} no vote at that "
-        "epoch can undo."
+        f"The {counts.sum():,} wrong predictions at the last epoch by the number of the "
+        f"{len(counts)} networks that share the class. {_percent(counts[0] / counts.sum())} are "
+        f"made by one network, which others may outvote; those of all {len(counts)} cannot be "
+        "outvoted at that epoch."
     )
 
 
-def persistence_caption(measured: Measured) -> str:
-    """Say what a run is and how long right and wrong ones last."""
-    persistence = measured.persistence
-    told = [
+def persistence_caption(summary: Summary) -> str:
+    """Return what a run is and how long right and wrong ones last."""
+    persistence = summary.require_scored().persistence
+    means = (
+        ("right", persistence.mean_right_length),
+        ("wrong", persistence.mean_wrong_length),
+    )
+    lengths = [
         f"{name} ones last {mean:.1f} epochs on average"
-        for name, mean in (
-            ("right", persistence.mean_right_length),
-            ("wrong", persistence.mean_wrong_length),
-        )
+        for name, mean in means
         if not np.isnan(mean)
     ]
     return (
         "A run is a stretch of epochs in which a network keeps predicting one class for a sample. "
         "Left: the share of predictions that begin one; the first epoch, where all do, is left "
-        f"out. Beside it: the share of runs that last so long or longer; {', '.join(told)}."
+        f"out. Right: the share of runs that last at least so long; {', '.join(lengths)}."
     )
 
 
-def agreement_caption(measured: Measured) -> str:
-    """Say where the networks agree most, and what is marked; true labels play no part in it."""
-    values, found = measured.watch.agreement, measured.watch
+def agreement_caption(summary: Summary) -> str:
+    """Return where the networks agree most, and which epoch is marked."""
+    assert summary.watch is not None
+    values, alarm = summary.watch.agreement, summary.watch.alarm
     best = int(values.argmax())
-    marked = "the epoch before overfit" if found.alarm else "the epoch that looks best"
+    marked = "the last good epoch" if alarm else "the best epoch by majority vote"
     return (
         "How often two networks predict the same class, over all pairs and samples; no true label "
-        f"is needed. It is highest, {_percent(values[best])}, {epoch_words(measured, best)} and "
-        f"ends at {_percent(values[-1])}. The diamond is {marked}, chosen by how close its "
-        "majority vote comes to what all epochs say together."
+        f"is used. It is highest, {_percent(values[best])}, {epoch_phrase(summary, best)} and "
+        f"ends at {_percent(values[-1])}. The diamond is {marked}: the one whose majority vote is "
+        "closest to the votes of all epochs together."
     )
 
 
-def reliability_caption(measured: Measured) -> str:
-    """Say how to read the diagonal, and on which side of it the share of votes lies."""
-    found = measured.reliability[SECOND]
-    says = float(np.nansum(found.confidence * found.counts) / found.counts.sum())
-    right = float((measured.agreed.labels == measured.record.reader.truth()).mean())
-    side = "modest" if right >= says else "bold"
+def reliability_caption(summary: Summary) -> str:
+    """Return how to read the diagonal, and on which side of it the share of votes lies."""
+    scored = summary.require_scored()
+    found = scored.reliability[MAX_AGREEMENT]
+    mean = float(np.nansum(found.confidence * found.counts) / found.counts.sum())
+    side = "underconfident" if scored.accuracy >= mean else "overconfident"
     averaged = (
-        f" The mean probability of the last epoch errs by "
-        f"{_points(measured.reliability[AVERAGE].error)}."
-        if AVERAGE in measured.reliability
+        f" That of the mean probability of the last epoch is "
+        f"{_points(scored.reliability[PROBABILITY_AVERAGE].error)}."
+        if PROBABILITY_AVERAGE in scored.reliability
         else ""
     )
     return (
-        "Labels sorted by score; the larger a dot, the more samples. On the dotted line the score "
-        f"is the chance of being right. Shares of votes are {side} here: {_percent(says)} on "
-        f"average, where {_percent(right)} are right. ECE, the expected calibration error, is the "
-        f"mean distance from the line: {_points(found.error)}.{averaged}"
+        "Labels by score; a larger dot stands for more samples. On the dotted line the score is "
+        f"the probability of being right. Shares of votes are {side} here: {_percent(mean)} on "
+        f"average, with {_percent(scored.accuracy)} right. ECE, the expected calibration error, is "
+        f"the mean distance from the line: {_points(found.error)}.{averaged}"
     )
 
 
-def risk_coverage_caption(measured: Measured) -> str:
-    """Say what is answered first, and what leaving the least sure out buys."""
-    curve = measured.risks[SECOND]
+def risk_coverage_caption(summary: Summary) -> str:
+    """Return which samples are answered first, and the risk if all are."""
+    risks = summary.require_scored().risks
     averaged = (
-        ", or by mean probability for probability-average" if AVERAGE in measured.risks else ""
+        ", or by mean probability for probability-average" if PROBABILITY_AVERAGE in risks else ""
     )
     return (
-        "Only the surest samples are answered, by margin: the lead of the best class over the "
+        "Only samples of high margin are answered: the lead of the best class over the "
         f"second{averaged}. From left to right more are answered, up to all, of which "
-        f"{_percent(curve.risk[-1])} are wrong. The mean over all coverages (AURC) is "
-        f"{_percent(curve.area)}."
+        f"{_percent(risks[MAX_AGREEMENT].risk[-1])} are wrong. The mean over all coverages (AURC) "
+        f"is {_percent(risks[MAX_AGREEMENT].area)}."
     )
 
 
-def forgotten_caption(measured: Measured) -> str:
-    """Say which epoch knew most of what was forgotten, and what max agreement makes of it."""
-    found = measured.forgetting
+def forgotten_caption(summary: Summary) -> str:
+    """Return the epoch that is right on most forgotten samples, and the share of max agreement."""
+    scored = summary.require_scored()
+    found = scored.forgetting
     gone = len(found.forgotten)
     if not gone:
-        return "What some epoch knew, the last one knows too: nothing was forgotten."
+        return "The last epoch is right wherever another epoch is: no sample was forgotten."
     best = found.best_epoch
     return (
-        f"Of the {gone:,} forgotten {'sample' if gone == 1 else 'samples'}, those that the "
-        "majority vote of each epoch knew; at "
-        "the last epoch that is none, by definition. The most, "
-        f"{_percent(found.knew[best] / gone)}, were known {epoch_words(measured, best)}. Max "
-        f"agreement over all epochs is right on {_percent(measured.remembered / gone)}."
+        f"The share of the {gone:,} forgotten {'sample' if gone == 1 else 'samples'} that the "
+        "majority vote of each epoch predicts right; at the last epoch that is none, by "
+        f"definition. It is highest, {_percent(found.knew[best] / gone)}, "
+        f"{epoch_phrase(summary, best)}. Max agreement over all epochs is right on "
+        f"{_percent(scored.remembered / gone)}."
     )
 
 
@@ -178,11 +205,11 @@ TITLES: Final = {
     "error-consensus": "Error consensus",
     "persistence": "Onset and length of right and wrong runs",
     "agreement": "Agreement between networks",
-    "reliability": "How often labels are right, by score",
-    "risk-coverage": "What answering less often buys",
-    "forgotten": "Which epochs knew what was forgotten",
+    "reliability": "Accuracy by score",
+    "risk-coverage": "Risk by coverage",
+    "forgotten": "Forgotten samples by epoch",
 }
-CAPTIONS: Final[dict[str, Callable[[Measured], str]]] = {
+CAPTIONS: Final[dict[str, Callable[[Summary], str]]] = {
     "accuracy": accuracy_caption,
     "networks": networks_caption,
     "epochs": epochs_caption,
@@ -205,77 +232,68 @@ def _points(share: float) -> str:
     return f"{100 * share:.1f}\N{NO-BREAK SPACE}points"
 
 
-def epoch_words(measured: Measured, epoch: int) -> str:
-    """Say when an epoch is: after how much training."""
-    progress = round(measured.progress[epoch], 2)
+def epoch_phrase(summary: Summary, epoch: int) -> str:
+    """Return an epoch as an amount of training."""
+    progress = round(summary.overview.progress[epoch], 2)
     return f"after {progress:g} epoch{'' if progress == 1 else 's'} of training"
 
 
-MOST_SUSPECTS: Final = 20  # labels that are listed
-
-
-def overfit_finding(measured: Measured) -> dict[str, Any] | None:
-    """Return the verdict on overfit; None where there is nothing to compare."""
-    record = measured.record
-    if record.networks < 2 or record.epochs < 2:
+def overfit_finding(summary: Summary) -> dict[str, Any] | None:
+    """Return the verdict on overfitting; None if there is nothing to compare."""
+    found = summary.watch
+    if found is None:
         return None
-    found = measured.watch
     return {
         "alarm": found.alarm,
         "reason": found.reason,
         "fall": f"{100 * found.fall:.1f}",
-        "sure": f"{100 * found.sure:.2f} %",
+        "confidence": f"{100 * found.sure:.2f} %",
         "epoch": found.best_epoch,
-        "when": epoch_words(measured, found.best_epoch),
-        "trained_on": record.reader.sample_info.trained_on,
+        "when": epoch_phrase(summary, found.best_epoch),
+        "trained_on": summary.overview.sample_info.trained_on,
     }
 
 
-def label_finding(measured: Measured) -> dict[str, Any] | None:
-    """Return what an audit of the given labels found, or why there could be none.
+def label_finding(summary: Summary) -> dict[str, Any] | None:
+    """Return the results of the audit, or the reason why there are none.
 
-    None where nobody could ask: no given labels were recorded, or of one network alone.
+    None if the record cannot be audited: without given labels, or with one network.
     """
-    record = measured.record
-    if record.given is None or record.networks < 2:
-        return None
-    try:
-        found = measured.audit
-    except (RecordError, PredictionError) as error:  # the latter of very many classes
-        return {"refused": str(error)}
-    flagged = int(found.flagged.sum())
+    found = summary.audit
+    if found is None:
+        return {"refused": summary.audit_error} if summary.audit_error else None
     return {
         "refused": None,
-        "flagged": f"{flagged:,}",
-        "samples": f"{record.samples:,}",
+        "flagged": f"{int(found.flagged.sum()):,}",
+        "samples": f"{summary.overview.samples:,}",
         "rate": f"{100 * found.flagged.mean():.1f} %",
-        "by_all": f"{100 * found.noise_rate:.1f} %" if found.undecided > UNDECIDED else None,
-        "score": _score(found),
-        "notes": audit_notes(found, record.reader.sample_info),
-        "by_id": record.ids is not None,
-        "suspects": _suspects(measured, found),
+        "mean": f"{100 * found.noise_rate:.1f} %" if found.undecided > UNDECIDED else None,
+        "score": _ranking_score(found),
+        "notes": summary.audit_notes,
+        "by_id": summary.overview.sample_info.ids is not None,
+        "suspects": _suspects(summary, found),
     }
 
 
-def _score(found: Audit) -> str | None:
+def _ranking_score(found: Audit) -> str | None:
     if found.score is None:
         return None
     score = found.score
-    said = f"Against the true labels, which had no say: AUROC {score.auroc:.3f}"
+    text = f"Scored against the true labels, which the audit did not use: AUROC {score.auroc:.3f}"
     if not found.flagged.any():
-        return f"{said}."
+        return f"{text}."
     return (
-        f"{said}; {100 * score.precision:.1f} % of the suspects are wrong, and "
+        f"{text}; {100 * score.precision:.1f} % of the suspects are wrong, and "
         f"{100 * score.recall:.1f} % of the wrong labels are among them."
     )
 
 
-def _suspects(measured: Measured, found: Audit) -> list[dict[str, Any]]:
-    record = measured.record
-    names = record.class_names or tuple(str(label) for label in range(record.classes))
+def _suspects(summary: Summary, found: Audit) -> list[dict[str, Any]]:
+    info = summary.overview.sample_info
+    names = info.class_names or tuple(map(str, range(info.classes)))
     return [
         {
-            "sample": str(sample if record.ids is None else record.ids[sample]),
+            "sample": str(sample if info.ids is None else info.ids[sample]),
             "given": names[found.given[sample]],
             "proposed": names[found.proposed[sample]],
             "suspicion": f"{found.suspicion[sample]:.3f}",
@@ -283,3 +301,121 @@ def _suspects(measured: Measured, found: Audit) -> list[dict[str, Any]]:
         for sample in found.ranking[:MOST_SUSPECTS].tolist()
         if found.flagged[sample]
     ]
+
+
+def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
+    """Return the largest coverage at which at most a share `risk` is wrong; None if there is none.
+
+    Coverages of very few samples are left out: there, any risk may be kept by chance.
+
+    >>> curve = RiskCoverage(np.array([0.9, 0.5]), np.array([0.6, 1.0]), np.array([0.01, 0.1]))
+    >>> coverage_at(curve, 0.05), coverage_at(curve, 0.001)
+    (0.6, None)
+    """
+    kept = np.flatnonzero((curve.risk <= risk) & (curve.coverage >= FEW))
+    return float(curve.coverage[kept[-1]]) if kept.size else None
+
+
+def trust_finding(summary: Summary) -> dict[str, Any] | None:
+    """Return the coverage at small risks; None without true labels."""
+    if summary.scored is None:
+        return None
+    curve = summary.scored.risks[MAX_AGREEMENT]
+    return {
+        "risks": [
+            {"risk": f"{100 * risk:g} %", "answered": _answered(coverage_at(curve, risk))}
+            for risk in RISKS
+        ],
+        "trained_on": summary.overview.sample_info.trained_on,
+    }
+
+
+def _answered(coverage: float | None) -> str:
+    if coverage is None:
+        return "none"
+    return "all" if coverage == 1 else f"{100 * coverage:.1f} %"
+
+
+def networks_finding(summary: Summary) -> dict[str, Any] | None:
+    """Return each network's agreement with the others; None for one network."""
+    found = summary.networks
+    if not found:
+        return None
+    shown = sorted(found, key=lambda one: (one.good, one.agreement))[:MOST_NETWORKS]
+    accuracies = _accuracies(summary)
+    return {
+        "rows": [
+            {
+                "network": one.network,
+                "kind": one.kind,
+                "good": one.good,
+                "why": KINDS[one.kind],
+                "agreement": one.agreement,
+                "at": min(1.0, max(0.0, one.agreement)),
+                "accuracy": accuracies.get(one.network),
+            }
+            for one in sorted(shown, key=lambda one: (one.good, one.network))
+        ],
+        "networks": len(found),
+        "scored": bool(accuracies),
+        "sentence": _networks_sentence(found, comparable=summary.comparable),
+        "left_out": _left_out(summary, summary.without_bad) if summary.without_bad else None,
+    }
+
+
+def _accuracies(summary: Summary) -> dict[int, float]:
+    """Return each network's accuracy at the last epoch by its number; empty without truth."""
+    if summary.scored is None:
+        return {}
+    single = next(one for one in summary.scored.scores if one.per_network is not None)
+    return dict(zip(summary.overview.numbers, single.per_network or (), strict=True))
+
+
+def _networks_sentence(found: tuple[NetworkHealth, ...], *, comparable: bool) -> str:
+    bad = [one for one in found if not one.good]
+    if bad:
+        named = ", ".join(f"network {one.network} ({one.kind})" for one in bad)
+        does = "does" if len(bad) == 1 else "do"
+        return f"{len(bad)} of {len(found)} {does} not vote with the rest: {named}."
+    if not comparable:
+        return (
+            "No two networks agree beyond chance, so bad ones cannot be identified. "
+            "Are they trained?"
+        )
+    if len(found) == 2:
+        return "They vote together. If two networks disagreed, the bad one could not be identified."
+    return f"All {len(found)} vote with the others."
+
+
+def _left_out(summary: Summary, without_bad: WithoutBad) -> dict[str, Any]:
+    return {
+        "moved": f"{without_bad.moved:,}",
+        "samples": f"{summary.overview.samples:,}",
+        "keep": ",".join(map(str, without_bad.kept)),
+        "accuracies": [
+            {
+                "rule": RULE_NAMES[rule],
+                "before": f"{100 * before:.1f} %",
+                "after": f"{100 * after:.1f} %",
+            }
+            for rule, (before, after) in without_bad.accuracies.items()
+        ],
+    }
+
+
+def forgotten_finding(summary: Summary) -> dict[str, Any] | None:
+    """Return how many samples were forgotten; None for one epoch, or without true labels."""
+    if summary.scored is None or summary.overview.epochs < 2:
+        return None
+    found, remembered = summary.scored.forgetting, summary.scored.remembered
+    gone = len(found.forgotten)
+    if not gone:
+        return {"forgotten": None}
+    return {
+        "forgotten": f"{gone:,}",
+        "samples": f"{summary.overview.samples:,}",
+        "share": f"{100 * found.share:.1f} %",
+        "remembered": f"{remembered:,}",
+        "lost": f"{gone - remembered:,}",
+        "rescued": f"{100 * remembered / gone:.1f} %",
+    }

@@ -1,18 +1,18 @@
-"""The colours, line styles and lettering of the report, for light and for dark pages."""
+"""Colours, line styles and fonts of the report, for light and dark pages."""
 
 from typing import Any, Final, NamedTuple
 
 
 class Ink(NamedTuple):
-    """One colour: on white, and on the dark page."""
+    """One colour, on the light and on the dark page."""
 
     light: str
     dark: str
 
 
-# Blue against vermilion stays apart for every common colour blindness, and line styles differ
-# besides. Each has a contrast of at least 4.5 to its page, so that labels may wear it too;
-# `grid` alone is meant to be faint. No two light ones are equal: figures look them up by value.
+# Blue and vermilion are distinguishable with every common colour blindness, and line styles differ
+# as well. Each colour has a contrast of at least 4.5 to its page, so that labels can use it; only
+# `grid` is faint. No two light colours are equal: figures replace them by value.
 INKS: Final = {
     "text": Ink("#20262e", "#e6e9ee"),
     "quiet": Ink("#5b6470", "#a3adba"),
@@ -31,12 +31,12 @@ INKS: Final = {
 
 
 def ink(name: str) -> str:
-    """Return a colour as it is on white."""
+    """Return the light colour of a name."""
     return INKS[name].light
 
 
-# Every text is ours, and DejaVu Sans comes with matplotlib: what is measured does not depend on
-# the machine. A reader's browser sets it in a face of its own, which is hardly ever wider.
+# DejaVu Sans comes with matplotlib, so that text has the same size on every machine. Browsers use
+# another font, which is rarely wider.
 STYLE: Final[dict[str, Any]] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,

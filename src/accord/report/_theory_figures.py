@@ -1,6 +1,6 @@
-"""The figures of the paper's theory and of its toy, drawn with matplotlib as SVG or PNG."""
+"""The figures of the paper's theory and of its toy example."""
 
-from pathlib import Path
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 
 from accord.experiments.theory import SettingOutcome, TheoryResult, Trajectory
 from accord.experiments.theory.toy import Toy, true_boundary
-from accord.report._drawing import add_panel, new_figure, styled, svg_of, write_figure
+from accord.report._drawing import Drawing, add_panel, new_figure
 from accord.report._mpl import Axes, Figure
 from accord.report._theme import LINES, ink
 
 THEORY_SIZE: Final = (640, 262)  # width and height, in points
 TOY_SIZE: Final = (640, 262)
 TITLES: Final = {
-    "theory": "Disagreement and overfit in linear regression",
+    "theory": "Disagreement and overfitting in linear regression",
     "toy": "Three networks that fit a false label, their majority and their max agreement",
 }
 SETTING_NAMES: Final = {"shared": "one training set", "own-noise": "own label noise"}
 
 
 class Look(NamedTuple):
-    """How a network's boundary is drawn."""
+    """The style of a network's boundary."""
 
     colour: str
     line: Any
@@ -36,44 +36,21 @@ LOOKS: Final = (
 CLASSES: Final = (("o", ink("right")), ("s", ink("wrong")))  # marker and colour of each
 
 
-def draw_theory(result: TheoryResult) -> str:
-    """Return the theory's figure as the text of an SVG element, on no ground of its own.
+def theory_figure(result: TheoryResult) -> Drawing:
+    """Return the theory's figure.
 
     Two draws step by step, with disagreement as the gap between two losses; then, by setting, the
-    share of overfit steps in which it rises. The same result gives the same text.
+    share of overfit steps in which it rises.
     """
-    with styled("theory"):
-        figure = theory_figure(result)
-        figure.patch.set_visible(False)
-        return svg_of(figure, title=TITLES["theory"])
+    return Drawing("theory", TITLES["theory"], partial(_draw_theory, result))
 
 
-def save_theory(result: TheoryResult, path: Path) -> None:
-    """Write the theory's figure on white to an .svg or .png file, whole or not at all."""
-    with styled("theory"):
-        write_figure(theory_figure(result), path, title=TITLES["theory"])
+def toy_figure(toy: Toy) -> Drawing:
+    """Return the toy's figure: boundaries of the networks, their majority and max agreement."""
+    return Drawing("toy", TITLES["toy"], partial(_draw_toy, toy))
 
 
-def draw_toy(toy: Toy) -> str:
-    """Return the toy's figure as the text of an SVG element, on no ground of its own.
-
-    The networks' boundaries, that of their majority and that of max agreement, each with the true
-    one. The same toy gives the same text.
-    """
-    with styled("toy"):
-        figure = toy_figure(toy)
-        figure.patch.set_visible(False)
-        return svg_of(figure, title=TITLES["toy"])
-
-
-def save_toy(toy: Toy, path: Path) -> None:
-    """Write the toy's figure on white to an .svg or .png file, whole or not at all."""
-    with styled("toy"):
-        write_figure(toy_figure(toy), path, title=TITLES["toy"])
-
-
-def theory_figure(result: TheoryResult) -> Figure:
-    """Draw two trajectories, and the shares of all settings."""
+def _draw_theory(result: TheoryResult) -> Figure:
     figure = new_figure(THEORY_SIZE)
     for left, trajectory in zip((30, 208), result.trajectories.values(), strict=False):
         _draw_trajectory(add_panel(figure, THEORY_SIZE, left, 146), trajectory)
@@ -133,8 +110,7 @@ def _show_shares(axes: Axes, outcomes: list[SettingOutcome]) -> None:
     axes.set_title("disagreement rises")
 
 
-def toy_figure(toy: Toy) -> Figure:
-    """Draw the networks' boundaries, their majority's and max agreement's."""
+def _draw_toy(toy: Toy) -> Figure:
     figure = new_figure(TOY_SIZE)
     wide = (TOY_SIZE[0] - 24 - 2 * 14) / 3
     panels = [add_panel(figure, TOY_SIZE, 12 + place * (wide + 14), wide) for place in range(3)]
@@ -142,7 +118,7 @@ def toy_figure(toy: Toy) -> Figure:
     _set_plane(panels[0], toy, f"networks: {', '.join(f'{one:.1f}' for one in wrong)} % wrong")
     panels[0].set_xlabel("ring: the sample with a false label")
     panels[1].set_xlabel("dotted: the true boundary")
-    panels[2].set_xlabel("shaded: what is wrong")
+    panels[2].set_xlabel("shaded: wrong predictions")
     for labels, look in zip(toy.networks_last, LOOKS, strict=True):
         _bound(panels[0], toy, labels, look)
     for axes, name, labels in (

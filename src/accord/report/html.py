@@ -1,4 +1,8 @@
-"""The report: one self-contained HTML page about a record."""
+"""The report: one self-contained HTML page about a record.
+
+`render` fills the template with a `Summary`: figures from `_figures`, captions and findings from
+`_sentences`. Nothing here reads a record. The same summary gives the same page.
+"""
 
 import json
 import math
@@ -8,22 +12,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from accord._files import write_file
-from accord._record import Record
 from accord._version import __version__
-from accord.analysis import Changes, Score
+from accord.analysis import Changes, ClassRecall, Overview, Score, Scored, Summary
 from accord.errors import missing_extra
-from accord.report._cached_results import ClassRecall, Measured
-from accord.report._drawing import with_variables
-from accord.report._figures import draw_figure
+from accord.report._drawing import svg_of, with_variables
+from accord.report._figures import record_figure
 from accord.report._record_text import gain_sentence, score_note
-from accord.report._sentences import CAPTIONS, TITLES, label_finding, overfit_finding
-from accord.report._theme import INKS
-from accord.report._trust_text import (
+from accord.report._sentences import (
+    CAPTIONS,
+    TITLES,
     forgotten_finding,
+    label_finding,
     networks_finding,
-    samples_to_verify,
+    overfit_finding,
     trust_finding,
 )
+from accord.report._theme import INKS
+from accord.report._trust_text import samples_to_verify
 
 try:
     from jinja2 import Environment, StrictUndefined
@@ -31,7 +36,7 @@ try:
 except ImportError as error:
     raise missing_extra("writing a report", "jinja2", extra="report", cause=error) from error
 
-# Each figure, and the fewest networks and epochs with which it says anything.
+# Each figure, and the fewest networks and epochs for which it is meaningful.
 WITH_TRUTH: Final = {
     "accuracy": (1, 2),
     "networks": (2, 1),
@@ -44,120 +49,118 @@ WITHOUT_TRUTH: Final = {"margin": (1, 1)}
 OVERFIT: Final = {"agreement": (2, 2)}
 TRUST: Final = {"reliability": (1, 1), "risk-coverage": (1, 1)}
 FORGOTTEN: Final = {"forgotten": (1, 2)}
-MOST_CLASSES: Final = 30  # above, only those that change most are shown
+MOST_CLASSES: Final = 30  # of more, only those that change most are listed
 MOST_CHANGED: Final = 10
-MOST_TOLD: Final = 300  # characters of one fact that the recorders were told
+MOST_SHOWN: Final = 300  # characters of one value of the metadata
 
 
-def write_report(record: Record, out: Path) -> None:
-    """Write one self-contained HTML page about a record, whole or not at all.
-
-    Without true labels it shows what can be shown. The same record gives the same page.
+def write_report(summary: Summary, out: Path) -> None:
+    """Write the page of a summary to a file, atomically.
 
     Raises:
         ExtraMissing: jinja2 or matplotlib is not installed.
         StorageError: the page cannot be written.
     """
-    page = report_page(record).encode(errors="replace")  # a path need not be UTF-8
+    page = render(summary).encode(errors="replace")  # a path need not be UTF-8
     write_file(out, page)
 
 
-def report_page(record: Record) -> str:
-    """Return the page as text."""
-    measured = Measured(record)
+def render(summary: Summary) -> str:
+    """Return the page of a summary. Without true labels, it shows what votes alone determine."""
     template = resources.files("accord.report").joinpath("page.html.jinja").read_text("utf-8")
-    # Paths and class names are the user's: nothing is put into the page unescaped but our figures.
+    # Paths and class names come from users: everything is escaped except our own figures.
     page = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(template)
-    scored = record.truth is not None
-    forgotten = forgotten_finding(measured)
+    overview, scored = summary.overview, summary.scored
+    forgotten = forgotten_finding(summary)
     return page.render(
-        path=record.path,
-        facts=_facts(record),
-        told=_told(
-            [told.metadata for told in record.reader.networks_info()], record.reader.numbers
-        ),
-        figures=_figures(measured, WITH_TRUTH if scored else WITHOUT_TRUTH),
-        results=_results(measured) if scored else None,
-        overfit=overfit_finding(measured),
-        watched=_figures(measured, OVERFIT),
-        labels=label_finding(measured),
-        trust=trust_finding(measured),
-        trusted=_figures(measured, TRUST if scored else {}),
-        networks=networks_finding(measured),
+        path=overview.path,
+        overview=_overview(overview),
+        metadata=_metadata(summary.metadata, overview.numbers),
+        figures=_figures(summary, WITHOUT_TRUTH if scored is None else WITH_TRUTH),
+        results=None if scored is None else _results(summary, scored),
+        overfit=overfit_finding(summary),
+        watched=_figures(summary, OVERFIT),
+        labels=label_finding(summary),
+        trust=trust_finding(summary),
+        trusted=_figures(summary, {} if scored is None else TRUST),
+        networks=networks_finding(summary),
         forgotten=forgotten,
-        forgot=_figures(measured, FORGOTTEN if forgotten and forgotten["forgotten"] else {}),
-        moved=None if scored else _moved(measured),
-        verify=samples_to_verify(record.samples),
-        notes=list(_notes(record)),
+        forgot=_figures(summary, FORGOTTEN if forgotten and forgotten["forgotten"] else {}),
+        moved=_moved(summary),
+        verify=samples_to_verify(overview.samples),
+        notes=list(_notes(overview)),
         inks=INKS,
         points=_points,
         version=__version__,
     )
 
 
-def _moved(measured: Measured) -> str:
-    samples = measured.record.samples
-    return f"{measured.moved:,} of {samples:,} {'sample' if samples == 1 else 'samples'}"
+def _moved(summary: Summary) -> str:
+    samples = summary.overview.samples
+    return f"{summary.moved:,} of {samples:,} {'sample' if samples == 1 else 'samples'}"
 
 
-def _facts(record: Record) -> dict[str, str]:
+def _overview(overview: Overview) -> dict[str, str]:
     sizes = ("networks", "epochs", "samples", "classes")
-    kept = ("truth", "given", "ids", "class_names")
-    has = [name.replace("_", " ") for name in kept if getattr(record, name) is not None]
-    has += ["probabilities"] if record.reader.has_probabilities else []
+    optional = ("truth", "given", "ids", "class_names")
+    info = overview.sample_info
+    has = [name.replace("_", " ") for name in optional if getattr(info, name) is not None]
+    has += ["probabilities"] if overview.has_probabilities else []
     return {
-        **{name: f"{getattr(record, name):,}" for name in sizes},
-        "split": record.split,
+        **{name: f"{getattr(overview, name):,}" for name in sizes},
+        "split": info.split,
         "also recorded": ", ".join(has) or "nothing",
     }
 
 
-def _notes(record: Record) -> Iterator[str]:
-    if record.epochs == 1:
+def _notes(overview: Overview) -> Iterator[str]:
+    if overview.epochs == 1:
         yield (
-            "Only one epoch was recorded. Max agreement is then the majority vote of that epoch: "
-            "record more epochs for it to do its work."
+            "Only one epoch was recorded, so max agreement equals the majority vote of that epoch. "
+            "Record more epochs to benefit from it."
         )
-    if record.networks == 1:
+    if overview.networks == 1:
         yield (
             "Only one network was recorded: its own epochs vote, and figures that compare "
             "networks are left out."
         )
 
 
-def _figures(measured: Measured, wanted: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
-    have = measured.record.networks, measured.record.epochs
+def _figures(summary: Summary, wanted: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
+    overview = summary.overview
     return [
         {
             "name": name,
             "title": TITLES[name],
-            "svg": Markup(with_variables(draw_figure(name, measured))),  # noqa: S704
-            "caption": CAPTIONS[name](measured),
+            "svg": Markup(with_variables(svg_of(record_figure(name, summary)))),  # noqa: S704
+            "caption": CAPTIONS[name](summary),
         }
         for name, (networks, epochs) in wanted.items()
-        if have[0] >= networks and have[1] >= epochs
+        if overview.networks >= networks and overview.epochs >= epochs
     ]
 
 
-def _results(measured: Measured) -> dict[str, Any]:
-    scores, recalls = measured.scores, measured.recalls
+def _results(summary: Summary, scored: Scored) -> dict[str, Any]:
+    recalls = scored.recalls
     shown = recalls if len(recalls) <= MOST_CLASSES else _most_changed(recalls)
     return {
-        "sentence": gain_sentence(scores),
-        "changes": _changes(measured.changes),
-        "rules": [_rule(one, measured.recommended) for one in scores],
-        "rules_from": _floor([one.accuracy for one in scores]),
+        "sentence": gain_sentence(scored.scores),
+        "changes": _changes(scored.changes),
+        "rules": [_rule(one, summary.recommended) for one in scored.scores],
+        "rules_from": _floor([one.accuracy for one in scored.scores]),
         "recalls": shown,
-        "recalls_from": _floor([value for one in shown for value in (one.first, one.second)]),
+        "recalls_from": _floor(
+            [value for one in shown for value in (one.majority, one.max_agreement)]
+        ),
         "classes": len(recalls),
-        "absent": measured.record.classes - len(recalls),
+        "absent": summary.overview.classes - len(recalls),
     }
 
 
 def _changes(changes: Changes) -> dict[str, str]:
-    chance = "less than 0.001" if changes.p_value < 0.001 else f"{changes.p_value:.2g}"
+    p_value = "less than 0.001" if changes.p_value < 0.001 else f"{changes.p_value:.2g}"
     return {
         "turned_right": f"{changes.turned_right:,}",
         "turned_wrong": f"{changes.turned_wrong:,}",
@@ -165,7 +168,7 @@ def _changes(changes: Changes) -> dict[str, str]:
         "difference": _points(changes.difference),
         "interval": f"{_points(changes.low)} to {_points(changes.high)}",
         "confidence": f"{100 * changes.confidence:g} %",
-        "chance": chance,
+        "p_value": p_value,
     }
 
 
@@ -174,7 +177,7 @@ def _points(share: float) -> str:
     return f"{points:+.1f}" if points else "0.0"
 
 
-def _rule(one: Score, recommended: str) -> dict[str, Any]:
+def _rule(one: Score, recommended: str | None) -> dict[str, Any]:
     return {
         "name": one.rule,
         "accuracy": one.accuracy,
@@ -186,7 +189,7 @@ def _rule(one: Score, recommended: str) -> dict[str, Any]:
 
 
 def _floor(shares: Sequence[float]) -> float:
-    """Return where an axis up to 1 begins: a tenth below the smallest share, 0.9 at most."""
+    """Return the start of an axis up to 1: the tenth below the smallest share, at most 0.9."""
     return min(0.9, math.floor(10 * min(shares)) / 10)
 
 
@@ -195,20 +198,19 @@ def _most_changed(recalls: Sequence[ClassRecall]) -> list[ClassRecall]:
     return sorted(most, key=lambda one: -one.change)
 
 
-def _told(abouts: Sequence[dict[str, Any]], numbers: Sequence[int]) -> dict[str, str]:
-    """Return what the recorders were told: once where all were told the same."""
-    flat = [dict(_flatten(about)) for about in abouts]
-    told = {}
-    for key in dict.fromkeys(key for about in flat for key in about):
-        values = [about.get(key, "not told") for about in flat]
-        one = len(set(values)) == 1
+def _metadata(networks: Sequence[dict[str, Any]], numbers: Sequence[int]) -> dict[str, str]:
+    """Return each key with its value, or with one value per network if they differ."""
+    flat = [dict(_flatten(one)) for one in networks]
+    shown = {}
+    for key in dict.fromkeys(key for one in flat for key in one):
+        values = [one.get(key, "not recorded") for one in flat]
         each = (f"network {number}: {value}" for number, value in zip(numbers, values, strict=True))
-        told[key] = _shorten(values[0] if one else "; ".join(each))
-    return told
+        shown[key] = _shorten(values[0] if len(set(values)) == 1 else "; ".join(each))
+    return shown
 
 
-def _flatten(about: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in about.items():
+def _flatten(metadata: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in metadata.items():
         if isinstance(value, dict) and value:
             yield from _flatten(value, f"{above}{key}.")
         else:
@@ -217,4 +219,4 @@ def _flatten(about: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]} … ({len(text):,} characters)"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} … ({len(text):,} characters)"

@@ -1,4 +1,9 @@
-"""Wrong training labels, found from what the networks said before they knew them by heart."""
+"""The audit of training labels: suspicion, ranking, proposed corrections.
+
+`audit` weights the epochs (`_evidence`), adds up their votes for each label and its alternatives,
+and turns them into posteriors (`_posterior`). `_notes` holds the caveats that a reader should see
+first, `_review` and `_review_files` the decisions of people.
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,12 +14,12 @@ from numpy.typing import NDArray
 
 from accord.analysis._audit._evidence import (
     Contradiction,
-    count_moves,
-    gather_evidence,
+    collect_evidence,
+    count_corrections,
     measure_contradiction,
     weigh_votes,
 )
-from accord.analysis._audit._posterior import tell_classes
+from accord.analysis._audit._posterior import class_posteriors
 from accord.errors import NetworksMissing, RecordError
 from accord.kernels._checks import check_table
 from accord.store import ArrayReader, RecordReader
@@ -22,20 +27,20 @@ from accord.store import ArrayReader, RecordReader
 
 @dataclass(frozen=True)
 class RankingScore:
-    """A ranking, and a cut through it, against what is true."""
+    """A ranking of labels and a selection from it, scored against the truth."""
 
-    auroc: float  # how often a wrong label is above a right one; half if equal
-    average_precision: float  # the mean precision over the wrong labels, from the top down
-    precision: float  # the share of wrong labels above the cut; nan if nothing is there
-    recall: float  # the share of wrong labels that are above the cut
+    auroc: float  # probability that a wrong label ranks above a right one; ties count half
+    average_precision: float  # the mean precision over the wrong labels
+    precision: float  # the share of wrong labels among those selected; nan if none is
+    recall: float  # the share of the wrong labels that are selected
 
 
 def score_ranking(
     scores: NDArray[np.float64],  # (sample,)
-    wanted: NDArray[np.bool_],  # (sample,): neither all nor none
+    wanted: NDArray[np.bool_],  # (sample,), neither all nor none
     chosen: NDArray[np.bool_],  # (sample,)
 ) -> RankingScore:
-    """Score a ranking by its scores, the highest first, and the samples that it chooses.
+    """Score a ranking, the highest score first, and a selection of samples.
 
     >>> scores, wanted = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, False, True, False])
     >>> score_ranking(scores, wanted, scores > 0.5)
@@ -59,18 +64,18 @@ def score_ranking(
 def suspect_unpredicted(
     reader: RecordReader, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
 ) -> NDArray[np.float64]:  # (sample,)
-    """Return the suspicion of labels that are given one of these classes; nan for all others.
+    """Return the suspicion of labels of classes that no network predicts; nan for all others.
 
-    Networks learn some classes late, when most labels are known by heart. Such labels are as
-    often wrong as all others, as far as one knows; among them, those that networks contradict
-    most at the epochs at which any network predicts the class are the most suspicious. None
-    exceeds one half. Where no epoch predicts the class, that is nan as well.
+    Networks learn some classes late, when most labels are memorised. On average these labels are
+    assumed to be wrong as often as all others; the more votes contradict one, at the epochs at
+    which any network predicts the class, the more suspicious it is, up to one half. If no epoch
+    predicts the class, its labels have nan, too.
 
     Args:
-        reader: all epochs are read, unless there are no such classes.
-        given: the label of each sample.
-        classes: that no network predicts at the epochs that count.
-        rate: the share of wrong labels among all others.
+        reader: all epochs are read if there are such classes.
+        given: (sample,).
+        classes: that no network predicts at the epochs with a weight.
+        rate: share of wrong labels among the other classes.
     """
     suspicion = np.full(len(given), np.nan)
     if len(classes):
@@ -85,7 +90,7 @@ def suspect_unpredicted(
 def never_predicted(
     given: NDArray[np.intp], suspicion: NDArray[np.float64], classes: NDArray[np.intp]
 ) -> tuple[int, ...]:
-    """Return those of these classes whose labels have no suspicion.
+    """Return the classes whose labels have no suspicion.
 
     >>> never_predicted(np.array([0, 3, 4]), np.array([np.nan, 0.1, np.nan]), np.array([3, 4]))
     (4,)
@@ -106,41 +111,41 @@ def _share_against(
         agreeing[:, here] = (votes == given[samples]).sum(axis=0)
         for epoch in range(reader.epochs):
             predicted[epoch, block.values[:, epoch]] = True
-    told = predicted[:, given[chosen]]  # (epoch, chosen)
-    votes_told = reader.networks * told.sum(axis=0)
-    agreed = (agreeing * told).sum(axis=0)
+    at_epochs = predicted[:, given[chosen]]  # (epoch, chosen)
+    votes = reader.networks * at_epochs.sum(axis=0)
+    agreed = (agreeing * at_epochs).sum(axis=0)
     unknown = np.full(len(chosen), np.nan)
-    return np.asarray(np.divide(votes_told - agreed, votes_told, out=unknown, where=votes_told > 0))
+    return np.asarray(np.divide(votes - agreed, votes, out=unknown, where=votes > 0))
 
 
-BY_HEART: Final = 0.01  # of the votes contradict the given labels, at the most, at every epoch
-UNDECIDED: Final = 0.1  # of labels that are judged wrongly, by their own suspicions: too many
-NEARLY: Final = 0.9  # of the highest contradiction, at the first epoch
-ALIKE: Final = 0.7  # of what one network contradicts, another does too, beyond chance
-FIRST_EPOCHS: Final = 4  # within which beginners learn much:
-SLOW: Final = 0.93  # of the contradiction at the first epoch, or more, is left if they do not
+LEAST_CONTRADICTION: Final = 0.01  # of the votes; less at every epoch: labels are memorised
+UNDECIDED: Final = 0.1  # of labels misjudged, by their own suspicions; above, use the mean
+NEARLY: Final = 0.9  # of the highest share of contradicting votes, at the first epoch
+ALIKE: Final = 0.7  # of the contradictions of one network are shared by another, beyond chance
+FIRST_EPOCHS: Final = 4  # within which untrained networks learn much:
+SLOW: Final = 0.93  # of the contradicting votes remain after these if they do not
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Which training labels are probably wrong, and what they should be."""
+    """Which training labels are probably wrong, and their proposed corrections."""
 
-    given: NDArray[np.intp]  # (sample,): the labels that were looked at
-    proposed: NDArray[np.intp]  # (sample,): what to use instead; the given label if not flagged
-    suspicion: NDArray[np.float64]  # (sample,): the estimated chance that the label is wrong
-    flagged: NDArray[np.bool_]  # (sample,): whether that is above one half
-    agreement_given: NDArray[np.float64]  # (sample,): the given label's share of weighted votes
-    agreement_proposed: NDArray[np.float64]  # (sample,): the proposed label's
-    classes: int  # of the record
-    weights: NDArray[np.float64]  # (epoch,): what its votes were worth, adding up to 1
-    learnt: float  # of the votes at the last epoch that say the given label
-    beyond_chance: float  # of pairs of networks that say the same against a label, where most do
-    excess: float  # of those pairs over what independent votes give, in standard errors
-    first_epoch: float  # the true epoch at which the networks' votes begin, as recorded
-    begins_late: bool  # whether labels may have been known by heart before
-    unpredicted: tuple[int, ...]  # given classes that no network predicts at epochs that count
-    never_predicted: tuple[int, ...]  # of those, the classes that none predicts at any epoch
-    score: RankingScore | None  # against the truth, where it is known and some label is wrong
+    given: NDArray[np.intp]  # (sample,), the labels audited
+    proposed: NDArray[np.intp]  # (sample,), the given label if not flagged
+    suspicion: NDArray[np.float64]  # (sample,), the estimated probability that the label is wrong
+    flagged: NDArray[np.bool_]  # (sample,), whether that exceeds one half
+    agreement_given: NDArray[np.float64]  # (sample,), the given label's share of weighted votes
+    agreement_proposed: NDArray[np.float64]  # (sample,), the proposed label's
+    classes: int  # in the record
+    weights: NDArray[np.float64]  # (epoch,), of the votes; they sum to 1
+    final_agreement: float  # share of the votes at the last epoch for the given label
+    beyond_chance: float  # share of pairs that agree against a label, at the epoch with the most
+    excess: float  # of those pairs over chance, in standard errors
+    first_epoch: float  # the true epoch of the first recorded votes
+    begins_late: bool  # whether labels may have been memorised before it
+    unpredicted: tuple[int, ...]  # given classes not predicted at epochs with a weight
+    never_predicted: tuple[int, ...]  # those not predicted at any epoch
+    score: RankingScore | None  # None if the truth is unknown or no label is wrong
 
     def __len__(self) -> int:
         return len(self.given)
@@ -154,14 +159,14 @@ class Audit:
     def noise_rate(self) -> float:
         """The estimated share of wrong labels.
 
-        That is the share of labels flagged. Where the votes leave more than one in ten labels
-        undecided, the flagged ones are too few, and it is the mean suspicion.
+        This is the share of flagged labels or, where more than one label in ten is undecided and
+        too few are flagged, the mean suspicion.
         """
         return float(self._wrong.mean())
 
     @property
     def noise_rates(self) -> NDArray[np.float64]:
-        """The estimated share of wrong labels among those given (class,); nan if there are none."""
+        """The estimated share of wrong labels by given class (class,); nan for absent classes."""
         sizes = np.bincount(self.given, minlength=self.classes)
         wrong = np.bincount(self.given, self._wrong, minlength=self.classes)
         rates = np.divide(wrong, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
@@ -173,27 +178,26 @@ class Audit:
 
     @property
     def undecided(self) -> float:
-        """The share of labels that are judged wrongly, by the suspicions themselves."""
+        """The expected share of misjudged labels, by the suspicions themselves."""
         return float(np.minimum(self.suspicion, 1 - self.suspicion).mean())
 
     @property
     def confusion(self) -> NDArray[np.intp]:
-        """Samples by given label and true class, as far as the audit can tell: (given, true).
+        """Samples by given and proposed label (given, proposed).
 
         Raises:
             PredictionError: the table would exceed 4 GiB.
         """
         check_table(self.classes, self.classes)
-        return count_moves(self.given, self.proposed, classes=self.classes)
+        return count_corrections(self.given, self.proposed, classes=self.classes)
 
     @property
     def label_confusion(self) -> NDArray[np.float64]:
-        """How labels turn: each class's share of given labels, (class, given label).
+        """Shares of given labels by proposed class (class, given label), rows sum to 1.
 
-        This is what `corrected_accuracy` wants; rows add up to 1. It is `confusion` turned
-        around and divided by the size of the classes. The labels of a class that no sample is
-        taken for count as right. Labels count as wrong if they are flagged: where many are
-        `undecided`, too few.
+        Suitable for `corrected_accuracy`. This is `confusion`, transposed and normalised. The
+        labels of a class that is proposed for no sample count as right. Only flagged labels count
+        as wrong, which are too few where many are `undecided`.
         """
         counts = self.confusion.T
         sizes = counts.sum(axis=1, keepdims=True)
@@ -203,32 +207,31 @@ class Audit:
 def audit(reader: RecordReader) -> Audit:
     """Rank the given labels of a training record by suspicion, and propose corrections.
 
-    Votes count where two networks contradict the given label in the same way more often
-    than by chance: before the labels are known by heart, and after the beginning. From them
-    and from the given labels follow the habits of both, say that cats are given as dogs and
-    called dogs, but dogs not cats; and from the habits each class's chance to be the true one.
-    A label is flagged if all others together are likelier. Nothing sees the truth.
+    Epochs are weighted by how often two networks contradict the given label with the same class
+    beyond chance: after the first epochs, and before the labels are memorised. Error rates of
+    labels and networks are fitted to the weighted votes, and give the posterior of each class. A
+    label is flagged if all other classes together are more probable. True labels are not used.
 
     Reads the rows twice, or once if they fit in memory, and keeps a few numbers for each sample.
 
     Args:
-        reader: a record of the samples that the networks were trained on.
+        reader: of a record of the samples that the networks were trained on.
 
     Raises:
-        RecordError: there are no given labels, they are all of one class, or the networks
-            agree with them from the first epoch on.
-        NetworksMissing: there is only one network.
-        PredictionError: so many classes occur that their tables would exceed 4 GiB.
+        RecordError: the record has no given labels, they are all of one class, or the
+            networks agree with them from the first epoch on.
+        NetworksMissing: the record has only one network.
+        PredictionError: the tables of all classes that occur would exceed 4 GiB.
     """
     given, kept, first_epoch = _checked_given(reader), _in_memory(reader), _first_epoch(reader)
     contradiction = measure_contradiction(kept, given)
     _check_contradiction(reader, float(contradiction.share.max()))
-    evidence = gather_evidence(kept, given, contradiction)
+    evidence = collect_evidence(kept, given, contradiction)
     near = evidence.renumbered()
-    chances = tell_classes(near, classes=len(near.predicted))
-    suspicion = np.where(evidence.predicted[given], chances[:, 1:].sum(axis=1), 0.0)
+    posteriors = class_posteriors(near, classes=len(near.predicted))
+    suspicion = np.where(evidence.predicted[given], posteriors[:, 1:].sum(axis=1), 0.0)
     flagged = suspicion > 0.5
-    best = np.where(flagged, 1 + chances[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
+    best = np.where(flagged, 1 + posteriors[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
     occurs = np.bincount(given, minlength=reader.classes) > 0
     unpredicted = np.flatnonzero(occurs & ~evidence.predicted)
     others = flagged[evidence.predicted[given]]
@@ -243,8 +246,8 @@ def audit(reader: RecordReader) -> Audit:
         agreement_given=evidence.shares[:, 0],
         agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
         classes=reader.classes,
-        weights=_adding_up(contradiction.weights),
-        learnt=1 - float(contradiction.share[-1]),
+        weights=_normalised(contradiction.weights),
+        final_agreement=1 - float(contradiction.share[-1]),
         beyond_chance=float(contradiction.beyond[contradiction.weights.argmax()]),
         excess=float(contradiction.excess[contradiction.weights.argmax()]),
         first_epoch=first_epoch,
@@ -256,10 +259,10 @@ def audit(reader: RecordReader) -> Audit:
 
 
 def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample, class)
-    """Return the share of the weighted votes that each class has, for tools that want a table.
+    """Return each class's share of the weighted votes, as a table for other tools.
 
-    Rows add up to 1. cleanlab takes the table as `pred_probs`, with the given labels.
-    Where no epoch tells, all weigh the same.
+    Rows sum to 1. cleanlab takes the table as `pred_probs`, with the given labels. If no epoch
+    has a weight, all epochs weigh the same.
 
     Raises:
         RecordError, NetworksMissing: as `audit` does.
@@ -267,7 +270,7 @@ def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample
     """
     given, reader = _checked_given(reader), _in_memory(reader)
     check_table(reader.samples, reader.classes)
-    weights = measure_contradiction(reader, given).whole_weights
+    weights = measure_contradiction(reader, given).integer_weights
     weights = weights if weights.any() else np.ones(reader.epochs, np.intp)
     shares = np.empty((reader.samples, reader.classes))
     for where, table in weigh_votes(reader, weights):
@@ -279,25 +282,23 @@ def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample
 def _checked_given(reader: RecordReader) -> NDArray[np.intp]:
     if reader.sample_info.given is None:
         raise RecordError(
-            f"{reader.name}: an audit needs the labels that the networks were trained on, and this "
-            f"record of the {reader.sample_info.split} split holds none. "
-            "Audit the record of the training "
-            "split (accord train: splits = ['test', 'train']), or give them when recording: "
+            f"{reader.name}: an audit requires the labels that the networks were trained on, and "
+            f"this record of the {reader.sample_info.split} split holds none. Audit the record of "
+            "the training split (accord train: splits = ['test', 'train']), or give them when "
+            "recording: "
             "Recorder(…, given=labels)"
         )
     given = reader.sample_info.given.astype(np.intp)
     if given.min() == given.max():
-        samples = (
-            "the only sample is" if reader.samples == 1 else f"all {reader.samples} samples are"
-        )
+        samples = "the only sample has" if reader.samples == 1 else "all samples have"
         raise RecordError(
-            f"{reader.name}: {samples} given class {given[0]}; an audit compares classes. "
+            f"{reader.name}: {samples} the given label {given[0]}; an audit compares classes. "
             "Are these the right labels?"
         )
     if reader.networks < 2:
         raise NetworksMissing(
-            f"{reader.name}: an audit trusts what two networks say against a label; there is one. "
-            "Record another one, trained from another seed."
+            f"{reader.name}: an audit compares networks, and there is one. Record another one, "
+            "trained from another seed."
         )
     return given
 
@@ -312,23 +313,23 @@ def _in_memory(reader: RecordReader) -> RecordReader:
 
 
 def _check_contradiction(reader: RecordReader, most: float) -> None:
-    if most < BY_HEART:
-        least = math.floor(1000 * (1 - most)) / 10  # never more than it is
+    if most < LEAST_CONTRADICTION:
+        least = math.floor(1000 * (1 - most)) / 10  # rounded down
         agreed = f"{least:.1f} % or more of the" if most else "all"
         raise RecordError(
-            f"{reader.name}: at every epoch the networks agree with {agreed} given labels. "
-            "They knew them by heart when recording began, or there was "
-            "never a doubt: this record cannot tell wrong labels. Record from the first epoch on, "
-            "and more often (accord train: every = 0.1)."
+            f"{reader.name}: at every epoch the networks agree with {agreed} given labels. They "
+            "had memorised them when recording began, or no label is ambiguous: wrong labels "
+            "cannot be found in this record. Record from the first epoch on, and more often "
+            "(accord train: every = 0.1)."
         )
 
 
 def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
-    """Tell whether labels may have been known by heart before the first epoch.
+    """Return whether labels may have been memorised before the first recorded epoch.
 
-    They are contradicted as much as ever there. Then either it is known to be a late one; or
-    networks do not begin there: they contradict the same labels, beyond chance, and go on
-    doing so, while beginners differ and learn fast.
+    That is, contradictions are about as frequent there as ever, and either it is a late epoch, or
+    the networks are trained already: they contradict the same labels, beyond chance, and change
+    slowly, while untrained networks differ and learn fast.
     """
     share = contradiction.share
     if len(share) == 1 or share[0] < NEARLY * share.max():
@@ -339,10 +340,10 @@ def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
 
 
 def _first_epoch(reader: RecordReader) -> float:
-    return min(min(told.progress) for told in reader.networks_info())
+    return min(min(one.progress) for one in reader.networks_info())
 
 
-def _adding_up(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
 

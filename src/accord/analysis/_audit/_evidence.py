@@ -1,4 +1,10 @@
-"""What the votes say for each sample's given label, and for the classes that rival it."""
+"""Weighted votes for and against each given label.
+
+Early in training, two networks that contradict a label with the same class do so because they see
+it; later, networks repeat memorised labels. `measure_contradiction` counts such pairs at each
+epoch and weights the epochs by how many exceed chance; `collect_evidence` adds up the weighted
+votes for each sample's given label and its strongest alternatives.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,27 +21,27 @@ from accord.kernels._numpy_loops import count_matching
 from accord.kernels._votes import Weighted, count_weighted
 from accord.store import RecordReader
 
-TINY: Final = 1e-9  # what is left of equal shares after rounding
+TINY: Final = 1e-9  # rounding error of equal shares
 
 Shares = NDArray[np.float64]  # (epoch,)
 
 
 def independent_pairs(
-    said: NDArray[np.intp],  # (network, epoch, class): what contradictions say
+    contradicting: NDArray[np.intp],  # (network, epoch, class): contradicting votes
     agreed: NDArray[np.intp],  # (network, epoch, class): votes for given labels, by label
     sizes: NDArray[np.intp],  # (class,): samples by given label
 ) -> tuple[Shares, Shares]:
-    """Return the pairs that would say the same, and their share of those that contradict.
+    """Return the share of pairs expected to agree, and their share of the contradicting pairs.
 
-    That is, if each network contradicted every label that is given alike with the same chance,
-    its own, and said each other class as often as it does in all its contradictions.
-    With two classes, whoever contradicts a label says the same: the second share is 1.
+    Assumes that networks contradict labels independently: each with its own rate for each given
+    label, and with each class as often as in all its contradictions. With two classes all
+    contradictions agree, so that the second share is 1.
     """
     rates = np.divide(sizes - agreed, sizes, out=np.zeros(agreed.shape), where=sizes > 0)
-    each = said / np.maximum(said.sum(axis=2, keepdims=True), 1)
+    each = contradicting / np.maximum(contradicting.sum(axis=2, keepdims=True), 1)
     others = np.divide(rates, 1 - each, out=np.zeros(rates.shape), where=rates > 0)
-    same, both = np.zeros(said.shape[1]), np.zeros(said.shape[1])
-    pairs = list(combinations(range(len(said)), 2))
+    same, both = np.zeros(contradicting.shape[1]), np.zeros(contradicting.shape[1])
+    pairs = list(combinations(range(len(contradicting)), 2))
     for one, other in pairs:
         alike = each[one] * each[other]
         alike = alike.sum(axis=1, keepdims=True) - alike
@@ -46,28 +52,28 @@ def independent_pairs(
 
 
 def beyond_chance(same: Shares, independent: Shares, *, alike: Shares, share: Shares) -> Shares:
-    """Return the share of pairs that say the same because of what they see.
+    """Return the share of pairs that agree against a label beyond chance.
 
-    On a part of the samples all networks contradict the label with one class; on all others
-    each contradicts it on its own. That part is looked for: with it, as many pairs say the
-    same as do, and as many votes contradict labels. Independent networks leave none:
+    Model: on a part of the samples all networks contradict the label with one class; on the
+    others they contradict it independently. Solves for that part, given the observed shares of
+    agreeing pairs and of contradicting votes. It is 0 for independent networks:
 
     >>> one = np.array([1.0])
     >>> beyond_chance(0.25 * one, 0.25 * one, alike=one, share=0.5 * one)
     array([0.])
 
-    Two classes, 40 % wrong labels and no mistake: all pairs that contradict see it.
+    Two classes, 40 % wrong labels, networks without errors:
 
     >>> beyond_chance(0.4 * one, 0.16 * one, alike=one, share=0.4 * one).round(6)
     array([0.4])
 
     Args:
-        same: of pairs that contradict a label with the same class.
-        independent: of pairs that would do so if no network knew of the other.
-        alike: of two contradictions of one label that say the same, then.
+        same: share of pairs that contradict a label with the same class.
+        independent: the same share for independent networks.
+        alike: share of contradicting pairs that agree, for independent networks.
         share: of votes that contradict labels.
     """
-    # With x for the part: same - x = alike · (independent / alike - 2 · share · x + x²) / (1 - x)
+    # With x the part: same - x = alike · (independent / alike - 2 · share · x + x²) / (1 - x)
     excess = np.where(same - independent > TINY, same - independent, 0)
     linear = np.maximum(1 + same - 2 * alike * share, 0)
     total = linear + np.sqrt(np.maximum(linear**2 - 4 * (1 - alike) * excess, 0))
@@ -75,51 +81,51 @@ def beyond_chance(same: Shares, independent: Shares, *, alike: Shares, share: Sh
     return np.asarray(np.minimum(part, same))
 
 
-MOST_SAMPLES: Final = 2_000  # that are looked at, evenly spaced
-MOST_EPOCHS: Final = 32  # whose votes count; neighbours say much the same
+MOST_SAMPLES: Final = 2_000  # compared, evenly spaced
+MOST_EPOCHS: Final = 32  # with a weight; neighbours are much alike
 
-# Votes are added up as whole numbers, so that their order is without effect. On development
+# Weights are whole numbers, so that sums do not depend on the order of the votes. On development
 # records, eight steps ranked as well as weights that were not rounded; four did not.
 STEPS: Final = 8
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """How often networks contradict the given label, and how often in the same way."""
+    """How often networks contradict the given label, and how often with the same class."""
 
-    share: NDArray[np.float64]  # (epoch,): of the votes that contradict it
-    both: NDArray[np.float64]  # (epoch,): of pairs of networks that both contradict it
-    same: NDArray[np.float64]  # (epoch,): of pairs that contradict it with one and the same class
-    chance: NDArray[np.float64]  # (epoch,): of pairs that do so by chance
-    alike: NDArray[np.float64]  # (epoch,): of two contradictions, by chance; 1 with two classes
-    excess: NDArray[np.float64]  # (epoch,): of `same` over independent votes, in standard errors
+    share: NDArray[np.float64]  # (epoch,), of the votes that contradict it
+    both: NDArray[np.float64]  # (epoch,), of pairs of networks that both contradict it
+    same: NDArray[np.float64]  # (epoch,), of pairs that contradict it with the same class
+    chance: NDArray[np.float64]  # (epoch,), of pairs that do so by chance
+    alike: NDArray[np.float64]  # (epoch,), of contradicting pairs that agree by chance
+    excess: NDArray[np.float64]  # (epoch,), of `same` over chance, in standard errors
 
     @property
     def beyond(self) -> NDArray[np.float64]:
-        """The share of pairs that contradict a label with one class beyond chance (epoch,)."""
+        """The share of pairs that agree against a label beyond chance (epoch,)."""
         return np.maximum(self.same - self.chance, 0)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """What each epoch's votes are worth (epoch,): between 0 and 1.
+        """The weight of each epoch's votes (epoch,), between 0 and 1.
 
-        Networks that know the given labels by heart never contradict them, and networks that
-        know nothing contradict them at random. Between the two are the epochs that tell: two
-        networks contradict the label, and agree on the class. The weight is the share of
-        pairs that do so beyond chance, times that share among the pairs that contradict it.
+        Networks that have memorised the given labels never contradict them, and untrained
+        networks contradict them at random. In the informative epochs between, two networks
+        contradict the label and agree on the class. The weight is the share of pairs that do so
+        beyond chance, times that share among the pairs that contradict it.
 
-        Where contradictions are alike anyway, as with two classes, a vote by heart cannot be
-        told from one by insight: epochs that tell less than the best count for less still.
+        Where contradictions agree anyway, as with two classes, memorised votes cannot be
+        distinguished: epochs below the best are weighted down further.
         """
         none = np.zeros(len(self.both))
         worth = np.divide(self.beyond**2, self.both, out=none, where=self.both > 0)
         return np.asarray(worth * (worth / (worth.max() or 1.0)) ** self.alike)
 
     @property
-    def whole_weights(self) -> NDArray[np.intp]:
-        """The weights as whole numbers (epoch,), in eighths of the largest.
+    def integer_weights(self) -> NDArray[np.intp]:
+        """The weights in eighths of the largest, rounded (epoch,).
 
-        Of more than 32 epochs that are worth something, 32 are kept, equally spaced.
+        Of more than 32 epochs with a weight, 32 are kept, equally spaced.
         """
         weights = self.weights
         most = weights.max() or 1.0
@@ -134,17 +140,17 @@ class Contradiction:
 
 
 def measure_contradiction(reader: RecordReader, given: NDArray[Any]) -> Contradiction:
-    """Compare all pairs of networks at each epoch, on at most 2,000 samples, evenly spaced."""
+    """Compare all pairs of networks at each epoch, on at most 2,000 evenly spaced samples."""
     some = slice(None, None, -(-reader.samples // MOST_SAMPLES))
     labels = reader.read_labels(range(reader.networks), range(reader.epochs), some)
     labels, known, classes = _renumbered(labels, given[some], classes=reader.classes)
-    votes = np.ascontiguousarray(labels.transpose(0, 2, 1))  # sums down columns are fast
+    votes = np.ascontiguousarray(labels.transpose(0, 2, 1))  # sums over samples are fast
     against = votes != known.astype(votes.dtype)[:, np.newaxis]
-    said = _count_said(votes, against, classes=classes)
-    agreed = _count_all(votes, classes=classes) - said
+    contradicting = _count_contradicting(votes, against, classes=classes)
+    agreed = _count_all(votes, classes=classes) - contradicting
     sizes = np.bincount(known, minlength=classes)
     both, same = _count_pairs(votes, against)
-    return _shares(said, agreed, sizes, both, same)
+    return _shares(contradicting, agreed, sizes, both, same)
 
 
 def _renumbered(
@@ -153,7 +159,7 @@ def _renumbered(
     *,
     classes: int,
 ) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Leave out classes that do not occur, if there are more classes than samples."""
+    """Drop classes that do not occur, if there are more classes than samples."""
     if classes <= len(given):
         return labels, given, classes
     occurs = np.zeros(classes, bool)
@@ -162,14 +168,14 @@ def _renumbered(
     return number[labels], number[given], int(occurs.sum())
 
 
-def _count_said(
+def _count_contradicting(
     votes: NDArray[Any],  # (network, sample, epoch)
     against: NDArray[np.bool_],  # the same
     *,
     classes: int,
 ) -> NDArray[np.intp]:  # (network, epoch, class)
-    """Count what each network says against the given labels, class by class."""
-    agreeing = np.min_scalar_type(classes).type(classes)  # one class more, larger than all others
+    """Count the votes of each network against given labels, by class."""
+    agreeing = np.min_scalar_type(classes).type(classes)  # one more class, the largest
     marked = np.maximum(votes, ~against * agreeing)
     return _count_all(marked, classes=classes + 1)[:, :, :classes]
 
@@ -184,7 +190,7 @@ def _count_pairs(
     votes: NDArray[Any],  # (network, sample, epoch)
     against: NDArray[np.bool_],  # the same
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:  # (epoch,) twice
-    """Count pairs of networks that both contradict a label, and those that do so alike."""
+    """Count pairs of networks that both contradict a label, and those that agree on the class."""
     networks, _, epochs = votes.shape
     both, same = np.zeros(epochs, np.intp), np.zeros(epochs, np.intp)
     for one, other in combinations(range(networks), 2):
@@ -198,16 +204,16 @@ def _count_true(flags: NDArray[np.bool_]) -> NDArray[np.intp]:  # (sample, epoch
 
 
 def _shares(
-    said: NDArray[np.intp],  # (network, epoch, class)
+    contradicting: NDArray[np.intp],  # (network, epoch, class)
     agreed: NDArray[np.intp],  # (network, epoch, class)
     sizes: NDArray[np.intp],  # (class,)
     both: NDArray[np.intp],  # (epoch,)
     same: NDArray[np.intp],  # (epoch,)
 ) -> Contradiction:
-    networks, samples = len(said), int(sizes.sum())
+    networks, samples = len(contradicting), int(sizes.sum())
     pairs = samples * networks * (networks - 1) / 2
-    share, same_share = said.sum(axis=(0, 2)) / (networks * samples), same / pairs
-    independent, alike = independent_pairs(said, agreed, sizes)
+    share, same_share = contradicting.sum(axis=(0, 2)) / (networks * samples), same / pairs
+    independent, alike = independent_pairs(contradicting, agreed, sizes)
     beyond = beyond_chance(same_share, independent, alike=alike, share=share)
     return Contradiction(
         share=share,
@@ -222,52 +228,52 @@ def _shares(
 def _in_errors(
     found: NDArray[np.intp], expected: NDArray[np.float64]
 ) -> NDArray[np.float64]:  # (epoch,) each
-    # The error of a count is its root. Of 7,200 single epochs of random votes (2 to 10 networks and
-    # classes, 60 to 2,000 samples), two lie above 3.
+    # The standard error of a count is its root. Of 7,200 single epochs of random votes (2 to 10
+    # networks and classes, 60 to 2,000 samples), two lie above 3.
     return np.asarray((found - expected) / np.sqrt(np.maximum(found, 1)))
 
 
-CELLS_AT_ONCE: Final = 2**18  # of a table (sample, class): small enough to stay in cache
-MOST_RIVALS: Final = 4  # classes that are kept for a sample, besides its given label
+CELLS_AT_ONCE: Final = 2**18  # of a table (sample, class), to stay in cache
+MOST_ALTERNATIVES: Final = 4  # classes kept for a sample, besides its given label
 
-# The given label has a vote of its own, whatever the networks say. Where they hardly ever
-# contradict labels together, it outweighs what little they say: so a clean record is not torn
-# apart. Epochs that tell weigh 1.2 to 3.8 together on noisy development records, 0.05 on a
-# clean one.
+# The weight of the given label's own vote. Where networks hardly ever contradict labels together,
+# it outweighs theirs, so that few labels of a clean record are flagged. Informative epochs weigh
+# 1.2 to 3.8 together on noisy development records, 0.05 on a clean one.
 OWN_VOTE: Final = 0.1
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Shares of the weighted votes, for the given label and for its rivals."""
+    """Shares of the weighted votes, for the given label and for its alternatives."""
 
-    candidates: NDArray[np.intp]  # (sample, candidate): the given label, then the rivals
+    candidates: NDArray[np.intp]  # (sample, candidate), the given label first
     shares: NDArray[np.float64]  # (sample, candidate)
-    predicted: NDArray[np.bool_]  # (class,): whether any network does, at the epochs that count
-    believed: float  # what the votes count for, beside the given label's own; 0..1
-    votes: int  # on each sample that count
+    predicted: NDArray[np.bool_]  # (class,), whether any network does at the epochs with a weight
+    vote_weight: float  # of the votes against the given label's own, 0..1
+    votes: int  # on each sample, of epochs with a weight
 
     def __len__(self) -> int:
         return len(self.candidates)
 
     @cached_property
     def cells(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Where each candidate meets the given label, and each rival, in a flat (true, class).
+        """Positions in a flat table (true class, class), with candidates as true classes.
 
-        The first is (sample, candidate), the second (sample, candidate, rival).
+        The first pairs them with the given label (sample, candidate), the second with each
+        alternative (sample, candidate, alternative).
         """
         rows = self.candidates * len(self.predicted)
-        of_rivals = rows[:, :, np.newaxis] + self.candidates[:, np.newaxis, 1:]
-        return rows + self.candidates[:, :1], of_rivals
+        of_alternatives = rows[:, :, np.newaxis] + self.candidates[:, np.newaxis, 1:]
+        return rows + self.candidates[:, :1], of_alternatives
 
     def part(self, samples: slice) -> "Evidence":
-        """Return the evidence on some of the samples."""
+        """Return the evidence on a range of samples."""
         return replace(self, candidates=self.candidates[samples], shares=self.shares[samples])
 
     def renumbered(self) -> "Evidence":
-        """Return the evidence with the classes left out that are nobody's candidate.
+        """Return the evidence without classes that are no candidate of any sample.
 
-        Those that are left are numbered in their order; tables (class, class) become smaller.
+        The others are renumbered in order, which makes tables (class, class) smaller.
         """
         occurs = np.zeros(len(self.predicted), bool)
         occurs[self.candidates] = True
@@ -275,15 +281,15 @@ class Evidence:
         return replace(self, candidates=number[self.candidates], predicted=self.predicted[occurs])
 
 
-def gather_evidence(
+def collect_evidence(
     reader: RecordReader, given: NDArray[Any], contradiction: Contradiction
 ) -> Evidence:
-    """Weigh all votes, one part of the samples after the other.
+    """Add up the weighted votes, block by block.
 
-    Keeps four rivals a sample at most, however many classes there are, the smaller first.
+    Keeps at most four alternatives for each sample, in order of class.
     """
-    whole, weights = contradiction.whole_weights, contradiction.weights
-    candidates = np.empty((reader.samples, 1 + min(MOST_RIVALS, reader.classes - 1)), np.intp)
+    whole, weights = contradiction.integer_weights, contradiction.weights
+    candidates = np.empty((reader.samples, 1 + min(MOST_ALTERNATIVES, reader.classes - 1)), np.intp)
     votes = np.empty(candidates.shape, np.intp)
     candidates[:, 0] = given
     predicted = np.zeros(reader.classes, bool)
@@ -296,7 +302,7 @@ def gather_evidence(
         candidates=candidates,
         shares=votes / max(1, int(whole.sum()) * reader.networks),
         predicted=predicted,
-        believed=float(weights.sum() / (weights.sum() + OWN_VOTE)),
+        vote_weight=float(weights.sum() / (weights.sum() + OWN_VOTE)),
         votes=int(np.count_nonzero(whole)) * reader.networks,
     )
 
@@ -304,17 +310,17 @@ def gather_evidence(
 def weigh_votes(
     reader: RecordReader, weights: NDArray[np.intp]
 ) -> Iterator[tuple[slice, Weighted]]:
-    """Weigh the votes of one part of the samples after another, as tables (sample, class).
+    """Yield weighted votes (sample, class) for one range of samples after another.
 
-    Epochs that weigh nothing are not read, but for the first if none weighs anything.
+    Epochs of weight 0 are not read, except for the first if all weights are 0.
     """
-    telling = np.flatnonzero(weights) if weights.any() else np.zeros(1, np.intp)
-    chosen = reader.select(epochs=telling.tolist())
+    informative = np.flatnonzero(weights) if weights.any() else np.zeros(1, np.intp)
+    chosen = reader.select(epochs=informative.tolist())
     for block in chosen.blocks():
         for span in spans(block.stop - block.start, max(1, CELLS_AT_ONCE // reader.classes)):
             where = slice(block.start + span.start, block.start + span.stop)
             votes = block.values[:, :, span]
-            yield where, count_weighted(votes, weights[telling], classes=reader.classes)
+            yield where, count_weighted(votes, weights[informative], classes=reader.classes)
 
 
 def split_votes(
@@ -322,9 +328,9 @@ def split_votes(
     given: NDArray[Any],  # (sample,)
     most: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return the given label's votes, and the other classes with the most votes, and theirs.
+    """Return the given label's votes, the other classes with the most votes, and their votes.
 
-    Of classes with equal votes the smaller ones are kept; those kept are in their own order.
+    Ties go to the lower class. The classes kept are in order of class.
 
     >>> split_votes(np.array([[1, 5, 3, 3]]), np.array([1]), 2)
     (array([5]), array([[2, 3]]), array([[3, 3]]))
@@ -334,19 +340,19 @@ def split_votes(
     own = table[each, given]
     class_bits, vote_bits = (classes - 1).bit_length(), int(table.max()).bit_length()
     kind, last = np.int32 if class_bits + vote_bits < 32 else np.int64, (1 << class_bits) - 1
-    # The class is written into the votes: no two are equal, and smaller classes are larger.
-    # Whole keys are sorted, which takes a quarter of the time of sorting positions.
+    # The class is part of the key, so that no two are equal and lower classes come first.
+    # Sorting keys takes a quarter of the time of sorting positions.
     keys = (table.astype(kind) << class_bits) | (last - np.arange(classes)).astype(kind)
     keys[each, given] = -1
     best = np.partition(keys, classes - most, axis=1)[:, classes - most :]
     by_class = np.sort(((last - (best & last)) << vote_bits) | (best >> class_bits), axis=1)
-    rivals, votes = by_class >> vote_bits, by_class & ((1 << vote_bits) - 1)
-    return own.astype(np.intp), rivals.astype(np.intp), votes.astype(np.intp)
+    alternatives, votes = by_class >> vote_bits, by_class & ((1 << vote_bits) - 1)
+    return own.astype(np.intp), alternatives.astype(np.intp), votes.astype(np.intp)
 
 
-def count_moves(
+def count_corrections(
     given: NDArray[Any], proposed: NDArray[Any], *, classes: int
 ) -> NDArray[np.intp]:  # (given, class)
-    """Count the samples by their given label and the one that is proposed for it."""
+    """Count the samples by given and proposed label."""
     cells = given.astype(np.intp) * classes + proposed
     return np.bincount(cells, minlength=classes**2).reshape(classes, classes)

@@ -1,4 +1,4 @@
-"""What a reader should know before trusting an audit."""
+"""Caveats of an audit, as sentences for the reader."""
 
 from typing import Final
 
@@ -7,25 +7,25 @@ import numpy as np
 from accord.analysis._audit._audit import UNDECIDED, Audit
 from accord.store import SampleInfo
 
-TOGETHER: Final = 0.05  # of labels contradicted together at one epoch: more than chance and errors
+TOGETHER: Final = 0.05  # of labels contradicted together at one epoch; above chance and errors
 MOST_NAMED: Final = 10  # classes in a note
-SPARED: Final = 0.01  # of all labels: fewer, given classes that networks contradict, change no rate
-# Of 52 small records, the five whose networks were right on 55 to 64 % of unseen samples lie beyond
-# both, with rates that are 10 to 35 points too high; no other does.
-LEARNT: Final = 0.9  # of the given labels, at the last epoch: fewer, if networks learn little
-UNSURE: Final = 0.075  # of labels judged wrongly, by their own suspicions
-SURE: Final = 3.0  # standard errors beyond chance: with fewer, random votes would look the same
-NONE_COUNTS: Final = (
-    "no epoch counts: at none do two networks contradict a label with the same class more often "
-    "than by chance. No label is flagged, and the order of the ranking means nothing. Either the "
-    "networks have learnt nothing yet, or there is nothing to find"
+SPARED: Final = 0.01  # of all labels; fewer do not change the rate
+# Of 52 small records, only the five whose networks were right on 55 to 64 % of unseen samples
+# exceed both limits; their noise rates are 10 to 35 points too high.
+LEAST_FINAL_AGREEMENT: Final = 0.9  # with given labels; less: networks learn little
+MOST_UNSURE: Final = 0.075  # of labels misjudged, by their own suspicions
+LEAST_EXCESS: Final = 3.0  # standard errors beyond chance; less could be random votes
+UNINFORMATIVE: Final = (
+    "no epoch is informative: at none do two networks contradict a label with the same class more "
+    "often than by chance. No label is flagged, and the order of the ranking is arbitrary. Either "
+    "the networks have learnt nothing yet, or no label is wrong"
 )
 
 
 def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
-    """Return what a reader should know before trusting an audit, one sentence each."""
+    """Return the caveats of an audit, one sentence each."""
     if audit.beyond_chance == 0:
-        return [NONE_COUNTS]
+        return [UNINFORMATIVE]
     notes = [
         _held_out(audit, sample_info),
         _never_predicted(audit, sample_info),
@@ -41,17 +41,16 @@ def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
 
 
 def class_name(label: int, sample_info: SampleInfo) -> str:
-    """Return a class's name, or its number where classes have no names."""
+    """Return a class's name, or its number if classes have no names."""
     return str(label) if sample_info.class_names is None else sample_info.class_names[label]
 
 
 def _ranking(audit: Audit) -> str:
-    """Say what the order is worth: nothing, where the votes may be random ones."""
-    if audit.excess >= SURE:
-        return "the ranking holds"
+    if audit.excess >= LEAST_EXCESS:
+        return "the ranking is reliable"
     return (
-        "the order of the ranking may mean nothing, as two networks contradict a label with the "
-        "same class hardly more often than by chance"
+        "the ranking may be arbitrary, as two networks contradict a label with the same class "
+        "hardly more often than by chance"
     )
 
 
@@ -59,10 +58,9 @@ def _held_out(audit: Audit, sample_info: SampleInfo) -> str | None:
     if sample_info.trained_on:
         return None
     return (
-        f"the record says that its samples are of the "
-        f"{sample_info.split} split: no training samples. "
-        "Networks contradict right labels there too, wherever they err, and more are flagged than "
-        f"are wrong; {_ranking(audit)}. If networks were trained on them, record them with "
+        f"the samples of the record belong to the {sample_info.split} split, on which networks "
+        "were not trained. Wherever networks err, right labels are flagged too, so the noise rate "
+        f"is too high; {_ranking(audit)}. If networks were trained on them, record them with "
         'split="train"'
     )
 
@@ -71,7 +69,7 @@ def _never_predicted(audit: Audit, sample_info: SampleInfo) -> str | None:
     if not audit.never_predicted:
         return None
     names, labels, are = _labels_of(audit.never_predicted, audit, sample_info)
-    return f"no network ever predicts {names}: {labels} could not be judged and {are} ranked last"
+    return f"no network ever predicts {names}: {labels} could not be audited and {are} ranked last"
 
 
 def _unpredicted(audit: Audit, sample_info: SampleInfo) -> str | None:
@@ -80,7 +78,7 @@ def _unpredicted(audit: Audit, sample_info: SampleInfo) -> str | None:
         return None
     names, labels, are = _labels_of(late, audit, sample_info)
     return (
-        f"at the epochs that count, no network predicts {names}: {labels} {are} ranked by the "
+        f"at the informative epochs no network predicts {names}: {labels} {are} ranked by the "
         "votes of other epochs, and none is flagged"
     )
 
@@ -92,17 +90,18 @@ def _labels_of(
     if len(classes) > MOST_NAMED:
         names += f" and {len(classes) - MOST_NAMED} more"
     samples = int(np.isin(audit.given, classes).sum())
+    these = "this class" if len(classes) == 1 else "these classes"
     if samples == 1:
-        return names, "the one label given so", "is"
-    return names, f"the {samples} labels given so", "are"
+        return names, "the only label of this class", "is"
+    return names, f"the {samples} labels of {these}", "are"
 
 
 def _one_epoch(audit: Audit) -> str | None:
     if np.count_nonzero(audit.weights) != 1:
         return None
     return (
-        f"the votes of one epoch alone count: {_ranking(audit)}, and the number of wrong labels "
-        "may be far too low. Record more epochs"
+        f"only one epoch is informative: {_ranking(audit)}, and the noise rate may be far too low. "
+        "Record more epochs"
     )
 
 
@@ -110,25 +109,24 @@ def _begins_late(audit: Audit) -> str | None:
     if not audit.begins_late:
         return None
     begun = (
-        f"the votes begin at epoch {audit.first_epoch:g}"
+        f"recording began at epoch {audit.first_epoch:g}"
         if audit.first_epoch > 1
-        else "all networks contradict the same labels from the first epoch on, as if trained before"
+        else "networks contradict the same labels from the first epoch on, as if trained before"
     )
     return (
-        f"{begun}: wrong labels that were known by heart by then are not found, and their number "
-        "may be far too low. Record from the first epoch on, and more often (accord train: "
-        "every = 0.1)"
+        f"{begun}: wrong labels memorised before then are not found, and the noise rate may be far "
+        "too low. Record from the first epoch on, and more often (accord train: every = 0.1)"
     )
 
 
 def _weak(audit: Audit) -> str | None:
-    if audit.learnt >= LEARNT or audit.undecided <= UNSURE:
+    if audit.final_agreement >= LEAST_FINAL_AGREEMENT or audit.undecided <= MOST_UNSURE:
         return None
     return (
-        f"networks learn little here: at the last epoch they say {100 * audit.learnt:.0f} in 100 "
-        "given labels, and contradict right ones too. The noise rate of "
+        f"the networks underfit: at the last epoch they predict {100 * audit.final_agreement:.0f} "
+        "in 100 given labels, and contradict right ones too. The noise rate of "
         f"{100 * audit.noise_rate:.1f} % may be far too high; {_ranking(audit)}. Train longer, or "
-        "larger networks"
+        "train larger networks"
     )
 
 
@@ -136,9 +134,9 @@ def _undecided(audit: Audit) -> str | None:
     if audit.undecided <= UNDECIDED:
         return None
     return (
-        f"the votes hardly tell: of 100 labels, {100 * audit.undecided:.0f} are judged wrongly, by "
-        f"their own suspicions. Their mean puts the noise rate at {100 * audit.noise_rate:.1f} %, "
-        f"which may be far off; {_ranking(audit)}"
+        f"the votes are inconclusive: by their own suspicions, {100 * audit.undecided:.0f} in 100 "
+        f"labels are misjudged. The noise rate of {100 * audit.noise_rate:.1f} % is the mean "
+        f"suspicion and may be far off; {_ranking(audit)}"
     )
 
 
@@ -146,10 +144,10 @@ def _few_flagged(audit: Audit) -> str | None:
     if audit.beyond_chance < TOGETHER or audit.noise_rate >= audit.beyond_chance / 2:
         return None
     return (
-        f"networks contradict {100 * audit.beyond_chance:.0f} in 100 labels together at the epoch "
-        f"that tells most, and {100 * audit.noise_rate:.0f} in 100 are flagged: either they were "
-        "wrong alike that early, or the number of wrong labels is far too low. The votes do not "
-        f"tell which; {_ranking(audit)}. Review some, or record more epochs"
+        f"at the most informative epoch networks contradict {100 * audit.beyond_chance:.0f} in 100 "
+        f"labels together, and {100 * audit.noise_rate:.0f} in 100 are flagged: either the "
+        "networks make the same errors that early, or the noise rate is far too low. The votes do "
+        f"not show which; {_ranking(audit)}. Review some labels, or record more epochs"
     )
 
 
@@ -163,7 +161,7 @@ def _spared(audit: Audit, sample_info: SampleInfo) -> str | None:
         return None
     names, labels, _ = _labels_of(tuple(classes.tolist()), audit, sample_info)
     return (
-        f"networks mostly contradict {names}, and none of {labels} is flagged: either they do not "
-        "know the class, or most of these labels are wrong, and the votes do not tell which. "
+        f"networks mostly contradict {names}, and none of {labels} is flagged: either they have "
+        "not learnt the class, or most of these labels are wrong. The votes do not show which. "
         "Review some of them"
     )

@@ -1,4 +1,10 @@
-"""Which class each sample truly is of, by its votes, its given label and the habits of both."""
+"""The posterior of each sample's true class, by expectation maximisation.
+
+A sample's votes and its given label both depend on its true class: if some cats are labelled as
+dogs, networks also predict dog for some cats, but hardly ever cat for a dog. A vote for cat is
+then stronger evidence than a vote for dog. These error rates are fitted together with the
+posteriors, from votes and given labels alone. Votes that repeat a memorised label are no evidence.
+"""
 
 import math
 from dataclasses import dataclass
@@ -11,167 +17,176 @@ from accord.analysis._audit._evidence import Evidence
 from accord.errors import PredictionError
 from accord.kernels._blocks import spans
 
-LEAST_FITTED: Final = 2_000  # samples that habits are learnt from, evenly spaced,
-FITTED_PER_CLASS: Final = 200  # or so many for each class, if that is more
-SAMPLES_AT_ONCE: Final = 4_096  # or more if tables (class, class) are large: each part needs some
+LEAST_FITTED: Final = 2_000  # samples that rates are fitted on, evenly spaced,
+FITTED_PER_CLASS: Final = 200  # or this many for each class, if that is more
+SAMPLES_AT_ONCE: Final = 4_096  # or more if a part's own tables (class, class) are large
 
-# The rounds begin with a quarter of the votes by heart: at none they would stay. They end when a
-# sample's chances change by 0.02 on average. What still drifts then is what votes hardly tell,
-# whether the labels or the networks are wrong together: with 0.001, the estimate for a table with
-# 40 % asymmetric noise rose from 35 to 39 %, but that for clean images from 10 to 12 %.
-BY_HEART_AT_FIRST: Final = 0.25
+# A quarter of the votes count as memorised at first: from none, the share would stay at none. The
+# rounds end when a sample's posteriors change by 0.02 on average. What still drifts then is hardly
+# determined by the votes: whether the labels or the networks are wrong together. With 0.001, the
+# estimate for a table with 40 % asymmetric noise rose from 35 to 39 %, but that for clean images
+# from 10 to 12 %.
+INITIAL_MEMORISED: Final = 0.25
 CLOSE: Final = 0.02
 MOST_ROUNDS: Final = 30
-# Votes that count for too little are overruled by the labels, and then count for less still: from
-# every fourth epoch of a record of human labels, of which 42 % are wrong, 2 % were found. With
-# three voices or more it is 41 %.
-LEAST_VOICES: Final = 3.0
+# Votes with too little weight are overruled by the labels, and then weigh less still: from every
+# fourth epoch of a record of human labels, 42 % of them wrong, an audit found 2 %. With at least
+# three effective votes it found 41 %.
+LEAST_EFFECTIVE_VOTES: Final = 3.0
 TINY: Final = 1e-9
-TABLES: Final = 12  # (class, class) that are held at once while habits are learnt
+TABLES: Final = 12  # (class, class) held at once while rates are fitted
 LARGEST: Final = 4 * 2**30  # bytes of all of them
 
-Chances = NDArray[np.float64]  # (sample, candidate): to be the true class; rows add up to 1
+Posteriors = NDArray[np.float64]  # (sample, candidate), rows sum to 1
 Table = NDArray[np.float64]  # (true class, class)
 
 
 @dataclass(frozen=True)
-class Habits:
-    """How labels go wrong, and how networks do."""
+class ErrorRates:
+    """How given labels and predictions depend on the true class."""
 
-    given: Table  # the chance that a sample is of the one class and given the other
-    said: Table  # the share of votes on samples of the one class that say the other, by insight
-    by_heart: float  # the share of votes that repeat the given label, whatever is true
-    voices: float  # how many independent votes all votes on a sample are worth
+    given: Table  # joint probability of the true class and the given label
+    predicted: Table  # (true class, class), shares of the votes that are not memorised
+    memorised: float  # the share of votes that repeat the given label, whatever the true class
+    effective_votes: float  # the number of independent votes that a sample's votes amount to
 
 
-def tell_classes(evidence: Evidence, *, classes: int) -> Chances:
-    """Return each candidate's chance to be the true class.
+def class_posteriors(evidence: Evidence, *, classes: int) -> Posteriors:
+    """Return the probability of each candidate to be the true class.
 
-    What the networks say of a sample depends on its true class, and so does the given label:
-    if some cats are given as dogs, networks call some cats dogs, but hardly a dog a cat. A vote
-    for cat then tells more than one for dog. Votes by heart repeat the given label and tell
-    nothing. These habits are learnt along with the chances, from votes and given labels alone.
-
-    Networks go wrong on the same samples more often than the habits say. So the odds against a
-    given label are taken to the power of one over the square root of the voices.
+    Networks err on the same samples more often than the error rates imply. The odds against a
+    given label are therefore raised to the power of one over the square root of the effective
+    votes.
 
     Raises:
         PredictionError: tables (class, class) would exceed 4 GiB together.
     """
     check_tables(classes)
-    if not evidence.believed:
-        return first_chances(evidence)
+    if not evidence.vote_weight:
+        return initial_posteriors(evidence)
     step = -(-len(evidence) // max(LEAST_FITTED, FITTED_PER_CLASS * classes))
-    habits = learn_habits(evidence.part(slice(None, None, step)), classes=classes)
+    rates = fit_rates(evidence.part(slice(None, None, step)), classes=classes)
     at_once = max(SAMPLES_AT_ONCE, classes**2 // 16)
     parts = [evidence.part(part) for part in spans(len(evidence), at_once)]
-    power = 1 / math.sqrt(max(1.0, evidence.believed * habits.voices))
-    chances = np.concatenate([weigh_candidates(part, habits) for part in parts])
-    return soften(chances, power)
+    power = 1 / math.sqrt(max(1.0, evidence.vote_weight * rates.effective_votes))
+    posteriors = np.concatenate([candidate_posteriors(part, rates) for part in parts])
+    return soften(posteriors, power)
 
 
 def check_tables(classes: int) -> None:
-    """Refuse so many classes that all tables that habits are learnt with exceed 4 GiB."""
+    """Raise if the tables that rates are fitted with would exceed 4 GiB."""
     size = TABLES * 8 * classes**2
     if size > LARGEST:
         raise PredictionError(
-            f"an audit of {classes} classes that occur would take {size / 2**30:.1f} GiB; the "
-            f"largest is {LARGEST // 2**30} GiB. Audit some of the samples at a time, so that "
-            f"fewer than {math.isqrt(LARGEST // (8 * TABLES))} classes occur among them."
+            f"an audit of {classes} classes would take {size / 2**30:.1f} GiB; the "
+            f"limit is {LARGEST // 2**30} GiB. Audit fewer samples at a time, with fewer than "
+            f"{math.isqrt(LARGEST // (8 * TABLES))} classes among them."
         )
 
 
-def learn_habits(evidence: Evidence, *, classes: int) -> Habits:
-    """Learn how labels and networks go wrong, by expectation maximisation."""
+def fit_rates(evidence: Evidence, *, classes: int) -> ErrorRates:
+    """Fit the error rates by expectation maximisation."""
     even = np.ones((classes, classes))
-    habits = Habits(given=even, said=even, by_heart=BY_HEART_AT_FIRST, voices=LEAST_VOICES)
-    chances = first_chances(evidence)
+    rates = ErrorRates(
+        given=even,
+        predicted=even,
+        memorised=INITIAL_MEMORISED,
+        effective_votes=LEAST_EFFECTIVE_VOTES,
+    )
+    posteriors = initial_posteriors(evidence)
     for _ in range(MOST_ROUNDS):
-        habits = update_habits(habits, evidence, chances)
-        before, chances = chances, weigh_candidates(evidence, habits)
-        if np.abs(chances - before).sum() < CLOSE * len(evidence):
+        rates = update_rates(rates, evidence, posteriors)
+        before, posteriors = posteriors, candidate_posteriors(evidence, rates)
+        if np.abs(posteriors - before).sum() < CLOSE * len(evidence):
             break
-    return habits
+    return rates
 
 
-def first_chances(evidence: Evidence) -> Chances:
-    """Take shares of votes for chances, the given label's own vote among them.
+def initial_posteriors(evidence: Evidence) -> Posteriors:
+    """Return shares of votes, the given label's own vote included.
 
-    Without votes that count, the given label is certain.
+    Without votes of any weight, the given label is certain.
     """
-    chances = evidence.believed * evidence.shares
-    chances[:, 0] += 1 - evidence.believed
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+    posteriors = evidence.vote_weight * evidence.shares
+    posteriors[:, 0] += 1 - evidence.vote_weight
+    return np.asarray(posteriors / posteriors.sum(axis=1, keepdims=True))
 
 
-def update_habits(habits: Habits, evidence: Evidence, chances: Chances) -> Habits:
-    """Count given labels and votes by true class, each as often as the chances say.
+def update_rates(rates: ErrorRates, evidence: Evidence, posteriors: Posteriors) -> ErrorRates:
+    """Count given labels and votes by true class, weighted by the posteriors (the M step).
 
-    How many of the votes for given labels are by heart follows from the habits before.
+    The previous rates determine how many of the votes for given labels are memorised.
     """
-    shares, shape = evidence.shares, habits.said.shape
-    of_label, of_rivals = evidence.cells
-    given = _add_up(of_label, chances, shape)
-    own = _add_up(of_label, chances * shares[:, :1], shape)
-    others = _add_up(of_rivals, chances[:, :, np.newaxis] * shares[:, np.newaxis, 1:], shape)
-    insight = (1 - habits.by_heart) * habits.said
-    seen = others + own * insight / (insight + habits.by_heart)
-    said, by_heart = _in_each_row(seen), float(1 - seen.sum() / shares.sum())
+    shares, shape = evidence.shares, rates.predicted.shape
+    of_label, of_alternatives = evidence.cells
+    given = _add_up(of_label, posteriors, shape)
+    own = _add_up(of_label, posteriors * shares[:, :1], shape)
+    others = _add_up(
+        of_alternatives, posteriors[:, :, np.newaxis] * shares[:, np.newaxis, 1:], shape
+    )
+    insight = (1 - rates.memorised) * rates.predicted
+    seen = others + own * insight / (insight + rates.memorised)
+    predicted, memorised = _in_each_row(seen), float(1 - seen.sum() / shares.sum())
     true = given.sum(axis=1, keepdims=True) + 1 / len(given)
-    voices = count_voices(said, by_heart, given=given, votes=own + others, shares=shares)
-    return Habits(
+    effective_votes = count_effective_votes(
+        predicted, memorised, given=given, votes=own + others, shares=shares
+    )
+    return ErrorRates(
         given=_in_each_row(given) * (true / true.sum()),
-        said=said,
-        by_heart=by_heart,
-        voices=max(LEAST_VOICES, min(voices, evidence.votes)),
+        predicted=predicted,
+        memorised=memorised,
+        effective_votes=max(LEAST_EFFECTIVE_VOTES, min(effective_votes, evidence.votes)),
     )
 
 
-def count_voices(
-    said: Table, by_heart: float, *, given: Table, votes: Table, shares: NDArray[np.float64]
+def count_effective_votes(
+    predicted: Table, memorised: float, *, given: Table, votes: Table, shares: NDArray[np.float64]
 ) -> float:
-    """Return how many independent votes would scatter about their mean as much as these do.
+    """Return the number of independent votes whose shares would scatter as much.
 
-    A sample's mean shares follow from its true class and its given label. Votes that all say
-    the same of a sample, on half of the samples the one class and on half the other, are one:
+    A sample's mean shares follow from its true class and its given label. Votes that agree on
+    each sample, for one class on half of them and for the other on the rest, amount to one:
 
-    >>> shares, said = np.eye(2)[[0, 1] * 5], np.full((2, 2), 0.5)
-    >>> count_voices(said, 0.0, given=5 * np.eye(2), votes=5 * said, shares=shares)
+    >>> shares, even = np.eye(2)[[0, 1] * 5], np.full((2, 2), 0.5)
+    >>> count_effective_votes(even, 0.0, given=5 * np.eye(2), votes=5 * even, shares=shares)
     1.0
     """
-    insight = 1 - by_heart
-    squares = (given.sum(axis=1) * (said**2).sum(axis=1)).sum() * insight**2
-    squares += (given * said).sum() * 2 * insight * by_heart + len(shares) * by_heart**2
-    along = (votes * said).sum() * insight + shares[:, 0].sum() * by_heart
+    insight = 1 - memorised
+    squares = (given.sum(axis=1) * (predicted**2).sum(axis=1)).sum() * insight**2
+    squares += (given * predicted).sum() * 2 * insight * memorised + len(shares) * memorised**2
+    along = (votes * predicted).sum() * insight + shares[:, 0].sum() * memorised
     scatter = (shares**2).sum() - 2 * along + squares
     return float((len(shares) - squares) / max(scatter, TINY))
 
 
-def weigh_candidates(evidence: Evidence, habits: Habits) -> Chances:
-    """Return each candidate's chance to be the true class, if these are the habits."""
-    candidates, shares = evidence.candidates.T.copy(), evidence.shares.T.copy()  # long rows: fast
-    rows = candidates * len(habits.said)
-    worth = evidence.believed * habits.voices
-    insight = (1 - habits.by_heart) * habits.said
-    against, beside = worth * np.log(insight), worth * np.log(insight + habits.by_heart)
+def candidate_posteriors(evidence: Evidence, rates: ErrorRates) -> Posteriors:
+    """Return the posterior of each candidate given the error rates (the E step)."""
+    candidates, shares = (
+        evidence.candidates.T.copy(),
+        evidence.shares.T.copy(),
+    )  # contiguous for each candidate: fast
+    rows = candidates * len(rates.predicted)
+    worth = evidence.vote_weight * rates.effective_votes
+    insight = (1 - rates.memorised) * rates.predicted
+    against, beside = worth * np.log(insight), worth * np.log(insight + rates.memorised)
     of_label = rows + candidates[0]
-    logs = np.log(habits.given).take(of_label) + beside.take(of_label) * shares[0]
-    for rival, share in zip(candidates[1:], shares[1:], strict=True):
-        logs += against.take(rows + rival) * share
-    chances = np.exp(logs - logs.max(axis=0))
-    return np.asarray((chances / chances.sum(axis=0)).T)
+    logs = np.log(rates.given).take(of_label) + beside.take(of_label) * shares[0]
+    for alternative, share in zip(candidates[1:], shares[1:], strict=True):
+        logs += against.take(rows + alternative) * share
+    posteriors = np.exp(logs - logs.max(axis=0))
+    return np.asarray((posteriors / posteriors.sum(axis=0)).T)
 
 
-def soften(chances: Chances, power: float) -> Chances:
-    """Take the odds against the first candidate to a power; the others keep their proportions.
+def soften(posteriors: Posteriors, power: float) -> Posteriors:
+    """Raise the odds against the first candidate to a power; the others keep their proportions.
 
     >>> soften(np.array([[0.2, 0.6, 0.2]]), 0.5).round(4).tolist()
     [[0.3333, 0.5, 0.1667]]
     """
-    first, others = chances[:, 0], chances[:, 1:]
+    first, others = posteriors[:, 0], posteriors[:, 1:]
     rest = others.sum(axis=1)
     one, other = first**power, rest**power
-    softened = np.empty_like(chances)
+    softened = np.empty_like(posteriors)
     softened[:, 0] = one
     softened[:, 1:] = others / np.where(rest > 0, rest, 1.0)[:, np.newaxis]
     softened[:, 1:] *= other[:, np.newaxis]
@@ -185,9 +200,9 @@ def _add_up(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, ..
 
 
 def _in_each_row(table: Table) -> Table:
-    """Divide each row by its sum, after adding one sample that is like those of all classes.
+    """Normalise the rows after adding one sample that is distributed like all samples.
 
-    Of all classes, only the share on the diagonal is taken; the rest is spread evenly.
+    Its share on the diagonal is that of the whole table; the rest is spread evenly.
     """
     right = np.trace(table) / table.sum()
     usual = np.full(table.shape, (1 - right) / (len(table) - 1))

@@ -1,4 +1,4 @@
-"""Check what people decided against the record it is about."""
+"""Review of suspicious labels: queue, decisions, gain and corrected labels."""
 
 import re
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from accord.store import SampleInfo
 
 @dataclass(frozen=True)
 class Decisions:
-    """The labels that people decided on, for some of the samples."""
+    """Labels that people chose for some of the samples."""
 
-    samples: NDArray[np.intp]  # (decision,), ascending, none twice
+    samples: NDArray[np.intp]  # (decision,), ascending and unique
     labels: NDArray[np.intp]  # (decision,)
 
     def __len__(self) -> int:
@@ -26,27 +26,27 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Gain:
-    """What reviewing some labels finds: wrong labels for each label that people look at."""
+    """Wrong labels found for each label reviewed: expected by the audit, and actual."""
 
     reviewed: int
-    expected: float  # wrong labels for each label reviewed, as the audit expects
-    by_chance: float  # the same if labels were reviewed in random order
-    changed: int | None = None  # decisions for another label than the given one
-    as_proposed: int | None = None  # of those, decisions for the proposed label
-    right: int | None = None  # decisions for the true label, where the truth is known
+    expected: float  # wrong labels for each label reviewed, by the suspicions
+    by_chance: float  # the same for labels in random order
+    changed: int | None = None  # decisions that differ from the given label
+    as_proposed: int | None = None  # of those, decisions that equal the proposed label
+    right: int | None = None  # decisions that equal the true label, where known
 
     @property
     def actual(self) -> float | None:
-        """Wrong labels found for each label reviewed, once people have decided."""
+        """Wrong labels found for each label reviewed; None before the decisions."""
         return None if self.changed is None else self.changed / self.reviewed
 
 
 def review_queue(audit: Audit, most: int | None = None) -> NDArray[np.intp]:
-    """Return the samples to look at, the most suspicious first.
+    """Return the samples to review, the most suspicious first.
 
     Args:
-        audit: what `audit` found.
-        most: how many; by default all that are flagged.
+        audit: from `audit`.
+        most: size of the queue; by default all flagged samples.
 
     Raises:
         ChoiceError: `most` is not positive.
@@ -57,13 +57,13 @@ def review_queue(audit: Audit, most: int | None = None) -> NDArray[np.intp]:
 
 
 def expected_gain(audit: Audit, queue: NDArray[np.intp]) -> Gain:
-    """Tell what reviewing these samples should find."""
+    """Return the expected gain of reviewing these samples."""
     expected = float(audit.suspicion[queue].mean()) if len(queue) else 0.0
     return Gain(len(queue), expected=expected, by_chance=audit.noise_rate)
 
 
 def measure_gain(audit: Audit, decisions: Decisions, truth: NDArray[Any] | None = None) -> Gain:
-    """Tell what people found, against what was expected of the samples they decided on."""
+    """Return the actual gain of a review, beside the expected one for the same samples."""
     samples, labels = decisions.samples, decisions.labels
     changed = labels != audit.given[samples]
     planned = expected_gain(audit, samples)
@@ -83,11 +83,11 @@ def corrected_labels(
     """Return the labels to train on next.
 
     Args:
-        audit: what `audit` found.
-        decisions: what people decided; it goes before what is proposed.
-        proposals: whether to take the proposed labels where nobody decided.
+        audit: from `audit`.
+        decisions: of people; they take precedence over proposals.
+        proposals: whether to use the proposed labels of undecided samples.
 
-    Three samples, of which one was flagged and another one decided on:
+    Three samples, one flagged and another one decided:
 
     >>> found = np.array([0, 1, 1]), np.array([0, 1, 0])  # given and proposed
     >>> from types import SimpleNamespace
@@ -101,14 +101,14 @@ def corrected_labels(
     return labels
 
 
-MOST_DIGITS: Final = 18  # of a sample's position
+MOST_DIGITS: Final = 18  # of a sample position
 
 
 @dataclass(frozen=True)
-class Said:
-    """One decision as a file states it, each part as text; None where it has no such part."""
+class RawDecision:
+    """One decision as text from a file; None for the parts that the file does not have."""
 
-    where: str  # the line or task, for messages
+    where: str  # line or task, for messages
     decided: str
     sample: str | None = None
     id: str | None = None
@@ -116,7 +116,7 @@ class Said:
 
 
 def names_mislead(sample_info: SampleInfo) -> bool:
-    """Tell whether a class is named as another one is numbered, so that numbers mean nothing.
+    """Return whether a class has the number of another class as its name.
 
     >>> names_mislead(SampleInfo(9, 2, class_names=("1", "0")))
     True
@@ -128,66 +128,64 @@ def names_mislead(sample_info: SampleInfo) -> bool:
     return any(name in numbers and name != str(number) for number, name in names)
 
 
-def check_decisions(said: Iterable[Said], sample_info: SampleInfo, *, name: str) -> Decisions:
-    """Turn what a file states into samples and classes of a record.
+def check_decisions(raw: Iterable[RawDecision], sample_info: SampleInfo, *, name: str) -> Decisions:
+    """Convert raw decisions to samples and classes of a record.
 
-    Classes go by their names or numbers, samples by their positions or ids. Where a class is
-    named as another one is numbered, classes go by their names alone. Blanks around a name
-    matter only where names differ in nothing else. A number may end in .0, as in columns with
-    gaps that pandas saved.
+    Classes are given by name or number, samples by position or id. If a class has the number of
+    another class as its name, classes are given by name only. Blanks around a name matter only
+    where names differ in nothing else. A number may end in .0, as pandas saves columns with gaps.
 
     Raises:
         RecordMismatch: a sample or id is not in the record, or its given label differs.
-        SourceError: a class is unknown or one of two of that name, or a sample is decided
-            twice, differently; or there is no decision at all.
+        SourceError: a class is unknown or ambiguous, a sample has two different decisions,
+            or the file holds no decision.
     """
-    reader = _Reader(sample_info, name)
+    parser = _Parser(sample_info, name)
     found: dict[int, int] = {}
-    for one in said:
-        sample, label = reader.sample(one), reader.label(one.decided, one.where)
-        reader.check_given(one, sample)
+    for one in raw:
+        sample, label = parser.sample(one), parser.label(one.decided, one.where)
+        parser.check_given(one, sample)
         if found.setdefault(sample, label) != label:
             raise SourceError(
-                f"{name}: {one.where}: sample {sample} was decided before, as "
-                f"{reader.show(found[sample])}; now it is {reader.show(label)}. "
-                "Agree on one, and remove the other."
+                f"{name}: {one.where}: sample {sample} is decided as {parser.show(label)}, and "
+                f"as {parser.show(found[sample])} before. Agree on one, and remove the other."
             )
     if not found:
-        raise SourceError(f"{name}: there is no decision in it. Was it saved before the review?")
+        raise SourceError(f"{name}: it holds no decision. Was it saved before the review?")
     samples = np.array(sorted(found), np.intp)
     return Decisions(samples, np.array([found[int(sample)] for sample in samples], np.intp))
 
 
-class _Reader:
+class _Parser:
     def __init__(self, sample_info: SampleInfo, name: str) -> None:
         self.sample_info = sample_info
         self.name = name
         names = sample_info.class_names or ()
         self.by_name = names_mislead(sample_info)
         numbers = () if self.by_name else range(sample_info.classes)
-        # What is said more exactly comes last, and replaces what is not.
+        # Later entries are more specific, and replace earlier ones.
         self.classes = _numbered(name.strip() for name in names)
         self.classes |= {str(number): [number] for number in numbers}
         self.classes |= _numbered(names)
         ids: Any = () if sample_info.ids is None else sample_info.ids.tolist()
         self.ids = {str(text): sample for sample, text in enumerate(ids)}
 
-    def sample(self, said: Said) -> int:
-        by_id = None if said.id is None else self._by_id(said)
-        if said.sample is None:
+    def sample(self, raw: RawDecision) -> int:
+        by_id = None if raw.id is None else self._by_id(raw)
+        if raw.sample is None:
             if by_id is None:
-                raise SourceError(f"{self.name}: {said.where} names no sample: no sample, no id")
+                raise SourceError(f"{self.name}: {raw.where} has neither a sample nor an id")
             return by_id
-        by_position = self._by_position(said.sample, said.where)
+        by_position = self._by_position(raw.sample, raw.where)
         if by_id is not None and by_id != by_position:
             raise self._other(
-                said.where, f"id {said.id!r} is sample {by_id} of the record, not {by_position}"
+                raw.where, f"id {raw.id!r} is sample {by_id} of the record, not {by_position}"
             )
         return by_position
 
     def label(self, text: str, where: str) -> int:
-        said = (text, text.strip(), _whole(text))
-        found = next((self.classes[one] for one in said if one in self.classes), None)
+        spellings = (text, text.strip(), _whole(text))
+        found = next((self.classes[one] for one in spellings if one in self.classes), None)
         if found is None:
             names = self.sample_info.class_names or self.classes
             raise SourceError(
@@ -198,53 +196,53 @@ class _Reader:
         if len(found) > 1:
             numbers = " and ".join(str(number) for number in found)
             raise SourceError(
-                f"{self.name}: {where}: {text!r} names the classes {numbers}. Write the number."
+                f"{self.name}: {where}: {text!r} is the name of classes {numbers}. Use the number."
             )
         return found[0]
 
-    def check_given(self, said: Said, sample: int) -> None:
+    def check_given(self, raw: RawDecision, sample: int) -> None:
         given = self.sample_info.given
-        if said.given is None or given is None:
+        if raw.given is None or given is None:
             return
         there = int(given[sample])
-        if said.given != self.show(there) and (self.by_name or said.given != str(there)):
-            only = " (by name: its classes are named as others are numbered)" * self.by_name
+        if raw.given != self.show(there) and (self.by_name or raw.given != str(there)):
+            only = " (by name: a class has the number of another as its name)" * self.by_name
             raise self._other(
-                said.where,
-                f"sample {sample} is given {self.show(there)} in the record{only}, "
-                f"not {said.given}",
+                raw.where,
+                f"sample {sample} has the given label {self.show(there)} in the record{only}, "
+                f"not {raw.given}",
             )
 
     def show(self, label: int) -> str:
         names = self.sample_info.class_names
         return str(label) if names is None else names[label]
 
-    def _by_id(self, said: Said) -> int:
-        if said.id not in self.ids:
-            have = "there is none such" if self.ids else "the record has no ids"
-            raise self._other(said.where, f"id {said.id!r}: {have}")
-        return self.ids[said.id]
+    def _by_id(self, raw: RawDecision) -> int:
+        if raw.id not in self.ids:
+            have = "not in the record" if self.ids else "the record has no ids"
+            raise self._other(raw.where, f"id {raw.id!r}: {have}")
+        return self.ids[raw.id]
 
     def _by_position(self, text: str, where: str) -> int:
         last = self.sample_info.samples - 1
-        # int() refuses thousands of digits with an error of its own.
+        # int() raises another error for thousands of digits.
         if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) > last:
             raise self._other(where, f"samples must lie in 0..{last}; got {text!r}")
         return int(text)
 
     def _other(self, where: str, problem: str) -> RecordMismatch:
         return RecordMismatch(
-            f"{self.name}: {where}: {problem}. Are these decisions about another record?"
+            f"{self.name}: {where}: {problem}. Do these decisions belong to another record?"
         )
 
 
 def _whole(text: str) -> str:
-    """Return a number without a .0 at its end; any other text as it is."""
+    """Drop a trailing .0 from a number; leave other text unchanged."""
     return re.sub(r"^\s*(\d+)\.0+\s*$", r"\1", text)
 
 
 def _numbered(names: Iterable[str]) -> dict[str, list[int]]:
-    """Return the numbers of the classes of each name, which should be one."""
+    """Return the numbers of the classes with each name; more than one if it is ambiguous."""
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(names):
         numbers.setdefault(name, []).append(number)

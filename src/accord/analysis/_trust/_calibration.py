@@ -1,4 +1,4 @@
-"""How well a confidence says how often a label is right."""
+"""Calibration: how often labels of a given confidence are right, and confidences fitted to that."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +13,7 @@ from accord.rules import ABSTAINED, Prediction
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Turns a score into the share of labels that were right at scores like it."""
+    """Maps a score to the share of right labels at similar scores; see `fit_isotonic`."""
 
     scores: NDArray[np.float64]  # (step,), rising: where each step begins
     shares: NDArray[np.float64]  # (step,), never falling
@@ -21,27 +21,27 @@ class Isotonic:
     def __call__(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return the calibrated confidence of each score.
 
-        Below the first score that was seen, that of the first step.
+        Scores below the first step get the confidence of the first step.
 
         Raises:
             PredictionError: a score is nan.
         """
         if np.isnan(scores).any():
-            raise PredictionError("a score is nan, which is neither high nor low")
+            raise PredictionError("a score is nan, which no confidence can be assigned to")
         step = np.searchsorted(self.scores, scores, side="right") - 1
         return np.asarray(self.shares[np.maximum(step, 0)])
 
 
 def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
-    """Fit confidence to labelled samples, on the promise that a higher score is no worse.
+    """Fit a non-decreasing confidence to labelled samples (isotonic regression).
 
-    Pools adjacent violators: wherever a higher score was right less often, both become one
-    step. Equal scores are always one step. Fit on labelled samples that you do not
-    evaluate on: the steps follow them closely.
+    Pools adjacent violators: where a higher score was right less often, both become one step.
+    Equal scores always share a step. Evaluate on other samples than these: the steps follow them
+    closely.
 
     Args:
         scores: (sample,), such as margins or shares of votes.
-        right: (sample,), whether the label is right; or any numbers.
+        right: (sample,), whether the label is right, or any other number to fit.
 
     Raises:
         PredictionError: shapes differ, there is no sample, or a number is not finite.
@@ -53,7 +53,7 @@ def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
     scores, right = np.asarray(scores, np.float64), np.asarray(right, np.float64)
     if scores.shape != right.shape or scores.ndim != 1 or not len(scores):
         raise PredictionError(
-            "one score and one right-or-wrong per sample are wanted, for at least one labelled "
+            "expected one score and one right-or-wrong per sample, for at least one labelled "
             f"sample; got shapes {scores.shape} and {right.shape}"
         )
     if not (np.isfinite(scores).all() and np.isfinite(right).all()):
@@ -68,7 +68,7 @@ def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
 def _pool(
     sums: NDArray[np.float64], counts: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    # Each step: where it starts, the sum and the number of its samples.
+    # A step is its first score, the sum and the number of its samples.
     steps: list[tuple[int, float, int]] = []
     for start, (total, count) in enumerate(zip(sums.tolist(), counts.tolist(), strict=True)):
         step = start, total, count
@@ -81,18 +81,18 @@ def _pool(
 
 
 COLDEST, HOTTEST = 0.01, 100.0
-ROUNDS: Final = 60  # of golden section; the temperature is then right to twelve digits
+ROUNDS: Final = 60  # of golden-section search: twelve digits
 GOLDEN: Final = (5**0.5 - 1) / 2
 
-Shares = NDArray[np.float64]  # (sample, class), each row adding up to 1
+Shares = NDArray[np.float64]  # (sample, class), rows sum to 1
 
 
 @dataclass(frozen=True)
 class Temperature:
-    """Turns shares of votes into probabilities: their powers of 1 / value, made to add up to 1."""
+    """Turns shares of votes into probabilities: powers of 1 / value, normalised."""
 
-    value: float  # below 1 sharpens, above 1 flattens
-    voters: int  # a class without a vote counts as if it had half of one
+    value: float  # sharpens below 1, flattens above 1
+    voters: int  # a class without votes counts as if it had half a vote
 
     def __call__(self, agreement: NDArray[Any]) -> Shares:
         """Return calibrated probabilities (sample, class)."""
@@ -102,19 +102,19 @@ class Temperature:
 
 
 def fit_temperature(agreement: NDArray[Any], labels: NDArray[Any], *, voters: int) -> Temperature:
-    """Fit the temperature that makes labelled samples' classes most likely.
+    """Fit the temperature that maximises the likelihood of labelled samples.
 
-    One number is fitted, so that some hundred labelled samples are enough.
+    A few hundred labelled samples suffice, as one number is fitted.
 
     Args:
         agreement: (sample, class), as `Record.agreement` returns.
-        labels: (sample,), the true class of these samples.
-        voters: how many votes each sample has: networks × epochs.
+        labels: (sample,), the true classes.
+        voters: votes for each sample: networks × epochs.
 
     Raises:
-        PredictionError: shapes differ, a share is not finite, or a label is no class.
+        PredictionError: shapes differ, a share is not finite, or a label is out of range.
 
-    Unanimous votes that are right three times out of four:
+    Unanimous votes that are right for three of four samples:
 
     >>> votes = np.repeat([[1.0, 0.0]], 4, axis=0)
     >>> fitted = fit_temperature(votes, np.array([0, 0, 0, 1]), voters=10)
@@ -127,7 +127,7 @@ def fit_temperature(agreement: NDArray[Any], labels: NDArray[Any], *, voters: in
     logs = _log_shares(agreement, voters)
     own = logs[np.arange(len(labels)), labels]
     low, high = np.log(COLDEST), np.log(HOTTEST)
-    # The loss is convex in 1 / temperature, and so has one valley in its logarithm too.
+    # The loss is convex in 1 / temperature, so it has one minimum along the logarithm, too.
     for _ in range(ROUNDS):
         step = GOLDEN * (high - low)
         if _loss(logs, own, np.exp(high - step)) <= _loss(logs, own, np.exp(low + step)):
@@ -140,8 +140,8 @@ def fit_temperature(agreement: NDArray[Any], labels: NDArray[Any], *, voters: in
 def _check(agreement: NDArray[Any], labels: NDArray[Any], voters: int) -> None:
     if agreement.ndim != 2 or labels.shape != agreement.shape[:1] or not len(labels):
         raise PredictionError(
-            "agreement (sample, class) and one label for each of its samples are wanted, for at "
-            f"least one; got shapes {agreement.shape} and {labels.shape}"
+            "expected agreement (sample, class) and one label for each of its samples, at least "
+            f"one; got shapes {agreement.shape} and {labels.shape}"
         )
     if not np.isfinite(agreement).all():
         raise PredictionError("agreement must be shares of votes, in 0..1; some are not finite")
@@ -169,8 +169,8 @@ Confidence = NDArray[np.float64]  # (sample,), 0..1
 class Calibration:
     """A reliability curve: mean confidence and accuracy of samples binned by confidence.
 
-    Bins are of equal width and hold their lower edge; a confidence of exactly 1, which unanimous
-    votes have, makes a last bin of its own. Empty bins have nan.
+    Bins have equal width and include their lower edge. A confidence of exactly 1, that of
+    unanimous votes, has an additional last bin. Empty bins hold nan.
     """
 
     edges: NDArray[np.float64]  # (bin,), the lower edge; the last is 1
@@ -180,12 +180,12 @@ class Calibration:
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean gap between the two, over samples."""
+        """The expected calibration error: the mean over samples of the gap between the two."""
         return float(np.nansum(self._gaps * self.counts) / self.counts.sum())
 
     @property
     def largest_error(self) -> float:
-        """The gap of the worst bin."""
+        """The largest gap of a bin."""
         return float(np.nanmax(self._gaps))
 
     @property
@@ -196,17 +196,17 @@ class Calibration:
 def calibration(
     confidence: NDArray[Any], right: NDArray[np.bool_], *, bins: int = BINS
 ) -> Calibration:
-    """Bin samples by confidence and compare it with how many are right.
+    """Bin samples by confidence, and compare their confidence and accuracy.
 
     Args:
         confidence: (sample,), in 0..1.
         right: (sample,), whether the label is right.
-        bins: of equal width, from 0 to 1.
+        bins: number of bins of equal width, from 0 to 1.
 
     Raises:
         PredictionError: shapes differ, there is no sample, or a confidence is out of range.
 
-    Two samples with confidence 0.8, of which one is right:
+    Two samples of confidence 0.8, one of them right:
 
     >>> round(calibration(np.array([0.8, 0.8]), np.array([True, False])).error, 3)
     0.3
@@ -214,7 +214,7 @@ def calibration(
     confidence = checked_confidence(confidence, right)
     if bins < 1:
         raise PredictionError(f"bins must be at least 1; got {bins}")
-    # Divided, not added up as linspace does: a share of 3 of 5 votes then equals its edge.
+    # Not linspace, whose sums round: a share of 3 of 5 votes must equal its edge.
     edges = np.arange(bins + 1) / bins
     places = np.searchsorted(edges, confidence, side="right") - 1
     counts = np.bincount(places, minlength=bins + 1)
@@ -228,9 +228,9 @@ def calibration(
 
 
 def calibration_of(prediction: Prediction, truth: NDArray[Any], *, bins: int = BINS) -> Calibration:
-    """Compare the scores of a prediction with how often its labels are right.
+    """Compare the scores of a prediction with the accuracy of its labels.
 
-    The score of max agreement is the share of votes its label has. Samples on which the rule
+    The score of max agreement is its label's share of the votes. Samples on which the rule
     abstains are left out.
     """
     labelled = prediction.labels != ABSTAINED
@@ -238,24 +238,15 @@ def calibration_of(prediction: Prediction, truth: NDArray[Any], *, bins: int = B
     return calibration(prediction.scores[labelled], right, bins=bins)
 
 
-def brier_score(confidence: NDArray[Any], right: NDArray[np.bool_]) -> float:
-    """Return the mean squared gap between confidence and being right; 0 is perfect.
-
-    >>> brier_score(np.array([1.0, 0.5]), np.array([True, True]))
-    0.125
-    """
-    return float(np.mean((checked_confidence(confidence, right) - right) ** 2))
-
-
 def checked_confidence(confidence: NDArray[Any], right: NDArray[Any]) -> Confidence:
-    """Return confidences as numbers, or say what is wrong with them."""
+    """Return confidences as floats; raise if they are no confidences."""
     values = np.asarray(confidence, np.float64)
     if values.shape != np.shape(right) or values.ndim != 1 or not len(values):
         raise PredictionError(
-            "one confidence and one right-or-wrong per sample are wanted, for at least one "
+            "expected one confidence and one right-or-wrong per sample, for at least one "
             f"sample; got shapes {values.shape} and {np.shape(right)}"
         )
-    if not (values.min() >= 0 and values.max() <= 1):  # written so that nan is refused too
+    if not (values.min() >= 0 and values.max() <= 1):  # nan fails, too
         raise PredictionError(
             f"confidences must lie in 0..1; got {values.min():g}..{values.max():g}. "
             "Are these logits, or percent?"

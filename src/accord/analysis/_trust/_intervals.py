@@ -1,4 +1,7 @@
-"""Confidence bounds of a share, exact for any number of samples."""
+"""Confidence bounds of a share, exact for any number of samples.
+
+Clopper and Pearson's bounds in numpy, so that reading a record needs no scipy.
+"""
 
 import math
 from statistics import NormalDist
@@ -8,14 +11,14 @@ import numpy as np
 from accord.errors import PredictionError
 
 HALVINGS = 60
-MANY = 10**5  # trials from which on a share is as good as normal
-ROUNDING = 1e-9  # what is a whole number but for rounding is one
+MANY = 10**5  # trials above which the normal approximation is used
+ROUNDING = 1e-9  # tolerance for whole numbers
 
 
 def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval of a share.
+    """Return Clopper and Pearson's confidence interval of a share.
 
-    It covers the true share at least as often as it says, for any number of trials.
+    Its coverage is at least `confidence`, for any number of trials.
 
     >>> low, high = share_interval(9, 10)
     >>> round(low, 4), round(high, 4)
@@ -29,9 +32,9 @@ def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple
 
 
 def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
-    """Return the bound that the true share exceeds with a chance of at most 1 - confidence.
+    """Return the upper bound of a share, exceeded with probability at most 1 - confidence.
 
-    No hit in 100 trials, the rule of three:
+    No hit in 100 trials (the rule of three):
 
     >>> round(highest_share(0, 100), 3)
     0.03
@@ -53,19 +56,19 @@ def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
 def mean_interval(
     mean: float, smoothed: float, variance: float, *, confidence: float
 ) -> tuple[float, float]:
-    """Return an interval of the mean of values in 0..1, from the variance of its estimate.
+    """Return a confidence interval of the mean of values in 0..1.
 
-    As many trials as would give that variance are taken for a share's: Clopper and Pearson's
-    interval then does not shrink to nothing where all values are alike (Korn and Graubard).
-    Trials are rounded so that it only grows.
+    Uses Clopper and Pearson's interval with the number of trials that has the same variance
+    (Korn and Graubard), so that it does not vanish where all values are equal. Trials are rounded
+    in the direction that widens it.
 
     Args:
         mean: the estimate.
-        smoothed: the estimate with some doubt, so that it is neither 0 nor 1.
-        variance: of the estimate, with the same doubt; 0 if nothing is left to doubt.
+        smoothed: the estimate after smoothing, which keeps it from being 0 or 1.
+        variance: of the estimate, after the same smoothing; 0 if it is exact.
         confidence: of the interval.
 
-    Ten of ten trials, with half a hit and half a miss of doubt, are ten of ten again:
+    Ten of ten trials, smoothed by half a hit and half a miss:
 
     >>> smoothed = 10.5 / 11
     >>> mean_interval(1.0, smoothed, smoothed * (1 - smoothed) / 10, confidence=0.95)
@@ -88,7 +91,7 @@ def mean_interval(
 
 
 def check_confidence(confidence: float) -> float:
-    """Return a confidence that lies between 0 and 1, or raise."""
+    """Return the confidence; raise unless it lies between 0 and 1."""
     if not 0 < confidence < 1:
         raise PredictionError(f"confidence must lie between 0 and 1; got {confidence}")
     return confidence
@@ -100,10 +103,10 @@ def _check_hits(hits: int, trials: int) -> None:
 
 
 def _at_most(hits: int, trials: int, share: float) -> float:
-    """Return the chance of at most so many hits."""
+    """Return the probability of at most `hits` hits (binomial)."""
     if share >= 1:
         return 0.0
-    # In logarithms: each term follows from the one before.
+    # Logarithms of the terms, each from the one before.
     steps = np.arange(1, hits + 1)
     growth = np.log(trials - steps + 1) - np.log(steps) + math.log(share) - math.log1p(-share)
     terms = trials * math.log1p(-share) + np.concatenate([[0.0], np.cumsum(growth)])

@@ -1,4 +1,4 @@
-"""Accuracy on samples whose labels are partly wrong, corrected by how they came to be wrong."""
+"""Accuracy measured against noisy labels, corrected by the noise's confusion matrix."""
 
 import math
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from accord.analysis._trust._intervals import check_confidence, mean_interval
 from accord.errors import PredictionError
 from accord.kernels._checks import checked_classes
 
-MOST_BLURRED: Final = 1e6  # condition number above which nothing can be told
+MOST_CONDITION: Final = 1e6  # condition number above which the estimate is meaningless
 
-Confusion = NDArray[np.float64]  # (class, given label), each row adding up to 1
+Confusion = NDArray[np.float64]  # (class, given label), rows sum to 1
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that was estimated from samples, with its confidence interval."""
+    """An estimate with its confidence interval."""
 
     value: float
     low: float
@@ -28,7 +28,7 @@ class Estimate:
 
 
 def symmetric_confusion(rate: float, *, classes: int) -> Confusion:
-    """Return how labels turn if a share `rate` of them moves to another class, any alike.
+    """Return the confusion matrix of symmetric noise: a share `rate` moves to any other class.
 
     >>> symmetric_confusion(0.4, classes=3)
     array([[0.6, 0.2, 0.2],
@@ -37,7 +37,7 @@ def symmetric_confusion(rate: float, *, classes: int) -> Confusion:
     """
     if not 0 <= rate <= 1 or classes < 2:
         raise PredictionError(
-            f"a rate in 0..1 and at least two classes are wanted; got {rate:g} and {classes}"
+            f"expected a rate in 0..1 and at least two classes; got {rate:g} and {classes}"
         )
     confusion = np.full((classes, classes), rate / (classes - 1))
     np.fill_diagonal(confusion, 1 - rate)
@@ -51,25 +51,24 @@ def corrected_accuracy(
     *,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Estimate the accuracy against the true labels from given ones that are partly wrong.
+    """Estimate the accuracy against the true labels from given labels that are partly wrong.
 
-    Assumes that a given label depends on the true class alone, as `confusion` says, and not on
-    what was predicted: the samples were not used for training, and those that are hard for
-    networks are not also those that people got wrong. Then each sample counts as the entry
-    (given, predicted) of the inverse of `confusion`, whose mean is the accuracy; it can lie
-    outside 0..1. `confusion` is taken as known: if it is itself estimated, the interval is
-    too narrow. Given that, it holds for few samples too; under symmetric noise it is Clopper and
-    Pearson's.
+    Assumes that a given label depends on the true class alone, through `confusion`, and not on
+    the prediction: the samples were not used for training, and samples that are hard for networks
+    are not also those that people mislabel. The accuracy is then the mean of the entries
+    (given, predicted) of the inverse of `confusion`; it may lie outside 0..1. `confusion` is taken
+    as known: if it is estimated itself, the interval is too narrow. Otherwise the interval holds
+    for few samples, too; under symmetric noise it is Clopper and Pearson's.
 
     Args:
         predicted: (sample,).
         given: (sample,), labels that may be wrong.
-        confusion: (class, given label), each row adding up to 1; see `symmetric_confusion`.
+        confusion: (class, given label), rows sum to 1; see `symmetric_confusion`.
         confidence: of the interval.
 
     Raises:
-        PredictionError: labels or confusion are out of shape or range, or the confusion leaves
-            nothing to tell the classes by.
+        PredictionError: labels or confusion have the wrong shape or range, or the confusion
+            does not distinguish some classes.
     """
     weights = _weights(confusion)
     predicted, given = _checked_labels(weights, predicted, given)
@@ -85,11 +84,10 @@ def corrected_difference(
     *,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Estimate how much more accurate the second labels are than the first, pair by pair.
+    """Estimate how much more accurate the second labels are than the first (paired).
 
-    Assumes what `corrected_accuracy` does. Under symmetric noise the exact paired test
-    (`paired_changes` against the given labels) stays valid and has more to say about
-    significance; this estimates the size.
+    Makes the assumptions of `corrected_accuracy`. For significance under symmetric noise, prefer
+    the exact paired test (`paired_changes` against the given labels); this estimates the size.
     """
     weights = _weights(confusion)
     first, second, given = _checked_labels(weights, first, second, given)
@@ -102,13 +100,13 @@ def _weights(confusion: NDArray[Any]) -> NDArray[np.float64]:  # (given, predict
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     if not square or matrix.min() < 0 or not np.allclose(matrix.sum(axis=1), 1, atol=1e-6):
         raise PredictionError(
-            "confusion must be (class, given label) with rows that add up to 1; got shape "
+            "confusion must be (class, given label) with rows that sum to 1; got shape "
             f"{matrix.shape}"
         )
-    if np.linalg.cond(matrix) > MOST_BLURRED:
+    if np.linalg.cond(matrix) > MOST_CONDITION:
         raise PredictionError(
-            "the confusion blurs some classes into each other: their given labels are alike, "
-            "and no accuracy can be told. Verify some labels instead"
+            "the confusion matrix is singular: some classes have the same given labels, so the "
+            "accuracy cannot be estimated. Verify some labels instead"
         )
     return np.asarray(np.linalg.inv(matrix))
 
@@ -119,15 +117,15 @@ def _checked_labels(
     found = [np.asarray(one) for one in labels]
     if len({one.shape for one in found}) > 1 or found[0].ndim != 1 or not len(found[0]):
         raise PredictionError(
-            "one predicted and one given label per sample are wanted, for at least one sample; "
+            "expected one predicted and one given label per sample, for at least one sample; "
             f"got shapes {', '.join(str(one.shape) for one in found)}"
         )
     return tuple(checked_classes(one, classes=len(weights)) for one in found)
 
 
 def _mean(values: NDArray[np.float64], least: float, most: float, confidence: float) -> Estimate:
-    """Estimate the mean of values that lie in least..most, whatever was drawn."""
-    if most <= least:  # one class: there is nothing to be wrong about
+    """Estimate the mean of values that lie in least..most."""
+    if most <= least:  # one class: every label is right
         value = float(values.mean())
         return Estimate(value, value, value, check_confidence(confidence), 0.0)
     shares = (values - least) / (most - least)
@@ -139,9 +137,9 @@ def _mean(values: NDArray[np.float64], least: float, most: float, confidence: fl
 
 
 def smooth_moments(shares: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and variance of values in 0..1, as if half a 0 and half a 1 had been seen too.
+    """Return mean and variance of values in 0..1, with half a 0 and half a 1 added.
 
-    However alike the values are, there is some doubt; of 0s and 1s, these are Jeffreys' counts.
+    Keeps the variance of equal values above 0. For values of 0 and 1 this is Jeffreys' prior.
 
     >>> smooth_moments(np.ones(3))
     (0.875, 0.109375)

@@ -1,21 +1,43 @@
-"""Selective prediction: answer only where the score is high, and know the risk of it."""
+"""How far the labels of a rule can be trusted: risk, coverage and thresholds.
+
+In selective prediction a rule answers only where it is certain enough: where a score reaches a
+threshold. `risk_coverage` measures every threshold, `choose_threshold` guarantees one, and
+`measure_trust` combines both with calibration, network health and forgetting for `accord trust`.
+"""
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.analysis._dynamics import Forgetting, forgetting, margin_of
+from accord.analysis._network_health import NetworkHealth, chance_error, network_health
+from accord.analysis._trust._calibration import Calibration, calibration
 from accord.analysis._trust._intervals import check_confidence, highest_share
-from accord.errors import PredictionError, counted
-from accord.rules import ABSTAINED, Prediction
+from accord.errors import ChoiceError, PredictionError, counted
+from accord.rules import ABSTAINED, Context, Prediction, Rule, resolve_rule
+from accord.store import RecordReader
 
-CHOICES: Final = 20  # of coverage among which a threshold is chosen
+CHOICES: Final = 20  # coverages among which a threshold is chosen
+DEFAULT_RULE: Final = "max-agreement"
+RISK: Final = 0.05
+CONFIDENCE: Final = 0.95
+TRAINED_ON: Final = (
+    "the networks were trained on these samples. They come to agree on them even while they "
+    "memorise wrong labels, and the same score means less on other samples: use a record of "
+    "samples that they were not trained on"
+)
+ORACLE: Final = (
+    "is an oracle: it chose its epoch by the true labels that score it here. Its accuracy is too "
+    "optimistic, its risk is guaranteed for no other sample, and it cannot be used without true "
+    "labels"
+)
 
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """The share of wrong labels among the samples that score at least so much."""
+    """The share of wrong labels among the samples whose score reaches a threshold."""
 
     thresholds: NDArray[np.float64]  # (threshold,), falling: every score that occurs
     coverage: NDArray[np.float64]  # (threshold,), the share of samples that are answered
@@ -30,17 +52,17 @@ class RiskCoverage:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A score from which on to answer, and what was promised of it."""
+    """A score from which to answer, and the risk that it guarantees."""
 
     threshold: float
     coverage: float  # on the labelled samples
     risk: float  # on the labelled samples
-    bound: float  # the true risk exceeds this with a chance of at most 1 - confidence
+    bound: float  # the true risk exceeds this with a probability of at most 1 - confidence
     confidence: float
 
 
 def risk_coverage(scores: NDArray[Any], right: NDArray[np.bool_]) -> RiskCoverage:
-    """Compute the risk for every threshold; samples of equal score are answered together.
+    """Return the risk at every threshold; samples of equal score are answered together.
 
     >>> curve = risk_coverage(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]))
     >>> curve.coverage.round(2), curve.risk.round(2)
@@ -49,7 +71,8 @@ def risk_coverage(scores: NDArray[Any], right: NDArray[np.bool_]) -> RiskCoverag
     values, wrong = _checked(scores, right)
     order = np.argsort(-values, kind="stable")
     falling = values[order]
-    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))  # infinities differ by nan
+    # Compared, not subtracted: infinities differ by nan.
+    ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
     answered = ends + 1
     errors = np.cumsum(wrong[order])[ends]
     return RiskCoverage(falling[ends], answered / len(values), errors / answered)
@@ -60,18 +83,18 @@ def choose_threshold(
     right: NDArray[np.bool_],
     *,
     risk: float,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     choices: int = CHOICES,
 ) -> Threshold:
-    """Choose the lowest score from which on at most a share `risk` of labels is wrong.
+    """Choose the lowest score from which at most a share `risk` of the labels is wrong.
 
-    Of `choices` equally spaced coverages, fixed beforehand, the largest whose risk is
-    below the target by Clopper and Pearson's bound. Each bound holds with confidence
-    1 - (1 - confidence) / choices, so that all hold together (Bonferroni). The promise is for
-    samples like the labelled ones: drawn from the same source, by chance.
+    Tries `choices` equally spaced coverages and takes the largest whose risk is below the target
+    by Clopper and Pearson's bound. Each bound holds with confidence
+    1 - (1 - confidence) / choices, so that all hold together (Bonferroni). The guarantee is for
+    samples drawn at random from the same source as the labelled ones.
 
     Raises:
-        PredictionError: no threshold can keep the promise with so few samples or so many errors,
+        PredictionError: no threshold can keep the risk with so few samples or so many errors,
             or an option is out of range.
 
     >>> scores = np.linspace(0, 1, 1000)
@@ -81,26 +104,21 @@ def choose_threshold(
     """
     values, wrong = _checked(scores, right)
     if not 0 < risk < 1:
-        raise PredictionError(f"risk must lie between 0 and 1, as 0.02 does; got {risk}")
+        raise PredictionError(f"risk must lie between 0 and 1, such as 0.02; got {risk}")
     if choices < 1:
         raise PredictionError(f"choices, of coverage, must be at least 1; got {choices}")
     each = 1 - (1 - check_confidence(confidence)) / choices
     curve = risk_coverage(values, ~wrong)
     samples = len(values)
     for wanted in range(choices, 0, -1):
-        # The first threshold that answers at least so many.
+        # The highest threshold with at least this coverage.
         at = int(np.searchsorted(curve.coverage, wanted / choices - 1e-12))
         answered = round(curve.coverage[at] * samples)
         errors = round(curve.risk[at] * answered)
         bound = highest_share(errors, answered, confidence=each)
         if bound <= risk:
-            return Threshold(
-                float(curve.thresholds[at]),
-                answered / samples,
-                errors / answered,
-                bound,
-                confidence,
-            )
+            threshold = float(curve.thresholds[at])
+            return Threshold(threshold, answered / samples, errors / answered, bound, confidence)
     labelled = counted(samples, "labelled sample")
     raise PredictionError(
         f"no threshold keeps the risk below {risk:g} with confidence {confidence:g} on "
@@ -121,7 +139,7 @@ def abstain_below(prediction: Prediction, scores: NDArray[Any], threshold: float
     values = np.asarray(scores, np.float64)
     if values.shape != prediction.labels.shape or np.isnan(values).any() or np.isnan(threshold):
         raise PredictionError(
-            f"one score for each of the {len(prediction)} labels and a threshold are wanted, none "
+            f"expected a threshold and one score for each of the {len(prediction)} labels, none "
             f"of them nan; got shape {values.shape}"
         )
     labels = np.where(values >= threshold, prediction.labels, ABSTAINED)
@@ -134,9 +152,165 @@ def _checked(
     values, wrong = np.asarray(scores, np.float64), ~np.asarray(right, bool)
     if values.shape != wrong.shape or values.ndim != 1 or not len(values):
         raise PredictionError(
-            "one score and one right-or-wrong per sample are wanted, for at least one labelled "
+            "expected one score and one right-or-wrong per sample, for at least one labelled "
             f"sample; got shapes {values.shape} and {wrong.shape}"
         )
     if np.isnan(values).any():
-        raise PredictionError("a score is nan, which is neither high nor low")
+        raise PredictionError("a score is nan, which cannot be compared with a threshold")
     return values, wrong
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The samples that a threshold answers, and how many of the answers are wrong."""
+
+    target: float | None  # the risk to keep; None if the threshold was given
+    threshold: float | None  # None: no threshold keeps the risk, for `reason`
+    coverage: float = 0.0  # the share of samples that are answered
+    risk: float | None = None  # the share of wrong answers, where the truth is known
+    bound: float | None = None  # the true risk exceeds this with probability 1 - confidence
+    confidence: float = CONFIDENCE
+    reason: str = ""  # why there is no threshold
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far the labels of a rule can be trusted, as far as the record shows."""
+
+    rule: str
+    prediction: Prediction
+    by: Literal["margin", "score"]  # what the threshold applies to
+    certainty: NDArray[np.float64]  # (sample,), that margin or score
+    bins: Calibration  # samples by score; its accuracies mean nothing without true labels
+    accuracy: float | None  # where the truth is known; an abstention counts as wrong
+    curve: RiskCoverage | None  # where the truth is known; of all samples
+    answers: Answers
+    networks: tuple[NetworkHealth, ...]
+    comparable: bool  # whether any two networks agree beyond chance
+    forgetting: Forgetting
+    rescued: int | None  # forgotten samples that the rule predicts right, if the truth is known
+    notes: tuple[str, ...]
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:  # (sample,)
+        """Whether each sample is answered."""
+        if self.answers.threshold is None:
+            return np.zeros(len(self.certainty), bool)
+        labelled = self.prediction.labels != ABSTAINED
+        return np.asarray(labelled & (self.certainty >= self.answers.threshold))
+
+
+def measure_trust(
+    reader: RecordReader,
+    rule: str = DEFAULT_RULE,
+    *,
+    risk: float = RISK,
+    threshold: float | None = None,
+    confidence: float = CONFIDENCE,
+) -> Trust:
+    """Measure how far the labels of a rule can be trusted.
+
+    The certainty of max agreement is its margin, the lead of the best class over the second; that
+    of another rule is its score. Without true labels, only the scores, the networks and what max
+    agreement shows to be forgotten are measured.
+
+    Args:
+        reader: of a record, preferably of samples that were not trained on.
+        rule: its name, or "recommended".
+        risk: the largest share of wrong answers; a threshold is chosen that keeps it.
+        threshold: answer from here on, instead.
+        confidence: of the guarantee.
+
+    Raises:
+        ChoiceError: no rule has that name, or the risk does not lie between 0 and 1.
+        PredictionError: the rule abstains on every sample.
+
+    >>> import accord
+    >>> found = measure_trust(accord.open("example://cifar10-sym40").reader, risk=0.02)
+    >>> round(found.answers.coverage, 2), round(found.answers.threshold, 2)
+    (0.6, 0.58)
+    """
+    if not 0 < risk < 1:
+        raise ChoiceError(f"a risk must lie between 0 and 1, such as 0.05; got {risk:g}")
+    context = Context.of(reader)
+    chosen, why = resolve_rule(rule, context)
+    prediction = chosen(context).with_note(why)
+    samples = _judge(context, chosen.name, prediction)
+    truth = context.sample_info.truth
+    forgotten = forgetting(context, judge=DEFAULT_RULE if truth is None else None)
+    networks = context.once(network_health)
+    return Trust(
+        rule=chosen.name,
+        prediction=prediction,
+        by="margin" if chosen.name == DEFAULT_RULE else "score",
+        certainty=samples.certainty,
+        bins=calibration(prediction.scores[samples.labelled], samples.right[samples.labelled]),
+        accuracy=None if truth is None else float(samples.right.mean()),
+        curve=None if truth is None else samples.curve(),
+        answers=_answers_at_risk(samples, risk, confidence)
+        if threshold is None
+        else _answers_from(samples, threshold, confidence),
+        networks=networks,
+        comparable=max(one.agreement for one in networks) > chance_error(context),
+        forgetting=forgotten,
+        rescued=None if truth is None else int(samples.right[forgotten.forgotten].sum()),
+        notes=_notes(context, chosen, prediction),
+    )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Each sample: how certain its label is, whether it has one, whether that is right."""
+
+    certainty: NDArray[np.float64]
+    labelled: NDArray[np.bool_]
+    right: NDArray[np.bool_]  # all False where the truth is not known
+    known: bool
+
+    def curve(self) -> RiskCoverage:
+        """Return the risk by coverage of all samples, those without a label included."""
+        found = risk_coverage(self.certainty[self.labelled], self.right[self.labelled])
+        share = float(self.labelled.mean())
+        return RiskCoverage(found.thresholds, found.coverage * share, found.risk)
+
+
+def _judge(context: Context, rule: str, prediction: Prediction) -> _Judged:
+    labelled, truth = np.asarray(prediction.labels != ABSTAINED), context.sample_info.truth
+    if not labelled.any():
+        raise PredictionError(f"{context.name}: {rule} abstains on every sample: nothing to trust")
+    certainty = context.once(margin_of) if rule == DEFAULT_RULE else prediction.scores
+    right = np.zeros(len(labelled), bool) if truth is None else prediction.labels == truth
+    return _Judged(certainty, labelled, right, truth is not None)
+
+
+def _answers_at_risk(samples: _Judged, risk: float, confidence: float) -> Answers:
+    if not samples.known:
+        return Answers(risk, None, reason="a threshold for a risk requires true labels")
+    labelled = samples.labelled
+    try:
+        found = choose_threshold(
+            samples.certainty[labelled], samples.right[labelled], risk=risk, confidence=confidence
+        )
+    except PredictionError as error:
+        return Answers(risk, None, confidence=confidence, reason=str(error))
+    coverage = found.coverage * float(labelled.mean())
+    return Answers(risk, found.threshold, coverage, found.risk, found.bound, confidence)
+
+
+def _answers_from(samples: _Judged, threshold: float, confidence: float) -> Answers:
+    answered = samples.labelled & (samples.certainty >= threshold)
+    count, coverage = int(answered.sum()), float(answered.mean())
+    if not samples.known or not count:
+        return Answers(None, threshold, coverage, confidence=confidence)
+    wrong = int((~samples.right[answered]).sum())
+    bound = highest_share(wrong, count, confidence=confidence)
+    return Answers(None, threshold, coverage, wrong / count, bound, confidence)
+
+
+def _notes(context: Context, rule: Rule, prediction: Prediction) -> tuple[str, ...]:
+    notes = (
+        TRAINED_ON if context.sample_info.trained_on else "",
+        f"{rule.name} {ORACLE}" if rule.oracle else "",
+        prediction.note,
+    )
+    return tuple(note for note in notes if note)

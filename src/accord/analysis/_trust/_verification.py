@@ -1,53 +1,87 @@
-"""Accuracy from a few samples whose labels people have verified."""
+"""Accuracy from a few verified samples: draw them, write and read their file, estimate."""
 
+import csv
 import math
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import csv_text, write_file
+from accord.analysis._audit._review_files import (
+    DECIDED,
+    Header,
+    check_no_decisions,
+    read_decisions,
+    unreadable,
+)
 from accord.analysis._trust._intervals import mean_interval
 from accord.analysis._trust._noisy_accuracy import Estimate, smooth_moments
-from accord.errors import ChoiceError, PredictionError
+from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
+from accord.rules import Prediction
+from accord.store import SampleInfo
 
 STRATA: Final = 5
-LEAST_PER_STRATUM: Final = 2  # samples in each stratum, to tell how far they differ
+LEAST_PER_STRATUM: Final = 2  # samples, so that each stratum has a variance
+STRATUM, SIZE = "stratum", "stratum_samples"  # columns of the file
+DRAWN: Final = "drawn"  # column: samples drawn from the stratum, so that a lost row is noticed
+
+PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Samples to verify, drawn by chance within strata of alike scores."""
+    """Samples to verify, drawn at random within strata of similar scores."""
 
     samples: NDArray[np.intp]  # (verified,), which to verify, in order
     strata: NDArray[np.intp]  # (verified,), the stratum of each
-    sizes: NDArray[np.intp]  # (stratum,), all samples
+    sizes: NDArray[np.intp]  # (stratum,), all samples of the stratum
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Verified samples and their classes."""
+
+    sampling: Sampling
+    labels: NDArray[np.intp]  # (verified,)
+
+    def accuracy(self, prediction: Prediction, *, confidence: float = 0.95) -> Estimate:
+        """Estimate the accuracy of any rule's prediction: the draw is valid for all of them."""
+        right = prediction.labels[self.sampling.samples] == self.labels
+        return verified_accuracy(right, self.sampling, confidence=confidence)
 
 
 def choose_to_verify(
     scores: NDArray[Any], budget: int, *, strata: int = STRATA, seed: int = 0
 ) -> Sampling:
-    """Choose which samples to verify so that few labels tell much of the accuracy.
+    """Choose samples whose verification determines the accuracy with few labels.
 
-    Samples are split by score into strata of equal size. Where scores are in the middle, right
-    and wrong labels mix, and more are drawn there: as many as share × √(s · (1 - s)) says, s the
-    mean score of the stratum, at least two of each.
+    Splits the samples by score into strata of equal size. More are drawn from strata of medium
+    scores, where right and wrong labels mix: in proportion to share × √(s · (1 - s)), s being the
+    mean score of the stratum, and at least two from each.
 
     Args:
         scores: (sample,), in 0..1: the share of votes, or calibrated confidence.
-        budget: how many samples to verify.
-        strata: how many.
+        budget: number of samples to verify.
+        strata: number of strata.
         seed: of the draw.
 
     Raises:
-        ChoiceError: the budget is too small or larger than there are samples.
-        PredictionError: the scores are not one for each sample, or outside 0..1.
+        ChoiceError: the budget is too small, or larger than the number of samples.
+        PredictionError: there is not one score per sample, or some lie outside 0..1.
     """
     values = np.asarray(scores, np.float64)
-    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():  # nan is neither
+    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():  # nan fails, too
+        limits = f" and {values.min():g}..{values.max():g}" if values.size else ""
         raise PredictionError(
-            "one score in 0..1 per sample is wanted, such as the share of votes; got shape "
-            f"{values.shape}{_told_range(values)}"
+            "expected one score in 0..1 per sample, such as the share of votes; got shape "
+            f"{values.shape}{limits}"
         )
     if len(values) < LEAST_PER_STRATUM * strata:
         raise ChoiceError(
@@ -60,7 +94,7 @@ def choose_to_verify(
             f"in {LEAST_PER_STRATUM * strata}..{len(values)}"
         )
     parts = np.array_split(np.argsort(values, kind="stable"), strata)
-    shares = _allot([_spread(values[part]) * len(part) for part in parts], parts, budget)
+    shares = _allot([_deviation(values[part]) * len(part) for part in parts], parts, budget)
     generator = np.random.default_rng(seed)
     drawn = [
         generator.choice(part, size, replace=False)
@@ -72,6 +106,23 @@ def choose_to_verify(
     return Sampling(samples[order], stratum[order], np.array([len(part) for part in parts]))
 
 
+def _deviation(scores: NDArray[np.float64]) -> float:
+    mean = float(np.clip(scores.mean(), 0.02, 0.98))  # scores may be too confident
+    return math.sqrt(mean * (1 - mean))
+
+
+def _allot(
+    weights: list[float], parts: list[NDArray[np.intp]], budget: int
+) -> NDArray[np.intp]:  # (stratum,)
+    sizes = np.array([len(part) for part in parts])
+    allotted = np.full(len(parts), LEAST_PER_STRATUM)
+    for _ in range(budget - int(allotted.sum())):
+        # One at a time, to the stratum that is furthest below its weight.
+        need = np.where(allotted < sizes, np.array(weights) / allotted, -1.0)
+        allotted[int(need.argmax())] += 1
+    return allotted
+
+
 def verified_accuracy(
     right: NDArray[Any],
     sampling: Sampling,
@@ -79,29 +130,31 @@ def verified_accuracy(
     confidence: float = 0.95,
     difference: bool | None = None,
 ) -> Estimate:
-    """Estimate the accuracy on all samples from those verified.
+    """Estimate the accuracy on all samples from the verified ones.
 
-    Unbiased whatever the scores are worth; good scores only make the interval narrower.
-    For the difference between two rules, give `(second == truth) - (first == truth)` instead, of
-    -1, 0 and 1, with `difference=True`. The interval holds for few samples, and where all are
-    right, too: each stratum counts as if half a right and half a wrong one had been seen besides.
+    Unbiased for any scores; better scores narrow the interval. For the difference between two
+    rules, pass `(second == truth) - (first == truth)`, of -1, 0 and 1, with `difference=True`. The
+    interval holds for few samples and where all are right, too: half a right and half a wrong
+    sample are added to each stratum.
 
     Args:
         right: (verified,), whether each of `sampling.samples` was predicted right.
-        sampling: what `choose_to_verify` returned.
+        sampling: from `choose_to_verify`.
         confidence: of the interval.
         difference: whether the values are differences; by default, if one is below 0.
 
     Raises:
-        PredictionError: as many values as samples are wanted, in 0..1, or -1..1 of differences.
+        PredictionError: there is not one value per sample, or some lie outside 0..1 (-1..1 for
+            differences).
     """
     values = np.asarray(right, np.float64)
     if values.shape != sampling.samples.shape:
         raise PredictionError(
-            f"{len(sampling.samples)} samples were to be verified; got shape {values.shape}"
+            f"expected one value for each of the {len(sampling.samples)} samples to verify; got "
+            f"shape {values.shape}"
         )
     least = -1.0 if (bool((values < 0).any()) if difference is None else difference) else 0.0
-    if not (values.min() >= least and values.max() <= 1):  # written so that nan is refused too
+    if not (values.min() >= least and values.max() <= 1):  # nan fails, too
         raise PredictionError(
             f"right or wrong must be 1 or 0, and a difference of two -1, 0 or 1; got "
             f"{values.min():g}..{values.max():g}"
@@ -113,35 +166,133 @@ def verified_accuracy(
 
 
 def _stratified(values: NDArray[np.float64], sampling: Sampling) -> tuple[float, float, float]:
-    """Return the mean, the mean with some doubt, and the variance of the former with that doubt."""
+    """Return the mean, the smoothed mean, and the variance of the mean after smoothing."""
     shares = sampling.sizes / sampling.sizes.sum()
     mean = smoothed = variance = 0.0
     for stratum, share in enumerate(shares.tolist()):
         found = values[sampling.strata == stratum]
-        left = 1 - len(found) / int(sampling.sizes[stratum])  # what is verified is certain
+        unverified = 1 - len(found) / int(sampling.sizes[stratum])  # the others are certain
         middle, spread = smooth_moments(found)
         mean += share * float(found.mean())
         smoothed += share * middle
-        variance += share**2 * left * spread / len(found)
+        variance += share**2 * unverified * spread / len(found)
     return mean, smoothed, variance
 
 
-def _told_range(values: NDArray[np.float64]) -> str:
-    return f" and {values.min():g}..{values.max():g}" if values.size else ""
+def write_verification(sampling: Sampling, path: PathLike, *, sample_info: SampleInfo) -> None:
+    """Write the samples to verify to a .csv file with an empty column `decided` for the class.
+
+    The predictions are left out, so that they do not bias the decisions.
+
+    Raises:
+        ChoiceError: the file does not end in .csv.
+        RecordExists: the file exists and holds decisions, or is not a queue.
+    """
+    target = Path(path)
+    if target.suffix != ".csv":
+        raise ChoiceError(f"{target}: a queue is written as .csv; got {target.suffix!r}")
+    check_rewritable(target, "a queue")
+    samples = sampling.samples
+    columns: dict[str, list[Any]] = {"sample": samples.tolist()}
+    if sample_info.ids is not None:
+        columns["id"] = sample_info.ids[samples].tolist()
+    columns[STRATUM] = sampling.strata.tolist()
+    columns[SIZE] = sampling.sizes[sampling.strata].tolist()
+    columns[DRAWN] = np.bincount(sampling.strata)[sampling.strata].tolist()
+    columns[DECIDED] = [""] * len(samples)
+    rows = zip(*columns.values(), strict=True)
+    write_file(target, csv_text(columns, rows).encode())
 
 
-def _spread(scores: NDArray[np.float64]) -> float:
-    mean = float(np.clip(scores.mean(), 0.02, 0.98))  # no stratum is above suspicion
-    return math.sqrt(mean * (1 - mean))
+def check_rewritable(path: Path, kind: str, *, header: Header | None = None) -> None:
+    """Raise if the file holds decisions or is not one of ours.
+
+    Raises:
+        RecordExists: it must not be overwritten.
+    """
+    use = f"accord trust RECORD --verified {shlex.quote(str(path))}"
+    check_no_decisions(path, kind, header=header, use=use)
 
 
-def _allot(
-    wishes: list[float], parts: list[NDArray[np.intp]], budget: int
-) -> NDArray[np.intp]:  # (stratum,)
-    sizes = np.array([len(part) for part in parts])
-    given = np.full(len(parts), LEAST_PER_STRATUM)
-    for _ in range(budget - int(given.sum())):
-        # One at a time to the stratum that is furthest behind its wish.
-        need = np.where(given < sizes, np.array(wishes) / given, -1.0)
-        given[int(need.argmax())] += 1
-    return given
+def read_verification(path: PathLike, *, sample_info: SampleInfo) -> Verified:
+    """Read verified samples from the file that `write_verification` wrote, once decided.
+
+    Raises:
+        SourceError: the file is not readable, some sample is not decided, or a stratum is
+            missing or does not fit.
+        RecordMismatch: the file belongs to another record.
+    """
+    target = Path(path)
+    if target.suffix != ".csv":
+        raise ChoiceError(f"{target}: verified samples are read from .csv; got {target.suffix!r}")
+    decided = read_decisions(target, sample_info=sample_info)
+    rows = list(_read(target))
+    _check_decided(target, rows)
+    strata = _strata(target, rows)
+    sizes = dict(strata.values())
+    if sum(sizes.values()) != sample_info.samples:
+        raise RecordMismatch(
+            f"{target}: its strata have {sum(sizes.values())} samples; the record has "
+            f"{sample_info.samples}. Does it belong to another record?"
+        )
+    sampling = Sampling(
+        decided.samples,
+        np.array([strata[sample][0] for sample in decided.samples.tolist()]),
+        np.array([sizes[stratum] for stratum in sorted(sizes)]),
+    )
+    return Verified(sampling, decided.labels)
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, strict=True)
+            yield from (row for row in rows if not _is_blank(row))  # spreadsheets add blank rows
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise unreadable(path, error) from error
+
+
+def _is_blank(row: dict[Any, Any]) -> bool:
+    # A cell is text, None where the row ends early, or a list of the cells beyond the last column.
+    return not any("".join(cell or ()).strip() for cell in row.values())
+
+
+def _check_decided(path: Path, rows: list[dict[str, Any]]) -> None:
+    missing = [name for name in ("sample", STRATUM, SIZE, DRAWN) if name not in rows[0]]
+    if missing:
+        raise SourceError(
+            f"{path}: it has no {', '.join(missing)}. Decide in the file that "
+            "`accord trust RECORD --verify N --out FILE` wrote"
+        )
+    undecided = sum(not (row[DECIDED] or "").strip() for row in rows)
+    if undecided:
+        raise SourceError(
+            f"{path}: {undecided} of {len(rows)} samples are not decided, and the others alone "
+            "are not a random draw. Decide them, too"
+        )
+
+
+def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
+    """Return, for each sample, its stratum and the number of samples in that stratum."""
+    try:
+        found = {int(row["sample"]): (int(row[STRATUM]), int(row[SIZE])) for row in rows}
+        expected = {int(row[STRATUM]): int(row[DRAWN]) for row in rows}
+    except (TypeError, ValueError) as error:
+        raise SourceError(f"{path}: samples and strata must be whole numbers: {error}") from error
+    drawn = Counter(found.values())
+    numbers = sorted(stratum for stratum, _ in drawn)
+    if numbers != list(range(len(drawn))) or min(drawn.values()) < LEAST_PER_STRATUM:
+        raise SourceError(
+            f"{path}: strata must be 0, 1 … with one size each and "
+            f"{LEAST_PER_STRATUM} samples or more. "
+            "Were rows changed or removed?"
+        )
+    for (stratum, _), count in sorted(drawn.items()):
+        if count != expected[stratum]:
+            few = count < expected[stratum]
+            raise SourceError(
+                f"{path}: {expected[stratum]} samples of stratum {stratum} were drawn, and "
+                f"{'only ' if few else ''}{count} are listed, so they are not a random draw: "
+                f"{'restore the removed rows' if few else 'remove the added rows'}"
+            )
+    return found

@@ -1,6 +1,7 @@
 """Targets that train no network: the theory and its toy, computed in seconds on a CPU."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,17 +37,17 @@ def run_analytic(target: Target, out: Path) -> Result:
 
 
 def _theory() -> tuple[dict[str, Any], Callable[[Path], None]]:
-    from accord.report._theory_figures import save_theory
+    from accord.report import save_figure, theory_figure
 
-    result = run_theory()
-    return result.as_json(), lambda path: save_theory(result, path)
+    found = run_theory()
+    return found.as_json(), partial(save_figure, theory_figure(found))
 
 
 def _toy() -> tuple[dict[str, Any], Callable[[Path], None]]:
-    from accord.report._theory_figures import save_toy
+    from accord.report import save_figure, toy_figure
 
-    toy = run_toy()
-    return toy.as_json(), lambda path: save_toy(toy, path)
+    found = run_toy()
+    return found.as_json(), partial(save_figure, toy_figure(found))
 
 
 ANALYTIC: Final = {"theory": _theory, "toy": _toy}  # by kind of target

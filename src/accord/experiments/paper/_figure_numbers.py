@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from accord import analysis
 from accord._record import Record
+from accord.analysis import MAJORITY, MAX_AGREEMENT
 from accord.analysis._dynamics import rescued, story
+from accord.analysis._summary import MARGIN_BINS
 from accord.errors import ChoiceError, RecordError, RecordMismatch
-from accord.report._cached_results import FIRST, MARGIN_BINS, SECOND
 
 
 @dataclass(frozen=True)
@@ -262,12 +263,12 @@ def _final_margins(setting: Setting) -> Numbers:
 
 
 def _noisy_and_clean(setting: Setting) -> Numbers:
-    rules = ("single", FIRST)
+    rules = ("single", MAJORITY)
     return {"curves": _curves(setting.record, rules) | _curves(setting.clean, rules, "clean-")}
 
 
 def _against_oracle(setting: Setting) -> Numbers:
-    curves = _curves(setting.record, ("single", FIRST, SECOND))
+    curves = _curves(setting.record, ("single", MAJORITY, MAX_AGREEMENT))
     return {"curves": curves | _curves(setting.clean, ("single",), "clean-")}
 
 
@@ -285,10 +286,10 @@ def _curves(record: Record | None, rules: Sequence[str], prefix: str = "") -> Nu
 
 
 def _by_networks(setting: Setting) -> Numbers:
-    sweeps = {rule: setting.record.by_networks(rule) for rule in (FIRST, SECOND)}
+    sweeps = {rule: setting.record.by_networks(rule) for rule in (MAJORITY, MAX_AGREEMENT)}
     return {
-        "sizes": list(sweeps[FIRST].sizes),
-        "subsets": [len(values) for values in sweeps[FIRST].accuracies],
+        "sizes": list(sweeps[MAJORITY].sizes),
+        "subsets": [len(values) for values in sweeps[MAJORITY].accuracies],
         "rules": {
             rule: {"mean": sweep.mean.tolist(), "deviation": sweep.spread.tolist()}
             for rule, sweep in sweeps.items()
@@ -297,12 +298,12 @@ def _by_networks(setting: Setting) -> Numbers:
 
 
 def _by_epochs(setting: Setting) -> Numbers:
-    sweep = setting.record.by_epochs(SECOND)
-    (voted,) = setting.record.score([FIRST])
+    sweep = setting.record.by_epochs(MAX_AGREEMENT)
+    (voted,) = setting.record.score([MAJORITY])
     return {
         "sizes": list(sweep.sizes),
-        SECOND: sweep.mean.tolist(),
-        FIRST: voted.accuracy,
+        MAX_AGREEMENT: sweep.mean.tolist(),
+        MAJORITY: voted.accuracy,
     }
 
 
@@ -315,7 +316,7 @@ def _by_samples_per_class(settings: Sequence[Setting]) -> list[Numbers]:
 
 def _changes(settings: Sequence[Setting]) -> Numbers:
     ordered = sorted(settings, key=lambda one: one.samples_per_class or 0)
-    found = [setting.record.changes(FIRST, SECOND) for setting in ordered]
+    found = [setting.record.changes(MAJORITY, MAX_AGREEMENT) for setting in ordered]
     return {
         "samples_per_class": [setting.samples_per_class for setting in ordered],
         "samples": [one.samples for one in found],

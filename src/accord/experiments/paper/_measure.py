@@ -142,12 +142,12 @@ def draw_figure(result: Result, out: Path, *, redraw: bool) -> None:
     """Draw a figure from a result's numbers, unless it is drawn already and not to be redrawn."""
     if not redraw and is_drawn(out, result.target, result.scale):
         return
-    from accord.report._paper_figures import save_numbers
+    from accord.report import paper_figure, save_figure
 
     path = result_path(out, result.target, result.scale)
     try:
         for suffix in PICTURES:
-            save_numbers(dict(result.numbers or {}), path.with_suffix(suffix))
+            save_figure(paper_figure(dict(result.numbers or {})), path.with_suffix(suffix))
     except (KeyError, TypeError, IndexError) as error:
         raise SourceError(
             f"{path.with_suffix('.json')}: its numbers cannot be drawn "

@@ -8,6 +8,7 @@ import pytest
 from memorised import NAMES, memorised_rows
 
 from accord.analysis._audit._audit import audit
+from accord.analysis._audit._label_studio import labelling_config
 from accord.analysis._audit._notes import audit_notes
 from accord.analysis._audit._review import (
     Decisions,
@@ -18,7 +19,6 @@ from accord.analysis._audit._review import (
 )
 from accord.analysis._audit._review_files import (
     check_writable,
-    labelling_config,
     read_decisions,
     write_audit,
     write_labels,
@@ -164,9 +164,7 @@ def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
     rows[1]["decided"] = "bee"
     write_rows(path, rows)
     before = path.read_bytes()
-    with pytest.raises(
-        RecordExists, match=r"queue\.csv: holds a decision of people\. Name another"
-    ):
+    with pytest.raises(RecordExists, match=r"queue\.csv: holds a decision\. Name another"):
         write_queue(found, found.ranking[:3], path, sample_info=sample_info)
     rows[2]["decided"] = "bee"
     write_rows(path, rows)
@@ -178,7 +176,7 @@ def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
 def test_tasks_are_not_written_over_annotations(exported, found, record):
     path, tasks = exported
     before = path.read_bytes()
-    with pytest.raises(RecordExists, match="holds 20 decisions of people"):
+    with pytest.raises(RecordExists, match="holds 20 decisions"):
         write_queue(found, found.ranking[:3], path, sample_info=record.sample_info)
     assert path.read_bytes() == before
     for task in tasks:
@@ -194,7 +192,7 @@ def test_tasks_are_not_written_over_annotations(exported, found, record):
 )
 def test_a_queue_is_not_written_over_something_else(name, text, tmp_path):
     (tmp_path / name).write_text(text)
-    with pytest.raises(RecordExists, match=r"no queue \(.*Name another one"):
+    with pytest.raises(RecordExists, match=r"not a queue \(.*Name another one"):
         check_writable(tmp_path / name, "queue")
     assert (tmp_path / name).read_text() == text
 
@@ -211,10 +209,10 @@ def test_a_queue_is_not_written_over_something_else(name, text, tmp_path):
 def test_audits_and_labels_are_not_written_over_decisions(found, record, tmp_path, text):
     path = tmp_path / "decided.csv"
     path.write_text(text)
-    with pytest.raises(RecordExists, match=r"decided\.csv: (holds a decision|.* no audit)"):
+    with pytest.raises(RecordExists, match=r"decided\.csv: (holds a decision|.* not an audit)"):
         write_audit(found, path, sample_info=record.sample_info)
     with pytest.raises(
-        RecordExists, match=r"decided\.csv: (holds a decision|.* no file of labels)"
+        RecordExists, match=r"decided\.csv: (holds a decision|.* not a file of labels)"
     ):
         write_labels(found.given, path)
     assert path.read_text() == text
@@ -234,13 +232,13 @@ def test_audits_and_labels_are_written_over_their_like_and_over_an_empty_queue(
         write_labels(found.given, path)
     for columns in ("sample,given", "given,sample,proposed"):
         path.write_text(f"{columns}\n")
-        with pytest.raises(RecordExists, match=r"there is a file that is no audit"):
+        with pytest.raises(RecordExists, match=r"this file exists and is not an audit"):
             write_audit(found, path, sample_info=record.sample_info)
 
 
 def test_a_folder_is_not_written_over(tmp_path):
     (tmp_path / "queue.csv").mkdir()
-    with pytest.raises(RecordExists, match=r"there is a folder of that name\. Name another file"):
+    with pytest.raises(RecordExists, match=r"a folder of that name exists\. Name another file"):
         check_writable(tmp_path / "queue.csv", "queue")
 
 
@@ -333,7 +331,7 @@ def test_two_people_must_agree(exported, record):
     value = first[1]["result"][0]["value"]
     value["choices"] = [next(name for name in NAMES if [name] != value["choices"])]
     path.write_text(json.dumps(tasks))
-    with pytest.raises(SourceError, match=r"task 1: sample \d+ was decided before, as"):
+    with pytest.raises(SourceError, match=r"task 1: sample \d+ is decided as .* before"):
         read_decisions(path, sample_info=record.sample_info)
 
 
@@ -341,7 +339,7 @@ def test_an_annotation_without_one_choice_is_refused(exported, record):
     path, tasks = exported
     tasks[4]["annotations"][0]["result"] = []
     path.write_text(json.dumps(tasks))
-    with pytest.raises(SourceError, match=r"task 5: one class must be chosen; got \[\]"):
+    with pytest.raises(SourceError, match=r"task 5: exactly one class must be chosen; got \[\]"):
         read_decisions(path, sample_info=record.sample_info)
 
 
@@ -417,7 +415,7 @@ def test_where_names_are_other_classes_numbers_classes_go_by_name(tmp_path):
     path = decide(tmp_path / "decided.csv", "sample,given,decided 5,1,1 6,1,0")
     assert read_decisions(path, sample_info=sample_info).labels.tolist() == [0, 1]
     path = decide(tmp_path / "decided.csv", "sample,given,decided 5,0,1")
-    with pytest.raises(RecordMismatch, match=r"given 1 in the record \(by name: .*not 0"):
+    with pytest.raises(RecordMismatch, match=r"given label 1 in the record \(by name: .*not 0"):
         read_decisions(path, sample_info=sample_info)
     sample_info = SampleInfo(9, 3, class_names=("1", "b", "c"))
     with pytest.raises(SourceError, match="'2' is none of the 3 classes"):
@@ -482,7 +480,7 @@ def test_blanks_do_not_hide_that_names_are_other_classes_numbers(tmp_path):
 def test_a_name_of_two_classes_decides_nothing(tmp_path, names):
     sample_info = SampleInfo(9, 3, class_names=names)
     path = decide(tmp_path / "decided.csv", "sample,decided 5,cat")
-    with pytest.raises(SourceError, match=r"line 2: 'cat' names the classes 0 and 1.*number"):
+    with pytest.raises(SourceError, match=r"line 2: 'cat' is the name of classes 0 and 1.*number"):
         read_decisions(path, sample_info=sample_info)
     path = decide(tmp_path / "decided.csv", "sample,decided 5,1 6,dog")
     assert read_decisions(path, sample_info=sample_info).labels.tolist() == [1, 2]
@@ -519,25 +517,29 @@ def test_the_same_decision_twice_is_one(record, tmp_path):
             RecordMismatch,
             r"line 2: samples must lie in 0\.\.599; got '600",
         ),
-        ("sample,decided -1,bee", RecordMismatch, r"0\.\.599; got '-1'.*about another record\?"),
-        ("id,decided image-600,bee", RecordMismatch, r"id 'image-600': there is none such"),
+        (
+            "sample,decided -1,bee",
+            RecordMismatch,
+            r"0\.\.599; got '-1'.*another record\?",
+        ),
+        ("id,decided image-600,bee", RecordMismatch, r"id 'image-600': not in the record"),
         ("sample,id,decided 3,image-4,bee", RecordMismatch, r"'image-4' is sample 4 .* not 3"),
         ("sample,decided 3,bee 4,be", SourceError, r"line 3: 'be' is none of the 5 classes.*'bee'"),
         ("sample,decided 3,5", SourceError, r"'5' is none of the 5 classes.*ant, bee, cat"),
         (
             "sample,decided 3,bee 3,cat",
             SourceError,
-            r"sample 3 was decided before, as bee; now .*cat",
+            r"sample 3 is decided as cat, and as bee before",
         ),
-        ("sample,decided 3,", SourceError, r"no decision in it"),
-        ("sample,decided", SourceError, r"no decision in it"),
-        ("name,decided a,bee", SourceError, r"line 2 names no sample"),
+        ("sample,decided 3,", SourceError, r"holds no decision"),
+        ("sample,decided", SourceError, r"holds no decision"),
+        ("name,decided a,bee", SourceError, r"line 2 has neither a sample nor an id"),
         ("sample,label 3,bee", SourceError, r"a column 'decided'.*it has sample, label"),
         ("sample;decided 3;bee", SourceError, r"it has sample;decided.*commas between"),
         ("", SourceError, r"a column 'decided'"),
         ("sample,\tdecided 3,bee", SourceError, r"it has sample, \tdecided$"),
-        ("sample,decided,decided 3,bee,cat", SourceError, r"there are 2 columns 'decided'\. Leave"),
-        ("id,sample,id,decided image-3,3,x,bee", SourceError, r"there are 2 columns 'id'"),
+        ("sample,decided,decided 3,bee,cat", SourceError, r"it has 2 columns 'decided'\. Keep"),
+        ("id,sample,id,decided image-3,3,x,bee", SourceError, r"it has 2 columns 'id'"),
         (
             "sample,decided 3,bee,cat",
             SourceError,
@@ -564,7 +566,9 @@ def test_decisions_about_other_labels_are_refused(record, tmp_path):
     read_decisions(path, sample_info=record.sample_info)
     other = NAMES[(given + 1) % 5]
     path = decide(tmp_path / "decided.csv", f"sample,given,decided 3,{other},bee")
-    words = f"sample 3 is given {NAMES[given]} in the record, not {other}.*another record"
+    words = (
+        f"sample 3 has the given label {NAMES[given]} in the record, not {other}.*another record"
+    )
     with pytest.raises(RecordMismatch, match=words):
         read_decisions(path, sample_info=record.sample_info)
 
@@ -662,7 +666,7 @@ def test_a_class_that_could_not_be_judged_is_told(record):
     found = audit(ArrayReader(np.where(labels == 4, 0, labels), record.sample_info))
     mute = (record.sample_info.given == 4).sum()
     assert audit_notes(found, record.sample_info) == [
-        f"no network ever predicts eel: the {mute} labels given so could not be judged "
+        f"no network ever predicts eel: the {mute} labels of this class could not be audited "
         "and are ranked last"
     ]
     assert audit_notes(audit(record), record.sample_info) == []
@@ -670,7 +674,7 @@ def test_a_class_that_could_not_be_judged_is_told(record):
 
 def test_one_epoch_alone_is_told(record):
     (note,) = audit_notes(audit(record.select(epochs=[4])), record.sample_info)
-    assert note.startswith("the votes of one epoch alone count: the ranking holds, and")
+    assert note.startswith("only one epoch is informative: the ranking is reliable, and")
     assert note.endswith("far too low. Record more epochs")
     notes = audit_notes(audit(record.select(epochs=[0, 4, 5])), record.sample_info)
     assert not any("one epoch" in note for note in notes)

@@ -8,22 +8,27 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from memorised import memorised_rows
 
-from accord.analysis._audit import _evidence as contradictions
-from accord.analysis._audit import _evidence as evidences
-from accord.analysis._audit import _posterior as true_classes
-from accord.analysis._audit._audit import audit, audit_probabilities, score_ranking
+from accord.analysis._audit import _evidence as evidence_module
+from accord.analysis._audit import _posterior as posterior_module
+from accord.analysis._audit._audit import (
+    audit,
+    audit_probabilities,
+    never_predicted,
+    score_ranking,
+    suspect_unpredicted,
+)
 from accord.analysis._audit._evidence import (
     STEPS,
     Contradiction,
     beyond_chance,
-    count_moves,
-    gather_evidence,
+    collect_evidence,
+    count_corrections,
     measure_contradiction,
     split_votes,
     weigh_votes,
 )
 from accord.analysis._audit._notes import audit_notes
-from accord.analysis._audit._posterior import tell_classes
+from accord.analysis._audit._posterior import class_posteriors
 from accord.analysis._trust._noisy_accuracy import corrected_accuracy
 from accord.errors import ChoiceError, PredictionError, RecordError
 from accord.kernels import count_votes, equally_spaced
@@ -67,9 +72,9 @@ def contradiction_by_definition(labels, given, classes):
         both += len(against)
         same += sum(a == b for a, b in against)
         for label in given:
-            chances = [contradicting(labels[n], given, label, classes) for n in (one, other)]
-            apart_both += sum(chances[0].values()) * sum(chances[1].values())
-            apart_same += sum(chances[0][c] * chances[1][c] for c in range(classes))
+            posteriors = [contradicting(labels[n], given, label, classes) for n in (one, other)]
+            apart_both += sum(posteriors[0].values()) * sum(posteriors[1].values())
+            apart_same += sum(posteriors[0][c] * posteriors[1][c] for c in range(classes))
     total = len(pairs) * samples
     share = sum(labels[n, s] != given[s] for n in range(networks) for s in range(samples))
     return (
@@ -148,16 +153,16 @@ def test_epochs_that_tell_lie_between_random_votes_and_votes_by_heart():
     record = memorised_rows()
     found = measure_contradiction(record, record.sample_info.given)
     assert found.weights.argmax() in range(2, 6)
-    assert found.whole_weights.max() == STEPS
-    assert found.whole_weights[2:6].min() > STEPS / 2
-    assert found.whole_weights[:2].tolist() == [0, 0]
-    assert found.whole_weights[-1] == 0
+    assert found.integer_weights.max() == STEPS
+    assert found.integer_weights[2:6].min() > STEPS / 2
+    assert found.integer_weights[:2].tolist() == [0, 0]
+    assert found.integer_weights[-1] == 0
     assert (np.diff(found.weights[6:11]) < 0).all()
 
 
 def test_only_some_samples_of_a_large_record_are_looked_at(monkeypatch):
     record = memorised_rows(samples=1200)
-    monkeypatch.setattr(contradictions, "MOST_SAMPLES", 400)
+    monkeypatch.setattr(evidence_module, "MOST_SAMPLES", 400)
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1)  # several blocks, whose starts no step divides
     monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
     some = measure_contradiction(record, record.sample_info.given)
@@ -171,12 +176,12 @@ def test_only_some_samples_of_a_large_record_are_looked_at(monkeypatch):
 def test_of_many_epochs_that_tell_some_are_kept(monkeypatch):
     record = memorised_rows(epochs=24)
     found = measure_contradiction(record, record.sample_info.given)
-    all_steps = found.whole_weights
+    all_steps = found.integer_weights
     useful = np.flatnonzero(all_steps)
-    monkeypatch.setattr(contradictions, "MOST_EPOCHS", 5)
-    kept = np.flatnonzero(found.whole_weights)
+    monkeypatch.setattr(evidence_module, "MOST_EPOCHS", 5)
+    kept = np.flatnonzero(found.integer_weights)
     assert kept.tolist() == useful[equally_spaced(len(useful), 5)].tolist()
-    assert found.whole_weights[kept].tolist() == all_steps[kept].tolist()
+    assert found.integer_weights[kept].tolist() == all_steps[kept].tolist()
     assert audit(record).score.auroc > 0.95
 
 
@@ -188,19 +193,23 @@ def test_rivals_are_the_classes_with_the_most_votes(samples, classes, seed):
         generator.integers(0, classes, samples),
     )
     most = int(generator.integers(1, classes))
-    own, rivals, votes = split_votes(table, given, most)
+    own, alternatives, votes = split_votes(table, given, most)
     for s in range(samples):
         others = [c for c in range(classes) if c != given[s]]
         best = sorted(others, key=lambda c: (-table[s, c], c))[:most]
-        assert rivals[s].tolist() == sorted(best)
+        assert alternatives[s].tolist() == sorted(best)
         assert votes[s].tolist() == [table[s, c] for c in sorted(best)]
         assert own[s] == table[s, given[s]]
 
 
 def test_votes_too_many_for_small_keys_are_split_all_the_same():
     table = np.array([[2**30, 0, 2**30 + 1, 5]])
-    own, rivals, votes = split_votes(table, np.array([3]), 2)
-    assert (own.tolist(), rivals.tolist(), votes.tolist()) == ([5], [[0, 2]], [[2**30, 2**30 + 1]])
+    own, alternatives, votes = split_votes(table, np.array([3]), 2)
+    assert (own.tolist(), alternatives.tolist(), votes.tolist()) == (
+        [5],
+        [[0, 2]],
+        [[2**30, 2**30 + 1]],
+    )
 
 
 def test_epochs_that_weigh_nothing_are_not_read(monkeypatch):
@@ -286,7 +295,7 @@ def test_reading_in_small_parts_changes_nothing(monkeypatch):
     assert whole.unpredicted == ()
     monkeypatch.setattr(rows, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
-    monkeypatch.setattr(evidences, "CELLS_AT_ONCE", 100)
+    monkeypatch.setattr(evidence_module, "CELLS_AT_ONCE", 100)
     parts = audit(record)
     np.testing.assert_array_equal(whole.suspicion, parts.suspicion)
     np.testing.assert_array_equal(whole.proposed, parts.proposed)
@@ -337,8 +346,8 @@ def test_votes_that_never_agree_beyond_chance_leave_every_label_alone():
 def test_labels_of_a_small_type_do_not_overflow():
     given = np.arange(600) % 30
     small, proposed = given.astype(np.uint8), np.roll(given, 1)
-    moves = count_moves(small, proposed, classes=30)
-    np.testing.assert_array_equal(moves, count_moves(given, proposed, classes=30))
+    moves = count_corrections(small, proposed, classes=30)
+    np.testing.assert_array_equal(moves, count_corrections(given, proposed, classes=30))
     assert moves[29, 28] == 20
 
 
@@ -346,7 +355,7 @@ def test_evidence_is_each_candidates_share_of_the_weighted_votes():
     record = memorised_rows(classes=7)
     given = record.sample_info.given.astype(np.uint8)
     contradiction = measure_contradiction(record, given)
-    evidence, shares = gather_evidence(record, given, contradiction), audit_probabilities(record)
+    evidence, shares = collect_evidence(record, given, contradiction), audit_probabilities(record)
     assert evidence.candidates.shape == (600, 5)
     np.testing.assert_array_equal(evidence.candidates[:, 0], given)
     found = np.take_along_axis(shares, evidence.candidates, axis=1)
@@ -355,17 +364,17 @@ def test_evidence_is_each_candidates_share_of_the_weighted_votes():
     np.put_along_axis(left_out, evidence.candidates, 0, axis=1)
     assert (left_out.max(axis=1) <= evidence.shares[:, 1:].min(axis=1)).all()
     total = contradiction.weights.sum()
-    assert evidence.believed == pytest.approx(total / (total + 0.1))
-    assert evidence.votes == 4 * np.count_nonzero(contradiction.whole_weights)
+    assert evidence.vote_weight == pytest.approx(total / (total + 0.1))
+    assert evidence.votes == 4 * np.count_nonzero(contradiction.integer_weights)
 
 
 def test_suspicion_is_the_chance_of_all_other_classes():
     record = memorised_rows()
     given, found = record.sample_info.given, audit(record)
-    evidence = gather_evidence(record, given, measure_contradiction(record, given))
-    chances = tell_classes(evidence, classes=5)
-    np.testing.assert_allclose(found.suspicion, 1 - chances[:, 0], atol=1e-12)
-    best = evidence.candidates[np.arange(600), 1 + chances[:, 1:].argmax(axis=1)]
+    evidence = collect_evidence(record, given, measure_contradiction(record, given))
+    posteriors = class_posteriors(evidence, classes=5)
+    np.testing.assert_allclose(found.suspicion, 1 - posteriors[:, 0], atol=1e-12)
+    best = evidence.candidates[np.arange(600), 1 + posteriors[:, 1:].argmax(axis=1)]
     np.testing.assert_array_equal(found.proposed, np.where(found.flagged, best, given))
     np.testing.assert_array_equal(found.agreement_given, evidence.shares[:, 0])
     kept = evidence.shares[evidence.candidates == found.proposed[:, np.newaxis]]
@@ -384,8 +393,8 @@ def wavering_rows(seed=0):
     taken_in = generator.random(samples) * 0.8  # how easily, the same for all networks
     wavering = generator.random((networks, epochs, samples)) < taken_in
     votes = (truth + wavering) % classes
-    by_heart = generator.random(votes.shape) < np.linspace(0, 0.8, epochs)[:, np.newaxis]
-    votes = np.where(by_heart, given, votes)
+    memorised = generator.random(votes.shape) < np.linspace(0, 0.8, epochs)[:, np.newaxis]
+    votes = np.where(memorised, given, votes)
     sample_info = SampleInfo(samples, classes, "train", truth, given)
     return ArrayReader(votes.astype(np.uint8), sample_info, name="wavering")
 
@@ -395,7 +404,7 @@ def test_labels_of_which_many_go_one_way_are_counted_though_networks_go_that_way
     found, wrong = audit(record), record.sample_info.given != record.truth()
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
     assert found.score.auroc > 0.97
-    actual = count_moves(record.sample_info.given, record.truth(), classes=6)
+    actual = count_corrections(record.sample_info.given, record.truth(), classes=6)
     assert np.abs(found.confusion - actual).sum() / 2 < 0.08 * len(found)
 
 
@@ -476,7 +485,7 @@ def test_probabilities_are_weighted_shares_of_votes():
     table = audit_probabilities(record)
     assert (table.shape, table.dtype) == ((600, 5), np.float64)
     np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
-    steps = measure_contradiction(record, record.sample_info.given).whole_weights
+    steps = measure_contradiction(record, record.sample_info.given).integer_weights
     said = labels_of(record)[:, :, 7]
     expected = [((said == c) * steps).sum() / (4 * steps.sum()) for c in range(5)]
     np.testing.assert_allclose(table[7], expected)
@@ -491,18 +500,18 @@ def test_a_test_record_is_refused():
 
 def test_labels_of_one_class_are_refused():
     record = with_facts(memorised_rows(), given=np.full(600, 3))
-    with pytest.raises(RecordError, match=r"all 600 samples are given class 3.*right labels"):
+    with pytest.raises(RecordError, match=r"all samples have the given label 3.*right labels"):
         audit(record)
 
 
 def test_one_network_is_refused():
-    with pytest.raises(ChoiceError, match=r"two networks say.*there is one\. Record another"):
+    with pytest.raises(ChoiceError, match=r"compares networks, and there is one\. Record another"):
         audit(memorised_rows(networks=1))
 
 
 def test_a_record_that_begins_when_all_is_known_by_heart_cannot_tell():
     record = memorised_rows()
-    with pytest.raises(RecordError, match=r"agree with all given.*cannot tell.*first epoch on"):
+    with pytest.raises(RecordError, match=r"agree with all given.*cannot be found.*first epoch on"):
         audit(record.select(epochs=[11]))
     audit(record.select(epochs=[5, 11]))
 
@@ -516,7 +525,7 @@ def test_a_share_of_labels_known_by_heart_is_never_rounded_up():
 
 
 def test_one_sample_is_told_as_one():
-    with pytest.raises(RecordError, match="the only sample is given class 2"):
+    with pytest.raises(RecordError, match="the only sample has the given label 2"):
         audit(ArrayReader(np.zeros((2, 3, 1), int), SampleInfo(1, 5, given=np.array([2]))))
 
 
@@ -562,10 +571,10 @@ def test_classes_that_do_not_occur_take_no_room():
 
 def test_so_many_classes_that_their_tables_do_not_fit_are_refused(monkeypatch):
     record = memorised_rows(classes=40, samples=2000)
-    monkeypatch.setattr(true_classes, "LARGEST", true_classes.TABLES * 8 * 40**2)
+    monkeypatch.setattr(posterior_module, "LARGEST", posterior_module.TABLES * 8 * 40**2)
     audit(record)
-    monkeypatch.setattr(true_classes, "LARGEST", true_classes.TABLES * 8 * 40**2 - 1)
-    with pytest.raises(PredictionError, match=r"40 classes that occur.*fewer than 39 classes"):
+    monkeypatch.setattr(posterior_module, "LARGEST", posterior_module.TABLES * 8 * 40**2 - 1)
+    with pytest.raises(PredictionError, match=r"40 classes would take.*fewer than 39 classes"):
         audit(record)
 
 
@@ -575,7 +584,7 @@ def test_all_tables_are_counted():
     audit(record)
     most = tracemalloc.get_traced_memory()[1] / (8 * 400**2)
     tracemalloc.stop()
-    assert true_classes.TABLES - 1 < most < true_classes.TABLES + 2
+    assert posterior_module.TABLES - 1 < most < posterior_module.TABLES + 2
 
 
 def one_sided_rows(classes=2, samples=3000, rate=0.4, seed=0):
@@ -585,8 +594,8 @@ def one_sided_rows(classes=2, samples=3000, rate=0.4, seed=0):
     given = np.where((truth == 0) & (generator.random(samples) < rate), 1, truth)
     shape = 4, 20, samples
     votes = np.where(generator.random(shape) < 0.85, truth, generator.integers(0, classes, shape))
-    learnt = 8 + 11 * generator.random((4, 1, samples))
-    votes = np.where(np.arange(20)[:, np.newaxis] > learnt, given, votes)
+    final_agreement = 8 + 11 * generator.random((4, 1, samples))
+    votes = np.where(np.arange(20)[:, np.newaxis] > final_agreement, given, votes)
     sample_info = SampleInfo(samples, classes, "train", truth, given)
     return ArrayReader(votes.astype(np.uint8), sample_info, name="one-sided")
 
@@ -607,8 +616,8 @@ def soon_by_heart_rows(rate, epochs=30):
     truth = generator.integers(0, 2, 3000)
     given = np.where(generator.random(3000) < rate, 1 - truth, truth)
     votes = np.where(generator.random((4, epochs, 3000)) < 0.8, truth, 1 - truth)
-    learnt = 2 + generator.exponential(6, 3000)
-    votes = np.where(np.arange(epochs)[:, np.newaxis] > learnt, given, votes)
+    final_agreement = 2 + generator.exponential(6, 3000)
+    votes = np.where(np.arange(epochs)[:, np.newaxis] > final_agreement, given, votes)
     return ArrayReader(votes.astype(np.uint8), SampleInfo(3000, 2, "train", truth, given))
 
 
@@ -619,10 +628,10 @@ def test_two_classes_are_counted_though_most_epochs_are_by_heart(rate):
     wrong = record.sample_info.given != record.truth()
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
     (note,) = audit_notes(found, record.sample_info)
-    assert note.startswith("the votes hardly tell: of 100 labels,")
+    assert note.startswith("the votes are inconclusive: by their own suspicions, ")
 
 
-def weak_rows(by_heart=0):
+def weak_rows(memorised=0):
     """Networks that are lured by wrong classes, often the same, until they know all by heart."""
     generator = np.random.default_rng(0)
     truth = generator.integers(0, 10, 1500)
@@ -632,7 +641,7 @@ def weak_rows(by_heart=0):
     votes = np.where(easy, truth, lured)
     begun = generator.random((4, 20, 1500)) < np.linspace(0.1, 2, 20)[:, np.newaxis]
     votes = np.where(begun, votes, generator.integers(0, 10, (4, 20, 1500)))
-    votes[:, 20 - by_heart :] = given
+    votes[:, 20 - memorised :] = given
     return ArrayReader(votes.astype(np.uint8), SampleInfo(1500, 10, "train", truth, given))
 
 
@@ -640,13 +649,13 @@ def test_networks_that_learn_little_make_the_noise_rate_look_too_high_and_a_note
     record = weak_rows()
     found = audit(record)
     last = record.read_labels(range(4), [19], slice(None))
-    assert found.learnt == pytest.approx((last == found.given).mean())
+    assert found.final_agreement == pytest.approx((last == found.given).mean())
     assert found.noise_rate > 0.35  # where 18 % are wrong
     (note,) = audit_notes(found, record.sample_info)
-    assert note.startswith("networks learn little here: at the last epoch they say ")
-    assert f"{100 * found.learnt:.0f} in 100" in note
+    assert note.startswith("the networks underfit: at the last epoch they predict ")
+    assert f"{100 * found.final_agreement:.0f} in 100" in note
     assert f"{100 * found.noise_rate:.1f} % may be far too high" in note
-    notes = audit_notes(audit(weak_rows(by_heart=1)), record.sample_info)
+    notes = audit_notes(audit(weak_rows(memorised=1)), record.sample_info)
     assert not any("learn little" in note for note in notes)
 
 
@@ -657,7 +666,7 @@ def test_networks_that_do_not_learn_wrong_labels_are_not_weak():
     votes = np.where(generator.random((4, 20, 3000)) < 0.9, truth, (truth + 1) % 10)
     record = ArrayReader(votes.astype(np.uint8), SampleInfo(3000, 10, "train", truth, given))
     found = audit(record)
-    assert found.learnt < 0.7
+    assert found.final_agreement < 0.7
     assert not any("learn little" in note for note in audit_notes(found, record.sample_info))
 
 
@@ -691,7 +700,7 @@ def test_rates_that_correct_an_accuracy():
     found, truth = audit(record), record.truth()
     rates, given = found.label_confusion, record.sample_info.given
     np.testing.assert_allclose(rates.sum(axis=1), 1)
-    planted = count_moves(truth, given, classes=6) / np.bincount(truth)[:, np.newaxis]
+    planted = count_corrections(truth, given, classes=6) / np.bincount(truth)[:, np.newaxis]
     np.testing.assert_allclose(rates, planted, atol=0.1)
     predicted = np.where(np.arange(3000) % 5, truth, (truth + 2) % 6)
     assert corrected_accuracy(predicted, given, rates).value == pytest.approx(0.8, abs=0.05)
@@ -700,7 +709,7 @@ def test_rates_that_correct_an_accuracy():
 def test_counts_and_columns_are_not_taken_for_rates():
     found, given = audit(wavering_rows()), wavering_rows().sample_info.given
     for wrong in (found.confusion, found.confusion.T, found.label_confusion.T):
-        with pytest.raises(PredictionError, match=r"\(class, given label\) with rows that add"):
+        with pytest.raises(PredictionError, match=r"\(class, given label\) with rows that sum"):
             corrected_accuracy(given, given, wrong)
 
 
@@ -708,3 +717,97 @@ def test_labels_of_a_class_that_nothing_is_taken_for_count_as_right():
     record = memorised_rows()
     wider = ArrayReader(labels_of(record), dataclasses.replace(record.sample_info, classes=7))
     np.testing.assert_array_equal(audit(wider).label_confusion[5:], np.eye(7)[5:])
+
+
+GIVEN = np.array([2, 2, 0, 3, 2])
+
+
+def votes():
+    """Two networks, three epochs; class 2 is predicted at the last two, class 3 never."""
+    return np.array(
+        [
+            [[0, 0, 0, 0, 0], [2, 0, 0, 0, 0], [2, 0, 0, 1, 0]],
+            [[0, 0, 0, 0, 0], [2, 2, 0, 0, 0], [2, 0, 0, 1, 2]],
+        ]
+    )
+
+
+def test_labels_are_suspicious_by_the_votes_since_their_class_is_predicted():
+    found = suspect_unpredicted(
+        ArrayReader(votes(), SampleInfo(5, 4)), GIVEN, np.array([2, 3]), rate=0.1
+    )
+    against = np.array([0, 3 / 4, 3 / 4])  # of the votes at two epochs
+    np.testing.assert_allclose(found[[0, 1, 4]], 0.1 * against / against.mean())
+    assert np.isnan(found[[2, 3]]).all()
+    assert never_predicted(GIVEN, found, np.array([2, 3])) == (3,)
+
+
+def test_no_such_label_is_flagged():
+    found = suspect_unpredicted(
+        ArrayReader(votes(), SampleInfo(5, 4)), GIVEN, np.array([2]), rate=0.9
+    )
+    assert found[[0, 1, 4]].tolist() == [0, 0.5, 0.5]
+
+
+def test_labels_that_nobody_contradicts_are_not_suspicious():
+    labels = np.full((2, 3, 5), 2)
+    found = suspect_unpredicted(
+        ArrayReader(labels, SampleInfo(5, 4)), GIVEN, np.array([2]), rate=0.9
+    )
+    assert found[[0, 1, 4]].tolist() == [0, 0, 0]
+
+
+def test_blocks_make_no_difference(monkeypatch):
+    record = memorised_rows().select()
+    given, classes = record.sample_info.given, np.array([1, 3])
+    whole = suspect_unpredicted(record, given, classes, rate=0.2)
+    monkeypatch.setattr(rows, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(rows, "LEAST_BLOCK", 70)
+    np.testing.assert_array_equal(whole, suspect_unpredicted(record, given, classes, rate=0.2))
+
+
+def late_class_rows():
+    """Class 4 is said for the first time when all other labels are known by heart."""
+    record = memorised_rows(samples=2000)
+    labels = record.read_labels(range(4), range(12), slice(None)).copy()
+    labels[:, :11][labels[:, :11] == 4] = 0
+    generator = np.random.default_rng(0)
+    given, truth = record.sample_info.given, record.truth()
+    taught = (given == 4) & ((truth == 4) | (generator.random(2000) < 0.2))
+    labels[:, 11] = np.where((given == 4) & ~taught, 0, given)
+    return ArrayReader(labels, record.sample_info)
+
+
+def test_a_class_that_is_learnt_late_is_ranked_by_later_votes():
+    record = late_class_rows()
+    found, given = audit(record), record.sample_info.given
+    assert (found.unpredicted, found.never_predicted) == ((4,), ())
+    of_class = given == 4
+    assert not found.flagged[of_class].any()
+    wrong = (given != record.truth())[of_class]
+    suspicion = found.suspicion[of_class]
+    assert suspicion[wrong].mean() > 2 * suspicion[~wrong].mean()
+    assert 0 < suspicion.mean() < found.flagged.mean()
+
+
+def test_such_labels_are_as_often_wrong_as_all_others(monkeypatch):
+    rates = []
+
+    def remember(*args, rate):
+        rates.append(rate)
+        return suspect_unpredicted(*args, rate=rate)
+
+    monkeypatch.setattr("accord.analysis._audit._audit.suspect_unpredicted", remember)
+    record = late_class_rows()
+    found = audit(record)
+    assert rates == [found.flagged[record.sample_info.given != 4].mean()]
+
+
+def test_where_there_are_no_others_nothing_is_suspected():
+    """All say class 0, which no label is, until all are known by heart."""
+    given = np.arange(40) % 2 + 1
+    labels = np.zeros((2, 3, 40), int)
+    labels[:, 1:] = given
+    found = audit(ArrayReader(labels, SampleInfo(40, 3, split="train", given=given)))
+    assert found.unpredicted == (1, 2)
+    assert not found.suspicion.any()

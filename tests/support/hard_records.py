@@ -1,13 +1,13 @@
-"""A record with easy and hard samples: on the hardest, most votes go to a wrong class."""
+"""Records in memory whose samples vary in difficulty."""
 
 import numpy as np
-import pytest
 
 from accord._record import Record
 from accord.store import ArrayReader, make_sample_info
 
 
-def build(networks=5, epochs=12, samples=1000, classes=4, *, truth=True, **sample_info):
+def make_hard_record(networks=5, epochs=12, samples=1000, classes=4, *, truth=True, **sample_info):
+    """Draw a record whose samples get easier; on the hardest, most votes are for a wrong class."""
     random = np.random.default_rng(3)
     true = random.integers(0, classes, samples)
     hardness = np.linspace(0.46, 0, samples)
@@ -19,15 +19,3 @@ def build(networks=5, epochs=12, samples=1000, classes=4, *, truth=True, **sampl
         samples=samples, classes=classes, truth=true if truth else None, **sample_info
     )
     return Record(ArrayReader(labels, made, name="runs/mine"))
-
-
-@pytest.fixture(scope="session")
-def make_hard():
-    """Build such a record of so many networks, epochs, samples and classes."""
-    return build
-
-
-@pytest.fixture(scope="session")
-def hard():
-    """Five networks, twelve epochs, a thousand samples, four classes."""
-    return build()

@@ -139,10 +139,10 @@ def test_the_difference_is_that_of_two_accuracies_and_surer():
         ([], [], np.eye(2), "at least one sample"),
         ([-1], [0], np.eye(2), r"0\.\.1 for 2 classes; got -1\.\.-1.*without a class"),
         ([0], [2], np.eye(2), r"0\.\.1 for 2 classes; got 2\.\.2"),
-        ([0], [1], np.ones((2, 2)), "rows that add up to 1"),
-        ([0], [1], np.ones((2, 3)) / 3, "rows that add up to 1"),
-        ([0], [1], [[1.5, -0.5], [0, 1]], "rows that add up to 1"),
-        ([0], [1], np.full((2, 2), 0.5), "blurs some classes"),
+        ([0], [1], np.ones((2, 2)), "rows that sum to 1"),
+        ([0], [1], np.ones((2, 3)) / 3, "rows that sum to 1"),
+        ([0], [1], [[1.5, -0.5], [0, 1]], "rows that sum to 1"),
+        ([0], [1], np.full((2, 2), 0.5), "singular: some classes"),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(predicted, given, confusion, words):

@@ -4,20 +4,16 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from accord.errors import ChoiceError
 from accord.experiments.paper._figure_numbers import NEEDS, Setting, figure_numbers
-from accord.report._drawing import styled
-from accord.report._paper_figures import (
-    FIGURES,
-    draw_numbers,
-    draw_paper_figure,
-    save_numbers,
-    save_paper_figure,
-)
+from accord.report._drawing import save_figure, styled, svg_of
+from accord.report._paper_figures import FIGURES, illustration_figure, paper_figure
 from accord.report._theme import ink
 
 LABELS = {
@@ -42,7 +38,7 @@ def drawn(numbers):
 
 @pytest.fixture(scope="module")
 def drawings(setting):
-    return {number: draw_paper_figure(number, setting) for number in NEEDS}
+    return {number: svg_of(paper_figure(figure_numbers(number, setting))) for number in NEEDS}
 
 
 def test_every_figure_that_can_be_measured_can_be_drawn():
@@ -60,7 +56,7 @@ def test_a_figure_is_xml_and_shows_its_labels(drawings, number):
 @pytest.mark.parametrize("number", NEEDS)
 def test_numbers_from_a_file_give_the_same_drawing(drawings, setting, number):
     stored = json.dumps(figure_numbers(number, setting))
-    assert draw_numbers(json.loads(stored)) == drawings[number]
+    assert svg_of(paper_figure(json.loads(stored))) == drawings[number]
 
 
 def test_identifiers_of_two_figures_never_clash(drawings):
@@ -92,7 +88,8 @@ def test_no_text_is_cut_off_or_covered(make_record, check_texts, number, shape):
 @pytest.mark.parametrize("number", sorted(set(NEEDS) - {1}))
 def test_a_figure_is_drawn_where_nothing_is_wrong(make_record, number):
     perfect = make_record(3, 4, 20, 3, wrong=0)
-    draw_paper_figure(number, Setting("perfect", perfect, perfect, samples_per_class=5))
+    numbers = figure_numbers(number, Setting("perfect", perfect, perfect, samples_per_class=5))
+    svg_of(paper_figure(numbers))
 
 
 @pytest.mark.parametrize(("panels", "expected"), [(1, (1, 1)), (2, (2, 1)), (3, (2, 2))])
@@ -206,22 +203,143 @@ def test_figures_2_and_4_draw_shares_of_their_counts(setting):
 
 
 def test_a_saved_svg_stands_alone_on_white(setting, tmp_path):
-    save_paper_figure(5, setting, tmp_path / "new" / "figure.svg")
+    figure = paper_figure(figure_numbers(5, setting))
+    save_figure(figure, tmp_path / "new" / "figure.svg")
     text = (tmp_path / "new" / "figure.svg").read_text()
     assert ET.fromstring(text.encode()).get("aria-label") == NEEDS[5].title
     assert "fill: #ffffff" in text
 
 
 def test_a_saved_png_is_one(setting, tmp_path):
-    save_numbers(figure_numbers(2, setting), tmp_path / "figure.png")
+    save_figure(paper_figure(figure_numbers(2, setting)), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_another_ending_is_refused_before_anything_is_measured(tmp_path):
-    with pytest.raises(ChoiceError, match=r"written as \.svg or \.png; got '\.pdf'"):
-        save_paper_figure(5, [], tmp_path / "figure.pdf")
-
-
 def test_numbers_of_no_figure_are_refused():
-    with pytest.raises(ChoiceError, match="no figure 9 is drawn from records"):
-        draw_numbers({"figure": 9, "title": "", "panels": []})
+    with pytest.raises(ChoiceError, match="no figure 9"):
+        paper_figure({"figure": 9, "title": "", "panels": []})
+
+
+PANEL = {
+    "name": "mine",
+    "sample": 7,
+    "rescued": 1804,
+    "truth": 2,
+    "class_names": {
+        "0": "ant",
+        "1": "bee",
+        "2": "cat",
+        "3": "dog",
+        "4": "elk",
+        "5": "an emperor penguin",
+    },
+    "progress": [0.5, 1.0, 1.5, 2.0],
+    "numbers": [4, 5, 6],
+    "predicted": [[2, 2, 0, 1], [2, 3, 3, 1], [5, 4, 4, 5]],
+    "majority": [2, 2, 0, 1],
+    "max_agreement": [2, 2, 2, 2],
+    "picture": None,
+}
+
+
+def draw(**changes):
+    with styled("test"):
+        return illustration_figure(PANEL | changes)
+
+
+def stretches(axes):
+    """Return (middle, start, end, colour) of every box."""
+    found = []
+    for boxes in axes.collections:
+        for path, colour in zip(boxes.get_paths(), [boxes.get_facecolor()[0]] * 99, strict=False):
+            x, y = path.vertices[:-1, 0], path.vertices[:-1, 1]
+            found.append((float(y.mean()), float(x.min()), float(x.max()), to_hex(colour)))
+    return sorted(found)
+
+
+def test_every_epoch_of_every_strip_has_the_colour_of_its_class():
+    (axes,) = draw().axes
+    rows = sorted({middle for middle, *_ in stretches(axes)})
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        *("network 4", "network 5", "network 6", "majority", "max-agreement")
+    ]
+    assert list(axes.get_yticks()) == pytest.approx(rows)
+    right, wrong, most, next_, rest = (
+        ink(one) for one in ("right", "wrong", "soft-agreement", "probability-average", "grid")
+    )
+    # Of the others, 3, 4 and 5 have two votes each: the smaller ones get a colour.
+    inks = {2: right, 1: wrong, 3: most, 4: next_, 5: rest, 0: rest}
+    said = [*PANEL["predicted"], PANEL["majority"], PANEL["max_agreement"]]
+    for row, classes in zip(rows, said, strict=True):
+        for epoch, label in enumerate(classes):
+            (colour,) = (
+                colour
+                for middle, start, end, colour in stretches(axes)
+                if middle == row and start < 0.25 + epoch / 2 < end
+            )
+            assert colour == inks[label]
+
+
+def test_equal_neighbours_are_one_stretch():
+    (axes,) = draw().axes
+    bottom = max(middle for middle, *_ in stretches(axes))
+    assert [one[1:] for one in stretches(axes) if one[0] == bottom] == [(0.0, 2.0, ink("right"))]
+
+
+def test_networks_stand_above_the_votes_and_apart_from_them():
+    (axes,) = draw().axes
+    low, high = axes.get_ylim()
+    assert low > high  # downwards
+    rows = axes.get_yticks()
+    steps = [after - before for before, after in pairwise(rows)]
+    assert steps[2] > steps[0] == steps[1] == steps[3]
+
+
+def test_last_classes_and_colours_are_named():
+    (figure, texts) = (found := draw()), [one.get_text() for one in found.axes[0].texts]
+    assert texts[:5] == ["✗ bee", "✗ bee", "✗ an emperor…", "✗ bee", "✓ cat"]
+    legend = [text for text in texts[5:] if text != "■"]
+    assert legend == ["cat", "bee", "dog", "elk", "other classes"]
+    name, chosen = (one.get_text() for one in figure.texts)
+    assert name == "mine"
+    assert chosen == "sample 7, true class cat: the middle one of 1,804 that max agreement rescues"
+    squares = [one.get_color() for one in figure.axes[0].texts if one.get_text() == "■"]
+    assert squares == [
+        ink(one) for one in ("right", "wrong", "soft-agreement", "probability-average", "grid")
+    ]
+
+
+def test_faint_colours_are_not_written_with():
+    (axes,) = draw().axes
+    shades = {one.get_text(): one.get_color() for one in axes.texts}
+    assert shades["✗ an emperor…"] == shades["other classes"] == ink("quiet")
+    assert shades["✓ cat"] == ink("right")
+
+
+def test_only_max_agreement_is_bold():
+    (axes,) = draw().axes
+    weights = [one.get_fontweight() for one in axes.texts[:5]]
+    assert weights == ["normal"] * 4 + ["bold"]
+
+
+def test_few_classes_need_no_others():
+    (axes,) = draw(predicted=[[2, 2, 2, 1]] * 3, majority=[2, 2, 2, 1]).axes
+    assert [one.get_text() for one in axes.texts[5:] if one.get_text() != "■"] == ["cat", "bee"]
+
+
+def test_a_picture_stands_beside_the_strips_and_leaves_them_their_size():
+    picture = [[[255, 0, 0], [0, 255, 0]]]
+    without, beside = draw(), draw(picture=picture)
+    strips, shown = beside.axes
+    assert shown.images[0].get_array().tolist() == picture
+    assert shown.get_position().x1 < strips.get_position().x0
+    top = shown.get_position().y1
+    assert top == pytest.approx(strips.get_position().y1)
+    widths = [f.axes[0].get_position().width * f.get_figwidth() for f in (without, beside)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.02)
+
+
+@pytest.mark.parametrize("picture", [None, [[[9, 9, 9]]]])
+@pytest.mark.parametrize("name", ["mine", "a setting of many words " * 9])
+def test_no_text_of_the_illustration_is_cut_off_or_covered(check_texts, picture, name):
+    check_texts(draw(picture=picture, name=name))

@@ -9,7 +9,7 @@ from accord.analysis._audit._evidence import Contradiction
 from accord.analysis._audit._notes import audit_notes
 from accord.store import ArrayReader, SampleInfo
 
-LATE = "wrong labels that were known by heart by then are not found"
+LATE = "wrong labels memorised before then are not found"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_a_good_audit_has_no_notes(found):
 @pytest.mark.parametrize("split", ["test", "validation"])
 def test_samples_that_were_held_out_are_said_to_be_no_training_samples(found, split):
     (note,) = audit_notes(found, memorised_rows(split=split).sample_info)
-    assert note.startswith(f"the record says that its samples are of the {split} split: no train")
+    assert note.startswith(f"the samples of the record belong to the {split} split, on")
     assert audit_notes(found, memorised_rows(split="part").sample_info) == []
 
 
@@ -71,9 +71,9 @@ def test_beginners_are_told_by_how_they_begin(fall, alike, first, late):
 
 def test_a_late_beginning_is_told_as_far_as_it_is_known(found):
     (known,) = notes_of(found, begins_late=True, first_epoch=51.0)
-    assert known.startswith(f"the votes begin at epoch 51: {LATE}")
+    assert known.startswith(f"recording began at epoch 51: {LATE}")
     (likely,) = notes_of(found, begins_late=True, first_epoch=1.0)
-    assert likely.startswith("all networks contradict the same labels from the first epoch on")
+    assert likely.startswith("networks contradict the same labels from the first epoch on")
 
 
 def test_contradiction_that_rises_is_no_late_beginning():
@@ -84,17 +84,17 @@ def test_contradiction_that_rises_is_no_late_beginning():
 
 def test_labels_that_are_hardly_told_are_counted(found):
     (note,) = notes_of(found, suspicion=np.full(600, 0.3))
-    assert "of 100 labels, 30 are judged wrongly" in note
-    assert "noise rate at 30.0 %" in note
+    assert "30 in 100 labels are misjudged" in note
+    assert "noise rate of 30.0 %" in note
     assert notes_of(found, suspicion=np.full(600, 0.09)) == []
 
 
 def test_fewer_flagged_than_contradicted_together_are_told(found):
     few = np.arange(600) < 30
     (note,) = notes_of(found, flagged=few, beyond_chance=0.11)
-    assert note.startswith("networks contradict 11 in 100 labels together")
+    assert note.startswith("at the most informative epoch networks contradict 11 in 100 ")
     assert "5 in 100 are flagged" in note
-    assert "either they were wrong alike that early, or the number of wrong labels is far" in note
+    assert "make the same errors that early, or the noise rate is far" in note
     assert notes_of(found, flagged=few, beyond_chance=0.1) == []
     assert notes_of(found, flagged=few & False, beyond_chance=0.049) == []
 
@@ -105,8 +105,8 @@ def test_votes_of_which_no_epoch_counts_are_told_and_nothing_else(epochs):
     constant = audit(ArrayReader(np.zeros((3, epochs, 60), np.uint8), sample_info))
     assert not constant.suspicion.any()
     (note,) = audit_notes(constant, sample_info)
-    assert note.startswith("no epoch counts: at none do two networks contradict a label")
-    assert "the order of the ranking means nothing" in note
+    assert note.startswith("no epoch is informative: at none do two networks contradict a label")
+    assert "the order of the ranking is arbitrary" in note
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -120,8 +120,8 @@ def test_of_one_epoch_of_guesses_the_ranking_is_never_said_to_hold(split, networ
         )
         sample_info = SampleInfo(300, classes, split=split, given=given)
         told += audit_notes(audit(ArrayReader(guesses.astype(np.uint8), sample_info)), sample_info)
-    assert not any("the ranking holds" in note for note in told)
-    assert any("of one epoch alone count: the order of the ranking may mean" in one for one in told)
+    assert not any("the ranking is reliable" in note for note in told)
+    assert any("only one epoch is informative: the ranking may be arbitrary" in one for one in told)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -131,24 +131,24 @@ def test_of_one_epoch_that_tells_the_ranking_holds(split):
     assert found.score.auroc > 0.8
     notes = audit_notes(found, rows.sample_info)
     assert len(notes) == (2 if split == "test" else 1)
-    assert all("the ranking holds" in note for note in notes)
+    assert all("the ranking is reliable" in note for note in notes)
 
 
 def test_classes_are_told_apart_by_when_they_are_predicted(found):
     fours, threes = (found.given == 4).sum(), (found.given == 3).sum()
     never, late = notes_of(found, unpredicted=(3, 4), never_predicted=(4,))
     assert never == (
-        f"no network ever predicts eel: the {fours} labels given so could not be judged and are "
-        "ranked last"
+        f"no network ever predicts eel: the {fours} labels of this class could not be audited "
+        "and are ranked last"
     )
-    assert late.startswith("at the epochs that count, no network predicts dog:")
-    assert f"the {threes} labels given so are ranked by the votes of other epochs" in late
+    assert late.startswith("at the informative epochs no network predicts dog:")
+    assert f"the {threes} labels of this class are ranked by the votes of other epochs" in late
 
 
 def test_one_label_is_told_as_one(found):
     given = np.where(np.arange(600) == 0, 4, 0)
     (note,) = notes_of(found, given=given, unpredicted=(4,), never_predicted=(4,))
-    assert "eel: the one label given so could not" in note
+    assert "eel: the only label of this class could not" in note
 
 
 def test_many_classes_are_not_all_named(found):
@@ -160,7 +160,7 @@ def test_many_classes_are_not_all_named(found):
     assert "predicts 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more: the 600 labels" in note
 
 
-SPARED = "given so is flagged: either they do not know the class"
+SPARED = "flagged: either they have not learnt the class"
 
 
 def test_guesses_are_not_taken_for_right_labels():
@@ -178,9 +178,9 @@ def rare_class():
     generator = np.random.default_rng(0)
     truth = np.arange(2000) < 20
     given = np.where(generator.random(2000) < 0.05, ~truth, truth)
-    by_heart = generator.random((4, 12, 2000)) < np.linspace(0, 0.6, 12)[:, np.newaxis]
+    memorised = generator.random((4, 12, 2000)) < np.linspace(0, 0.6, 12)[:, np.newaxis]
     guessed = generator.random((4, 12, 2000)) < 0.2
-    votes = np.where(by_heart, given, np.where(guessed, generator.random(2000) < 0.5, truth))
+    votes = np.where(memorised, given, np.where(guessed, generator.random(2000) < 0.5, truth))
     sample_info = SampleInfo(2000, 2, split="train", given=given.astype(int))
     return ArrayReader(votes.astype(np.uint16), sample_info)
 
@@ -222,6 +222,9 @@ def test_classes_that_are_judged_otherwise_are_not_told_again(found, change):
 
 def test_a_single_label_that_could_not_be_judged_is_spoken_of_as_one(found):
     given = np.where(np.arange(600) == 0, 4, 0)
-    for never, words in ((4,), "and is ranked last"), ((), "the one label given so is ranked by"):
+    for never, words in (
+        ((4,), "and is ranked last"),
+        ((), "the only label of this class is ranked by"),
+    ):
         notes = notes_of(found, given=given, unpredicted=(4,), never_predicted=never)
         assert any(words in note for note in notes)

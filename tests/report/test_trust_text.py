@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from accord._record import Record
-from accord.analysis import CorruptReader, Estimate
-from accord.analysis._trust._trust_summary import measure_trust
+from accord.analysis import CorruptReader, Estimate, Overview, measure_trust
 from accord.errors import ChoiceError, RecordExists
 from accord.report._trust_text import trust_json, trust_text, write_samples
 from accord.store import ArrayReader, make_sample_info
@@ -17,52 +16,52 @@ ESTIMATE = Estimate(value=0.8, low=0.7, high=0.9, confidence=0.95, error=0.05)
 
 
 def written(record, found, path):
-    write_samples(record, found, path)
+    write_samples(Overview.of(record.reader), found, path)
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 def test_text_tells_bins_thresholds_networks_and_forgetting(hard):
-    found = measure_trust(hard, risk=0.1)
-    text = trust_text(hard, found)
+    found = measure_trust(hard.reader, risk=0.1)
+    text = trust_text(Overview.of(hard.reader), found)
     lines = text.splitlines()
     assert lines[0] == ("runs/mine: 5 networks, 12 epochs, 1000 samples; labels by max-agreement")
     bins = found.bins
     last = int(np.flatnonzero(bins.counts)[-1])
-    start = f"{bins.edges[last]:10.2f}  {bins.counts[last]:7}  {100 * bins.accuracy[last]:5.1f}  #"
-    assert any(line.startswith(start) for line in lines)
-    assert f"{100 * found.accuracy:.1f} % of the samples are labelled right" in text
+    row = [f"{bins.edges[last]:.2f}", str(bins.counts[last]), f"{100 * bins.accuracy[last]:.1f}"]
+    assert row in [line.split()[:3] for line in lines]
+    assert f"{100 * found.accuracy:.1f} % of the labels are right" in text
     assert f"by {100 * bins.error:.1f} points on average (ECE)" in text
     assert "margin from  answered  wrong" in lines
     answers = found.answers
     assert f"{answers.threshold:.9f}" == "0.266666667"
     share = f"{100 * answers.coverage:.1f}"
-    assert f"for a risk of 10 %: from a margin of 0.266666 on, {share} % are answered" in lines
+    assert f"for a risk of 10 %: {share} % are answered, from a margin of 0.266666" in lines
     assert f"{100 * answers.risk:.2f} % of the answers are wrong" in text
     assert f"at most {100 * answers.bound:.2f} %, with 95 % confidence" in text
-    assert "networks: none looks bad" in lines
+    assert "networks: none is bad" in lines
     gone = found.forgetting
     assert (
-        f"forgotten: {len(gone.forgotten)} samples, {100 * gone.share:.1f} %; epoch "
-        f"{gone.best_epoch} knew {gone.knew.max()} of them, max-agreement knows {found.rescued}"
+        f"forgotten: {len(gone.forgotten)} samples, {100 * gone.share:.1f} %; {gone.knew.max()} of "
+        f"them right at epoch {gone.best_epoch}, {found.rescued} by max-agreement"
     ) in lines
     assert "--verify" not in text
 
 
 def test_of_some_epochs_the_one_that_knew_most_is_told_with_its_true_epoch(hard):
     later = Record(hard.reader.select(epochs=slice(3, None)))
-    found = measure_trust(later)
+    found = measure_trust(later.reader)
     best = found.forgetting.best_epoch
-    assert trust_json(later, found)["forgotten"]["progress"] == best + 4
-    told = f"epoch {best} of those read (after {best + 4} epochs of training) knew"
-    assert told in trust_text(later, found)
+    assert trust_json(Overview.of(later.reader), found)["forgotten"]["progress"] == best + 4
+    when = f"right at epoch {best} of those read (after {best + 4} epochs of training)"
+    assert when in trust_text(Overview.of(later.reader), found)
 
 
 def test_a_printed_threshold_answers_who_lies_on_it(make_hard):
     """Two thirds, printed, must not be more than two thirds."""
     record = make_hard(3, 1)
-    found = measure_trust(record, threshold=2 / 3)
-    assert "from a margin of 0.666666 on" in trust_text(record, found)
+    found = measure_trust(record.reader, threshold=2 / 3)
+    assert "from a margin of 0.666666\n" in trust_text(Overview.of(record.reader), found)
     assert 0.666666 < 2 / 3
 
 
@@ -70,13 +69,13 @@ def test_the_fullest_bin_has_the_longest_bar_and_none_is_without():
     labels = np.zeros((2, 1, 201), int)
     labels[1, 0, 0] = 1  # one sample of 201 is divided
     record = Record(ArrayReader(labels, make_sample_info(samples=201, classes=2)))
-    lines = trust_text(record, measure_trust(record)).splitlines()
+    lines = trust_text(Overview.of(record.reader), measure_trust(record.reader)).splitlines()
     assert [line.count("#") for line in lines if "#" in line] == [1, 30]
 
 
 def test_thresholds_answer_each_tenth_of_the_samples(hard):
-    found = measure_trust(hard)
-    told = trust_json(hard, found)["thresholds"]
+    found = measure_trust(hard.reader)
+    told = trust_json(Overview.of(hard.reader), found)["thresholds"]
     margin, wrong = hard.margin(), hard.predict().labels != hard.truth
     for one in told:
         answered = margin >= one["threshold"]
@@ -93,8 +92,8 @@ def test_thresholds_answer_each_tenth_of_the_samples(hard):
 
 
 def test_json_holds_everything_with_truth(hard):
-    found = measure_trust(hard, risk=0.1)
-    told = json.loads(json.dumps(trust_json(hard, found), allow_nan=False))
+    found = measure_trust(hard.reader, risk=0.1)
+    told = json.loads(json.dumps(trust_json(Overview.of(hard.reader), found), allow_nan=False))
     sizes = [told[key] for key in ("networks", "epochs", "samples", "classes")]
     assert sizes == [5, 12, 1000, 4]
     assert (told["record"], told["rule"], told["by"]) == ("runs/mine", "max-agreement", "margin")
@@ -133,30 +132,30 @@ def test_json_holds_everything_with_truth(hard):
 
 def test_without_truth_it_says_how_to_learn_more(make_hard):
     blind = make_hard(truth=False)
-    found = measure_trust(blind)
-    text = trust_text(blind, found)
+    found = measure_trust(blind.reader)
+    text = trust_text(Overview.of(blind.reader), found)
     assert "score from  samples\n" in text
     assert "answered" not in text
     assert "accord trust runs/mine --verify 300 --out queue.csv" in text
-    assert "as max-agreement judges; epoch" in text
-    assert "knows" not in text
-    told = json.loads(json.dumps(trust_json(blind, found), allow_nan=False))
+    assert "as judged by max-agreement; " in text
+    assert not text.endswith("by max-agreement")
+    told = json.loads(json.dumps(trust_json(Overview.of(blind.reader), found), allow_nan=False))
     assert not {"accuracy", "calibration_error", "area", "thresholds"} & set(told)
     assert set(told["bins"][0]) == {"from", "samples", "score"}
     assert told["forgotten"]["rescued"] is None
     small = make_hard(samples=100, truth=False)
-    assert "--verify 50 " in trust_text(small, measure_trust(small))
+    assert "--verify 50 " in trust_text(Overview.of(small.reader), measure_trust(small.reader))
     tiny = make_hard(samples=99, truth=False)
-    assert "--verify" not in trust_text(tiny, measure_trust(tiny))
+    assert "--verify" not in trust_text(Overview.of(tiny.reader), measure_trust(tiny.reader))
 
 
 def test_verified_samples_take_the_place_of_the_advice(make_hard):
     blind = make_hard(truth=False)
-    found = measure_trust(blind)
-    text = trust_text(blind, found, ESTIMATE)
-    assert "80.0 % of the samples are labelled right: 70.0 to 90.0 %, with 95 % confi" in text
+    found = measure_trust(blind.reader)
+    text = trust_text(Overview.of(blind.reader), found, ESTIMATE)
+    assert "80.0 % of the labels are right: 70.0 to 90.0 %, with 95 % confidence" in text
     assert "--verify" not in text
-    assert trust_json(blind, found, ESTIMATE)["verified"] == {
+    assert trust_json(Overview.of(blind.reader), found, ESTIMATE)["verified"] == {
         "value": 0.8,
         "low": 0.7,
         "high": 0.9,
@@ -166,50 +165,53 @@ def test_verified_samples_take_the_place_of_the_advice(make_hard):
 
 def test_a_threshold_without_truth_tells_the_coverage_alone(make_hard):
     blind = make_hard(truth=False)
-    found = measure_trust(blind, threshold=0.5)
+    found = measure_trust(blind.reader, threshold=0.5)
     share = 100 * (blind.margin() >= 0.5).mean()
-    assert f"\nfrom a margin of 0.5 on, {share:.1f} % are answered\n" in trust_text(blind, found)
-    assert "wrong" not in trust_text(blind, found)
+    text = trust_text(Overview.of(blind.reader), found)
+    assert f"\n{share:.1f} % are answered, from a margin of 0.5\n" in text
+    assert "wrong" not in text
 
 
 def test_a_risk_that_cannot_be_kept_is_told(hard):
-    text = trust_text(hard, measure_trust(hard, risk=1e-6))
+    text = trust_text(Overview.of(hard.reader), measure_trust(hard.reader, risk=1e-6))
     assert "no threshold keeps the risk below 1e-06" in text
 
 
 def test_bad_networks_are_named_with_the_cure(hard):
     spoilt = Record(CorruptReader(hard.reader, kind="constant", count=2))
-    found = measure_trust(spoilt)
+    found = measure_trust(spoilt.reader)
     assert (
         "networks: network 5 is constant, network 6 is constant. To leave out: --networks 0,1,2,3,4"
-    ) in trust_text(spoilt, found)
-    told = trust_json(spoilt, found)
+    ) in trust_text(Overview.of(spoilt.reader), found)
+    told = trust_json(Overview.of(spoilt.reader), found)
     assert told["bad_networks"] == {"5": "constant", "6": "constant"}
 
 
 def test_networks_that_cannot_be_compared_are_not_called_good(make_record):
     alone, strange = make_record(1, 4, 60, 3), make_record(3, 2, 60, 3, wrong=2)
-    for record, words in ((alone, "there is one, and no other"), (strange, "no two agree beyond")):
-        found = measure_trust(record)
+    for record, words in ((alone, "only one"), (strange, "no two agree beyond")):
+        found = measure_trust(record.reader)
         assert not found.comparable
-        assert f"networks: {words}" in trust_text(record, found)
+        assert f"networks: {words}" in trust_text(Overview.of(record.reader), found)
 
 
 def test_a_path_with_spaces_can_be_copied(make_hard):
     blind = Record(
         ArrayReader(make_hard().labels[:], make_sample_info(samples=1000, classes=4), name="a b")
     )
-    assert "accord trust 'a b' --verified queue.csv" in trust_text(blind, measure_trust(blind))
+    assert "accord trust 'a b' --verified queue.csv" in trust_text(
+        Overview.of(blind.reader), measure_trust(blind.reader)
+    )
 
 
 def test_nothing_forgotten_is_told_shortly(make_record):
     perfect = make_record(3, 4, 20, 3, wrong=0)
-    text = trust_text(perfect, measure_trust(perfect))
+    text = trust_text(Overview.of(perfect.reader), measure_trust(perfect.reader))
     assert text.endswith("forgotten: 0 samples, 0.0 %")
 
 
 def test_samples_are_written_with_what_decides(hard, tmp_path):
-    found = measure_trust(hard, risk=0.1)
+    found = measure_trust(hard.reader, risk=0.1)
     rows = written(hard, found, tmp_path / "new" / "samples.csv")
     assert list(rows[0]) == ["sample", "label", "score", "margin", "answers"]
     assert [int(row["sample"]) for row in rows] == list(range(1000))
@@ -225,7 +227,7 @@ def test_ids_and_class_names_are_written_and_an_abstention_has_none(tmp_path):
         samples=2, classes=2, truth=[1, 1], ids=["x", "y"], class_names=["cat", "dog"]
     )
     record = Record(ArrayReader(np.array([[[1, 0]], [[1, 1]]]), sample_info))
-    rows = written(record, measure_trust(record, "consensus"), tmp_path / "samples.csv")
+    rows = written(record, measure_trust(record.reader, "consensus"), tmp_path / "samples.csv")
     assert [list(row.values())[:4] for row in rows] == [
         ["0", "x", "1", "dog"],
         ["1", "y", "-1", ""],
@@ -236,24 +238,26 @@ def test_ids_and_class_names_are_written_and_an_abstention_has_none(tmp_path):
 def test_without_truth_or_threshold_nobody_says_who_is_answered(make_hard, hard, tmp_path):
     blind = make_hard(truth=False)
     path = tmp_path / "samples.csv"
-    assert "answers" not in written(blind, measure_trust(blind), path)[0]
-    assert "answers" in written(blind, measure_trust(blind, threshold=0.5), path)[0]
-    kept = written(hard, measure_trust(hard, risk=1e-6), path)
+    assert "answers" not in written(blind, measure_trust(blind.reader), path)[0]
+    assert "answers" in written(blind, measure_trust(blind.reader, threshold=0.5), path)[0]
+    kept = written(hard, measure_trust(hard.reader, risk=1e-6), path)
     assert {row["answers"] for row in kept} == {"0"}
 
 
 def test_samples_are_csv(hard, tmp_path):
     with pytest.raises(ChoiceError, match=r"samples are written as \.csv; got '\.txt'"):
-        write_samples(hard, measure_trust(hard), tmp_path / "samples.txt")
+        write_samples(
+            Overview.of(hard.reader), measure_trust(hard.reader), tmp_path / "samples.txt"
+        )
 
 
 def test_samples_are_written_over_their_like_alone(make_hard, hard, tmp_path):
     path, blind = tmp_path / "samples.csv", make_hard(truth=False, class_names=["a", "b", "c", "d"])
     for record in (hard, blind, hard):
-        rows = written(record, measure_trust(record), path)
+        rows = written(record, measure_trust(record.reader), path)
         assert ("class" in rows[0]) == (record is blind)
     for text in ("sample;decided\n3;1\n", "sample,Decided\n3,1\n", "sample,label\n3,1\n"):
         path.write_text(text)
-        with pytest.raises(RecordExists, match=r"samples\.csv: .* no file of samples"):
-            write_samples(hard, measure_trust(hard), path)
+        with pytest.raises(RecordExists, match=r"samples\.csv: .* not a file of samples"):
+            write_samples(Overview.of(hard.reader), measure_trust(hard.reader), path)
         assert path.read_text() == text

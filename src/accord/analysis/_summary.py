@@ -1,0 +1,258 @@
+"""What a report shows of a record, measured once and held as plain numbers.
+
+`summarize` takes a context, which reads each row once and computes each fit once. Whatever needs
+true labels lies in `Scored`; whatever compares networks is None where there is one network alone.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.analysis._audit._audit import Audit, audit
+from accord.analysis._audit._notes import audit_notes
+from accord.analysis._curves import Curve, Sweep, by_epochs, by_networks, curve
+from accord.analysis._dynamics import (
+    Forgetting,
+    MarginHistogram,
+    Persistence,
+    error_consensus_histogram,
+    final_margin_histogram,
+    forgetting,
+    margin_of,
+    persistence,
+)
+from accord.analysis._network_health import NetworkHealth, chance_error, network_health
+from accord.analysis._scores import Changes, Score, Scores, compare_rules, measure, paired_changes
+from accord.analysis._trust._calibration import Calibration, calibration_of
+from accord.analysis._trust._trust import RiskCoverage, risk_coverage
+from accord.analysis._watch import Watch, watch
+from accord.errors import PredictionError, RecordError, TruthMissing
+from accord.rules import Context, Prediction, find_rule
+from accord.store import RecordReader, SampleInfo
+
+MAJORITY: Final = "majority"
+MAX_AGREEMENT: Final = "max-agreement"
+PROBABILITY_AVERAGE: Final = "probability-average"
+CURVES: Final = ("single", MAJORITY, PROBABILITY_AVERAGE, "soft-agreement", MAX_AGREEMENT)
+MARGIN_BINS: Final = 40
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Where a record lies and what it is a record of, without its predictions."""
+
+    path: str
+    numbers: tuple[int, ...]  # of the networks
+    progress: tuple[float, ...]  # (epoch,), true epochs of the first network
+    sample_info: SampleInfo
+    has_probabilities: bool
+
+    @classmethod
+    def of(cls, reader: RecordReader) -> "Overview":
+        """Return the overview of what a reader reads."""
+        progress = reader.networks_info()[0].progress
+        return cls(
+            reader.name, reader.numbers, progress, reader.sample_info, reader.has_probabilities
+        )
+
+    @property
+    def networks(self) -> int:
+        """The number of networks."""
+        return len(self.numbers)
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs."""
+        return len(self.progress)
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return self.sample_info.samples
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return self.sample_info.classes
+
+
+@dataclass(frozen=True)
+class ClassRecall:
+    """The share of a class's samples that two rules find."""
+
+    name: str
+    samples: int
+    majority: float
+    max_agreement: float
+
+    @property
+    def change(self) -> float:
+        """The recall of max agreement minus that of the majority vote."""
+        return self.max_agreement - self.majority
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What true labels determine."""
+
+    scores: tuple[Score, ...]  # of every rule that the record allows
+    changes: Changes  # from the majority vote to max agreement
+    recalls: list[ClassRecall]  # of the classes that occur
+    curves: dict[str, Curve]  # by rule
+    by_networks: dict[str, Sweep]  # by rule: majority, max-agreement
+    by_epochs: Sweep  # of max agreement
+    final_margins: MarginHistogram
+    error_consensus: NDArray[np.intp]
+    persistence: Persistence
+    accuracy: float  # of max agreement
+    reliability: dict[str, Calibration]  # by rule: max-agreement, perhaps probability-average
+    risks: dict[str, RiskCoverage]  # the same
+    forgetting: Forgetting
+    remembered: int  # forgotten samples that max agreement predicts right
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch at which the majority vote is most accurate."""
+        return int(self.curves[MAJORITY].accuracy.argmax())
+
+
+@dataclass(frozen=True)
+class WithoutBad:
+    """What leaving the bad networks out changes."""
+
+    kept: tuple[int, ...]  # numbers of the good networks
+    moved: int  # samples to which max agreement gives another class
+    accuracies: dict[str, tuple[float, float]]  # rule -> before and after; empty without truth
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that a report shows of a record."""
+
+    overview: Overview
+    metadata: tuple[dict[str, Any], ...]  # (network,)
+    margins: NDArray[np.intp]  # samples by margin, in equal bins from 0 to 1
+    moved: int  # samples to which max agreement gives another class than the majority vote
+    recommended: str | None  # a rule; None without true labels, where no rules are listed
+    scored: Scored | None  # None without true labels
+    watch: Watch | None  # None for one network or one epoch
+    networks: tuple[NetworkHealth, ...]  # empty for one network
+    comparable: bool  # whether any two networks agree beyond chance
+    without_bad: WithoutBad | None  # None if no network is bad
+    audit: Audit | None  # None without given labels, for one network, and if it was refused
+    audit_notes: list[str]
+    audit_error: str  # why the audit was refused, else empty
+
+    def require_scored(self) -> Scored:
+        """Return what true labels determine.
+
+        Raises:
+            TruthMissing: the record has no true labels.
+        """
+        if self.scored is None:
+            raise TruthMissing(
+                f"{self.overview.path}: this figure requires true labels, and none were recorded. "
+                "Give them when recording: Recorder(…, truth=labels)"
+            )
+        return self.scored
+
+
+def summarize(reader: RecordReader) -> Summary:
+    """Measure everything that a report shows."""
+    context = Context.of(reader)
+    overview, info = Overview.of(context), context.sample_info
+    several = context.networks > 1
+    majority, agreed = (context.once(find_rule(rule)) for rule in (MAJORITY, MAX_AGREEMENT))
+    margins = context.once(margin_of)
+    networks = context.once(network_health) if several else ()
+    audited, audit_error = _audit(context)
+    found = None if info.truth is None else compare_rules(context)
+    return Summary(
+        overview=overview,
+        metadata=tuple(one.metadata for one in context.networks_info()),
+        margins=np.histogram(margins, MARGIN_BINS // 2, range=(0, 1))[0],
+        moved=int((majority.labels != agreed.labels).sum()),
+        recommended=None if found is None else found.recommended,
+        scored=None if found is None else _score(context, found, majority, agreed, margins),
+        watch=watch(context) if several and context.epochs > 1 else None,
+        networks=networks,
+        comparable=max((one.agreement for one in networks), default=0.0) > chance_error(context),
+        without_bad=_leave_out(context, networks),
+        audit=audited,
+        audit_notes=[] if audited is None else audit_notes(audited, info),
+        audit_error=audit_error,
+    )
+
+
+def _score(
+    context: Context,
+    found: Scores,
+    majority: Prediction,
+    agreed: Prediction,
+    margins: NDArray[np.float64],
+) -> Scored:
+    truth = context.truth()
+    right = agreed.labels == truth
+    reliability = {MAX_AGREEMENT: calibration_of(agreed, truth)}
+    risks = {MAX_AGREEMENT: risk_coverage(margins, right)}
+    if context.has_probabilities:
+        averaged = context.once(find_rule(PROBABILITY_AVERAGE))
+        reliability[PROBABILITY_AVERAGE] = calibration_of(averaged, truth)
+        risks[PROBABILITY_AVERAGE] = risk_coverage(averaged.scores, averaged.labels == truth)
+    forgotten = forgetting(context)
+    return Scored(
+        scores=found.scores,
+        changes=paired_changes(majority.labels, agreed.labels, truth),
+        recalls=_recalls(context, majority, agreed),
+        curves={name: curve(context, name) for name in CURVES if find_rule(name).allowed(context)},
+        by_networks={rule: by_networks(context, rule) for rule in (MAJORITY, MAX_AGREEMENT)},
+        by_epochs=by_epochs(context, MAX_AGREEMENT),
+        final_margins=final_margin_histogram(context, bins=MARGIN_BINS),
+        error_consensus=error_consensus_histogram(context),
+        persistence=persistence(context),
+        accuracy=float(right.mean()),
+        reliability=reliability,
+        risks=risks,
+        forgetting=forgotten,
+        remembered=int(right[forgotten.forgotten].sum()),
+    )
+
+
+def _recalls(context: Context, majority: Prediction, agreed: Prediction) -> list[ClassRecall]:
+    truth, classes = context.truth(), context.classes
+    first, second = (
+        measure(one.labels, truth, classes=classes).recall for one in (majority, agreed)
+    )
+    names = context.sample_info.class_names or tuple(map(str, range(classes)))
+    sizes = np.bincount(truth, minlength=classes).tolist()
+    recalls = zip(names, sizes, first, second, strict=True)
+    return [ClassRecall(*recall) for recall in recalls if recall[1]]
+
+
+def _leave_out(context: Context, networks: tuple[NetworkHealth, ...]) -> WithoutBad | None:
+    good = [one.network for one in networks if one.good]
+    if len(good) == len(networks):
+        return None
+    kept, truth = context.select(networks=good), context.sample_info.truth
+    labels = {
+        rule: (context.once(find_rule(rule)).labels, kept.once(find_rule(rule)).labels)
+        for rule in (MAX_AGREEMENT, MAJORITY)
+    }
+    before, after = labels[MAX_AGREEMENT]
+    accuracies = {
+        rule: (float((first == truth).mean()), float((second == truth).mean()))
+        for rule, (first, second) in labels.items()
+        if truth is not None
+    }
+    return WithoutBad(tuple(good), int((before != after).sum()), accuracies)
+
+
+def _audit(context: Context) -> tuple[Audit | None, str]:
+    if context.sample_info.given is None or context.networks < 2:
+        return None, ""
+    try:
+        return audit(context), ""
+    except (RecordError, PredictionError) as error:  # the latter for a great many classes
+        return None, str(error)

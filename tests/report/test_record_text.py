@@ -1,0 +1,118 @@
+"""Text and JSON of show, score and watch."""
+
+import numpy as np
+import pytest
+
+from accord._record import Record
+from accord.analysis import Overview
+from accord.report._record_text import (
+    bad_networks_text,
+    description_text,
+    score_json,
+    score_text,
+    watch_text,
+)
+from accord.store import ArrayReader, describe, import_arrays, make_sample_info
+
+
+def text_of(record, rules=None, **options):
+    scores, recommended = record.score(rules), record.recommend().rule
+    return score_text(Overview.of(record.reader), scores, recommended, **options)
+
+
+def json_of(record, rules=None):
+    scores, recommended = record.score(rules), record.recommend().rule
+    return score_json(Overview.of(record.reader), scores, recommended, {})
+
+
+def test_json_names_the_recommended_rule_even_if_it_is_not_scored(record):
+    scored = json_of(record, ["majority"])
+    assert list(scored["rules"]) == ["majority"]
+    assert scored["recommended"] == "before-overfit"
+    assert "recommended" not in text_of(record, ["majority"])
+
+
+def test_the_table_marks_the_recommended_rule(record, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    marked = [line for line in text_of(record).splitlines() if "recomm" in line]
+    assert len(marked) == 1
+    assert marked[0].startswith("before-overfit")
+    assert marked[0].endswith("  recommended; from the first 3 of 8 epochs")
+
+
+def test_a_long_note_wraps_below_itself_and_between_words(record, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = text_of(record, ["before-overfit"]).splitlines()
+    start = lines[3].index("recommended")
+    assert lines[3].endswith("recommended; from the first 3")
+    assert lines[4] == " " * start + "of 8 epochs"
+
+
+def test_colours_mark_the_recommended_rule_and_oracles(record):
+    lines = text_of(record, colour=True).splitlines()
+    by_rule = {rule: next(line for line in lines if rule in line) for rule in ("before", "oracle")}
+    assert "32m" in by_rule["before"]  # green
+    assert by_rule["oracle"].startswith("\033[2m")  # dim
+    assert "\033" not in text_of(record)
+
+
+def test_the_note_of_a_prediction_is_shown(make_record):
+    alone = make_record(1, 4, 60, 3)
+    rules = ["max-agreement", "weighted-agreement"]
+    fields = json_of(alone, rules)["rules"]
+    assert "note" not in fields["max-agreement"]
+    note = fields["weighted-agreement"]["note"]
+    assert " ".join(text_of(alone, rules).split()).endswith(note)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((1, 1, 1, 1), "1 network, 1 epoch, 1 sample, 1 class"),
+        ((2, 2, 9, 3), "2 networks, 2 epochs, 9 samples, 3 classes"),
+    ],
+)
+def test_sizes_are_singular_or_plural(make_record, shape, sizes):
+    assert text_of(make_record(*shape), ["majority"]).splitlines()[0].endswith(f": {sizes}")
+
+
+def test_a_description_of_one_sample_is_singular(tmp_path):
+    import_arrays(tmp_path / "one", [[[0]]])
+    text = description_text(describe(tmp_path / "one"))
+    assert "  1 sample of the test split, 1 class\n" in text
+
+
+def test_line_breaks_in_class_names_break_no_line(tmp_path):
+    import_arrays(tmp_path / "record", [[[0, 1]]], class_names=["hot\ndog", "ice\r"])
+    assert "\n  classes: hot dog, ice\n" in description_text(describe(tmp_path / "record")) + "\n"
+
+
+def test_a_rule_that_always_abstains_has_no_selective_accuracy():
+    labels = np.array([[[0, 1]], [[1, 0]]])
+    torn = Record(ArrayReader(labels, make_sample_info(samples=2, classes=2, truth=[0, 1])))
+    fields = json_of(torn, ["consensus", "majority"])["rules"]
+    assert fields["consensus"]["coverage"] == 0.0
+    assert "selective_accuracy" not in fields["consensus"]
+    assert "coverage" not in fields["majority"]
+    assert text_of(torn, ["consensus", "majority"]).splitlines()[-2].endswith("  0.0 % labelled")
+
+
+def test_the_epoch_of_an_oracle_is_shown_with_its_progress(record):
+    some = Record(record.reader.select(epochs=[1, 3]))
+    found = json_of(some, ["oracle-best-epoch"])["rules"]["oracle-best-epoch"]
+    assert found["progress"] == [2, 4][found["epoch"]]
+    expected = (
+        f"epoch {found['epoch']} of those read (after {found['progress']:g} epochs of training) was"
+    )
+    assert expected in " ".join(text_of(some, ["oracle-best-epoch"]).split())
+
+
+def test_a_long_agreement_curve_is_thinned(make_record):
+    record = make_record(2, 60, 40, 3)
+    text = watch_text(Overview.of(record.reader), record.watch(), record.members())
+    epochs = [int(line.split()[0]) for line in text.splitlines() if line.endswith("#")]
+    assert epochs == list(range(0, 60, 3))
+
+
+def test_good_networks_need_no_warning(record):
+    assert bad_networks_text(record.members()) == ""
