@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accord._record import Record
-from accord.analysis import Overview
+from accord.analysis import Overview, compare_rules
 from accord.report._record_text import (
     bad_networks_text,
     description_text,
@@ -16,13 +16,11 @@ from accord.store import ArrayReader, describe, import_arrays, make_sample_info
 
 
 def text_of(record, rules=None, **options):
-    scores, recommended = record.score(rules), record.recommend().rule
-    return score_text(Overview.of(record.reader), scores, recommended, **options)
+    return score_text(Overview.of(record.reader), compare_rules(record.reader, rules), **options)
 
 
 def json_of(record, rules=None):
-    scores, recommended = record.score(rules), record.recommend().rule
-    return score_json(Overview.of(record.reader), scores, recommended, {})
+    return score_json(Overview.of(record.reader), compare_rules(record.reader, rules))
 
 
 def test_json_names_the_recommended_rule_even_if_it_is_not_scored(record):
@@ -109,10 +107,10 @@ def test_the_epoch_of_an_oracle_is_shown_with_its_progress(record):
 
 def test_a_long_agreement_curve_is_thinned(make_record):
     record = make_record(2, 60, 40, 3)
-    text = watch_text(Overview.of(record.reader), record.watch(), record.members())
+    text = watch_text(Overview.of(record.reader), record.watch(), record.network_health())
     epochs = [int(line.split()[0]) for line in text.splitlines() if line.endswith("#")]
     assert epochs == list(range(0, 60, 3))
 
 
 def test_good_networks_need_no_warning(record):
-    assert bad_networks_text(record.members()) == ""
+    assert bad_networks_text(record.network_health()) == ""

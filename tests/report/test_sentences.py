@@ -344,7 +344,7 @@ def test_without_truth_there_is_neither_trust_nor_forgetting_but_a_way_to_it(har
 def test_networks_are_listed_with_agreement_and_accuracy(hard):
     told = networks_finding(summarize(hard.reader))
     last = hard.labels[:][:, -1]
-    for row, member in zip(told["rows"], hard.members(), strict=True):
+    for row, member in zip(told["rows"], hard.network_health(), strict=True):
         assert (row["network"], row["kind"]) == (member.network, "good")
         assert row["agreement"] == row["at"] == member.agreement
         assert row["accuracy"] == pytest.approx((last[member.network] == hard.truth).mean())
@@ -414,7 +414,7 @@ def test_what_cannot_be_told_of_networks_is_said(make_record, make_hard):
 def test_of_many_networks_those_that_agree_least_are_shown(make_record):
     many = make_record(MOST_NETWORKS + 5, 2, 80, 3)
     told = networks_finding(summarize(many.reader))
-    agreements = sorted(one.agreement for one in many.members())
+    agreements = sorted(one.agreement for one in many.network_health())
     assert sorted(one["agreement"] for one in told["rows"]) == agreements[:MOST_NETWORKS]
     numbers = [one["network"] for one in told["rows"]]
     assert numbers == sorted(numbers)

@@ -153,8 +153,8 @@ class Summary:
         """
         if self.scored is None:
             raise TruthMissing(
-                f"{self.overview.path}: this figure requires true labels, and none were recorded. "
-                "Give them when recording: Recorder(…, truth=labels)"
+                f"{self.overview.path}: the record has no true labels, which this figure requires. "
+                "Pass them when recording: Recorder(…, truth=labels)"
             )
         return self.scored
 

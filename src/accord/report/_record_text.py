@@ -105,14 +105,13 @@ def score_text(overview: Overview, found: Scores, *, colour: bool = False) -> st
 
 
 def _score_table(found: Scores, *, colour: bool) -> list[str]:
+    recommended = found.recommended
     rows = [
         (
             one.rule,
             f"{100 * one.accuracy:.2f}",
             f"{100 * one.balanced_accuracy:.2f}",
-            "; ".join(
-                filter(None, ["recommended" * (one.rule == found.recommended), score_note(one)])
-            ),
+            "; ".join(filter(None, ["recommended" * (one.rule == recommended), score_note(one)])),
         )
         for one in found.scores
     ]

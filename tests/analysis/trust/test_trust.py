@@ -248,7 +248,7 @@ def test_without_truth_what_can_be_told_is_told(make_hard):
 def test_networks_and_forgetting_are_told(hard):
     spoilt = Record(CorruptReader(hard.reader, kind="constant", count=1))
     found = measure_trust(spoilt.reader)
-    assert [one.kind for one in found.members] == ["good"] * 5 + ["constant"]
+    assert [one.kind for one in found.networks] == ["good"] * 5 + ["constant"]
     assert found.comparable
     assert not measure_trust(hard.select(networks=[0]).reader).comparable
     found = measure_trust(hard.reader)
@@ -266,4 +266,4 @@ def test_what_should_be_known_is_noted(make_hard, make_record):
     (said,) = measure_trust(make_hard().reader, "oracle-best-epoch").notes
     assert said.startswith("oracle-best-epoch is an oracle: it chose its epoch by the true labels")
     alone = measure_trust(make_record(1, 4, 60, 3).reader, "weighted-agreement")
-    assert alone.notes[0].startswith("one network alone")
+    assert alone.notes[0].startswith("the epochs of a single network cannot be compared")
