@@ -1,7 +1,7 @@
 """The recorder: store every epoch's predictions with three lines in a training loop."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from accord.errors import PredictionError
@@ -156,7 +156,7 @@ class Recorder:
 
 def record_missing(
     recorders: Sequence[Recorder],
-    predict: Callable[[], Sequence[object]],
+    predict: Callable[[], Iterable[object]],
     *,
     epoch: int,
     logits: bool = False,
@@ -171,13 +171,9 @@ def record_missing(
         logits: the arrays are scores before the softmax.
         **options: progress and metrics, as for `Recorder.record`.
     """
-    missing = [index for index, recorder in enumerate(recorders) if recorder.epochs <= epoch]
-    if missing:
-        predictions = predict()
-        for index in missing:
-            recorders[index].record(
-                None if logits else predictions[index],
-                logits=predictions[index] if logits else None,
-                epoch=epoch,
-                **options,
-            )
+    missing = [recorder.epochs <= epoch for recorder in recorders]
+    if any(missing):
+        for recorder, array, lacks in zip(recorders, predict(), missing, strict=True):
+            if lacks:
+                scores, labels = (array, None) if logits else (None, array)
+                recorder.record(labels, logits=scores, epoch=epoch, **options)

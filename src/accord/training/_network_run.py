@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Self
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from accord._recorder import Recorder
+from accord._recorder import Recorder, record_missing
 from accord.errors import PredictionError, TrainingError
 from accord.training._batches import Batches
 from accord.training._build import build_network, loss_for, recipe_for
@@ -234,20 +234,19 @@ class _SplitRecorder:
             if result.progress < recipe.epochs:
                 return
             index = 0
-        missing = [one for one in self._recorders if one.epochs <= index]
-        if not missing:
-            return
-        predicted = self._predict(network, recipe)
-        tables = predicted if predicted.ndim == 3 else [predicted]
-        for recorder, table in zip(self._recorders, tables, strict=True):
-            if recorder in missing:
-                recorder.record(
-                    table,
-                    epoch=index,
-                    progress=result.progress,
-                    loss=result.loss,
-                    lr=result.lr,
-                )
+
+        def predict() -> Iterable[object]:
+            predicted = self._predict(network, recipe)
+            return predicted if predicted.ndim == 3 else [predicted]
+
+        record_missing(
+            self._recorders,
+            predict,
+            epoch=index,
+            progress=result.progress,
+            loss=result.loss,
+            lr=result.lr,
+        )
 
     def _predict(self, network: nn.Module, recipe: Recipe) -> NDArray[np.float32]:
         if self._average is None or not isinstance(network, AveragedNetwork):
