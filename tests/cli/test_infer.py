@@ -144,7 +144,7 @@ def test_a_format_may_be_named(accord, run, data, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["RUN", "DATA", "--out", "x.txt"], 2, "x.txt: predictions are written as .npy, .csv"),
+        (["RUN", "DATA", "--out", "x.txt"], 2, "x.txt: predictions can be written as .npy, .csv"),
         (["RUN", "DATA", "--exit", "2"], 2, "a risk must lie between 0 and 1"),
         (["RUN", "DATA", "--rule", "majority", "--exit", "0.1"], 2, "only counts votes"),
         (["RUN", "DATA", "--rule", "single", "--fitted", "x.npz"], 2, "both name a rule"),

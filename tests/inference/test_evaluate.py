@@ -18,10 +18,11 @@ def test_texts_are_tokenized_by_the_folder_below_the_root_of_the_spec(
         f'name = "x"\nroot = "{tmp_path}"\ndata = {{ kind = "sst2", path = "sst2" }}\n'
         '[train]\nnetwork = "transformers:tiny"\nepochs = 1\nlength = 7\n'
     )
-    run = SimpleNamespace(spec=spec, schema=InputSchema(kind, ("bad", "good"), 1, (1, 1), 10))
+    schema = InputSchema(kind, ("bad", "good"), 1, (1, 1), 10)
+    checkpoints = SimpleNamespace(run=SimpleNamespace(spec=spec), schema=schema)
     calls = []
     monkeypatch.setattr(_evaluate, "make_batches", lambda *_, **options: calls.append(options))
-    evaluator = _evaluate.Evaluator(run)
+    evaluator = _evaluate.Evaluator(checkpoints)
     evaluator.begin(["fine"])
     for network in network_specs(spec):
         evaluator.batches(network)

@@ -17,9 +17,9 @@ from accord.kernels._blocks import spans
 from accord.store._storage import CountProgress
 from accord.training import NetworkSpec
 from accord.training._batches import Batches
-from accord.training._build import build_network, recipe_for
+from accord.training._build import build_network
 from accord.training._checkpoints import load_checkpoint
-from accord.training._hardware import choose_device
+from accord.training._hardware import choose_device, uses_bfloat16
 from accord.training._loop import predict_probabilities
 from accord.training._prepared_data import make_batches
 from accord.training._randomness import Draws
@@ -54,9 +54,9 @@ Votes = TypeVar("Votes", bound=BlockVotes)
 
 
 def evaluate_checkpoints(
-    run: RunCheckpoints,
+    checkpoints: RunCheckpoints,
     samples: Samples,
-    checkpoints: Sequence[Checkpoint],
+    order: Sequence[Checkpoint],
     start: Callable[[slice], Votes],
     *,
     whole: bool = False,
@@ -67,15 +67,15 @@ def evaluate_checkpoints(
     Each checkpoint is loaded once per block, and not at all once the block is settled.
 
     Args:
-        run: the run of the checkpoints.
+        checkpoints: those of the run.
         samples: the samples to predict.
-        checkpoints: in the order of evaluation.
+        order: the checkpoints in the order of evaluation.
         start: returns the empty votes of a block of consecutive samples.
         whole: take all samples as one block.
         progress: called with the evaluations done and in all, counted by sample.
     """
-    evaluator = Evaluator(run)
-    classes, size = run.schema.classes, samples.sample_bytes
+    evaluator = Evaluator(checkpoints)
+    classes, size = checkpoints.schema.classes, samples.sample_bytes
     width = max(1, min(CELLS_AT_ONCE // classes, BYTES_AT_ONCE // size))
     blocks, done = [], 0
     for span in spans(len(samples), len(samples) if whole else width):
@@ -84,13 +84,13 @@ def evaluate_checkpoints(
         # Image files that do not fit into memory are decoded again for each checkpoint.
         fits = len(block) * size <= BYTES_AT_ONCE
         evaluator.begin(samples.part(span) if fits else samples.inputs)
-        for checkpoint in checkpoints:
+        for checkpoint in order:
             pending = votes.pending(checkpoint)
             if len(pending):
                 votes.add(checkpoint, evaluator.predict(checkpoint, pending))
             done += len(block)
             if progress is not None:
-                progress(done, len(samples) * len(checkpoints))
+                progress(done, len(samples) * len(order))
         blocks.append(votes)
     return blocks
 
@@ -102,8 +102,8 @@ class Evaluator:
     tokenizer.
     """
 
-    def __init__(self, run: RunCheckpoints) -> None:
-        self._run = run
+    def __init__(self, checkpoints: RunCheckpoints) -> None:
+        self._checkpoints, self._spec = checkpoints, checkpoints.run.spec
         self._device = choose_device()
         self._modules: dict[str, nn.Module] = {}
         self._inputs: Inputs = ()
@@ -120,13 +120,13 @@ class Evaluator:
             SourceError: the checkpoint is damaged, or of another network.
             PredictionError: the probabilities are not finite.
         """
-        path = self._run.path(checkpoint.network, checkpoint.epoch)
+        path = self._checkpoints.path(checkpoint.network, checkpoint.epoch)
         module = self._load(checkpoint.network, load_checkpoint(path), str(path))
         batches = self.batches(checkpoint.network)
         probabilities = predict_probabilities(
             module,
             batches if len(samples) == len(batches) else _Selected(batches, samples),
-            bfloat16=recipe_for(self._run.spec, checkpoint.network, self._device).bfloat16,
+            bfloat16=uses_bfloat16(self._spec, self._device),
         )
         if not np.isfinite(probabilities).all():
             raise PredictionError(
@@ -137,7 +137,7 @@ class Evaluator:
 
     def batches(self, network: NetworkSpec) -> Batches:
         """Return the samples as inputs of a network, scaled or tokenized."""
-        spec, schema = self._run.spec, self._run.schema
+        spec, schema = self._spec, self._checkpoints.schema
         tokenizer = spec.resolve_network(network.network) if schema.kind == "text" else ""
         if tokenizer not in self._batches:
             self._batches[tokenizer] = make_batches(
@@ -154,12 +154,14 @@ class Evaluator:
         key = _architecture(network)
         if key not in self._modules:
             # The checkpoint has every weight: the pretrained ones need not exist any more.
-            train = self._run.spec.train.model_copy(update={"pretrained": None})
-            spec = self._run.spec.model_copy(update={"train": train})
+            train = self._spec.train.model_copy(update={"pretrained": None})
+            spec = self._spec.model_copy(update={"train": train})
             if network.network.startswith(TRANSFORMERS):
                 options = {**network.options, "scratch": True}
                 network = network.model_copy(update={"options": options})
-            self._modules[key] = build_network(spec, network, self._run.schema).to(self._device)
+            self._modules[key] = build_network(spec, network, self._checkpoints.schema).to(
+                self._device
+            )
         try:
             self._modules[key].load_state_dict(weights)
         except RuntimeError as error:

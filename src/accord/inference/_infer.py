@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data import Layout, Samples, Source, read_samples
-from accord.errors import ChoiceError, RecordMismatch, counted
+from accord.errors import ChoiceError, RecordMismatch
 from accord.inference._checkpoints_of_run import RunCheckpoints, checkpoints_of_run
 from accord.inference._early_exit import Exit, NoExit, find_exit, join_counts, order_checkpoints
 from accord.inference._evaluate import Checkpoint, evaluate_checkpoints
@@ -136,7 +136,7 @@ def infer(
 
 
 def _read(source: Source, checkpoints: RunCheckpoints, format: str | None) -> Samples:  # noqa: A002
-    spec = checkpoints.spec
+    spec = checkpoints.run.spec
     path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
     layout = Layout(spec.data.kind, spec.data.options, path)
     return read_samples(source, checkpoints.schema, layout=layout, format=format)
@@ -180,7 +180,7 @@ def _collect_votes(
 
 
 def list_checkpoints(
-    run: RunCheckpoints,
+    checkpoints: RunCheckpoints,
     rule: Rule,
     exit: Exit,  # noqa: A002
     *,
@@ -191,29 +191,31 @@ def list_checkpoints(
     Raises:
         ChoiceError: the exit requires equal or independent votes, and the run has others.
     """
-    batch_ensemble = any(network.members > 1 for network in run.networks)
+    batch_ensemble = any(network.members > 1 for network in checkpoints.networks)
     if exit.random_order and batch_ensemble:
         raise ChoiceError(
             "the members of a BatchEnsemble vote together, and a risk requires single votes in "
             "random order. Use --exit exact"
         )
-    weights = _unit_weights(rule, len(run.epochs))
+    weights = _unit_weights(rule, len(checkpoints.epochs))
     if not exit.takes_weights and set(weights) != {1}:
         raise ChoiceError(
             f"a risk requires votes of equal weight, and {rule.name} weighs them. Use --exit exact"
         )
-    checkpoints = [replace(one, weight=weights[one.position[1]]) for one in _in_training_order(run)]
-    reader = None if batch_ensemble else run.reader()
-    order = order_checkpoints(reader, (len(run.networks), len(run.epochs)), exit, seed=seed)
-    return [checkpoints[position] for position in order]
+    ordered = [
+        replace(one, weight=weights[one.position[1]]) for one in _in_training_order(checkpoints)
+    ]
+    size = len(checkpoints.networks), len(checkpoints.epochs)
+    reader = None if batch_ensemble else checkpoints.reader()
+    return [ordered[at] for at in order_checkpoints(reader, size, exit, seed=seed)]
 
 
-def _in_training_order(run: RunCheckpoints) -> list[Checkpoint]:
-    firsts = np.cumsum([0, *(network.members for network in run.networks)]).tolist()
+def _in_training_order(checkpoints: RunCheckpoints) -> list[Checkpoint]:
+    firsts = np.cumsum([0, *(network.members for network in checkpoints.networks)]).tolist()
     return [
         Checkpoint(network, epoch, (first, index))
-        for first, network in zip(firsts, run.networks, strict=False)
-        for index, epoch in enumerate(run.epochs)
+        for first, network in zip(firsts, checkpoints.networks, strict=False)
+        for index, epoch in enumerate(checkpoints.epochs)
     ]
 
 
@@ -246,7 +248,7 @@ def _check_exit(exit: Exit, rule: Rule | None, record: Path | None) -> None:  # 
         )
 
 
-def _at_epochs(rule: Rule, run: RunCheckpoints) -> Rule:
+def _at_epochs(rule: Rule, checkpoints: RunCheckpoints) -> Rule:
     """Return a fitted rule with what it learnt for the epochs that have checkpoints.
 
     It may be fitted on a record of the run's whole training, or of some epochs. In old files, a
@@ -258,12 +260,12 @@ def _at_epochs(rule: Rule, run: RunCheckpoints) -> Rule:
     learnt = rule.parameters() if isinstance(rule, FittedRule) else None
     if learnt is None or not isinstance(rule, FittedRule):
         return rule
-    positions = _fitted_positions(rule, run, len(learnt["weights"]))
+    positions = _fitted_positions(rule, checkpoints, len(learnt["weights"]))
     if not learnt["weights"][positions].any():
         raise RecordMismatch(
-            f"{run.folder}: {rule.name} gives no weight to the {len(positions)} epochs that have "
-            "checkpoints: all come after overfitting. Keep earlier checkpoints, or use another "
-            "rule."
+            f"{checkpoints.run.path}: {rule.name} gives no weight to the {len(positions)} epochs "
+            "that have checkpoints: all come after overfitting. Keep earlier checkpoints, or use "
+            "another rule."
         )
     cut = rule.from_arrays(
         {name: some[positions] if name in BY_EPOCH else some for name, some in learnt.items()}
@@ -275,25 +277,26 @@ def _at_epochs(rule: Rule, run: RunCheckpoints) -> Rule:
     return cut
 
 
-def _fitted_positions(rule: FittedRule, run: RunCheckpoints, epochs: int) -> list[int]:
-    cure = f"Fit it on the run's own record: accord fit {run.folder / run.spec.record.splits[0]}"
+def _fitted_positions(rule: FittedRule, checkpoints: RunCheckpoints, fitted: int) -> list[int]:
+    run, epochs = checkpoints.run, checkpoints.epochs
+    recorded = len(run.recording_schedule)
     if rule.voters is not None:
         progress = np.array(rule.voters.progress)
-        near = [
-            np.flatnonzero(abs(progress - (epoch + 1)) < PROGRESS_TOLERANCE) for epoch in run.epochs
-        ]
-        for epoch, found in zip(run.epochs, near, strict=True):
-            if not found.size:
-                raise RecordMismatch(
-                    f"{run.folder}: has checkpoints of epoch {epoch}, and {rule.name} was fitted "
-                    f"on {counted(len(progress), 'epoch')} without it. {cure}"
-                )
-        return [int(found[0]) for found in near]
-    if epochs == len(run.epochs):
-        return list(range(epochs))
-    if epochs == run.recorded:
-        return run.record_epochs()
+        near = [np.flatnonzero(abs(progress - (one + 1)) < PROGRESS_TOLERANCE) for one in epochs]
+        missing = [epoch for epoch, found in zip(epochs, near, strict=True) if not found.size]
+        if not missing:
+            return [int(found[0]) for found in near]
+        problem = f"has checkpoints of epoch {missing[0]}, and {rule.name} was fitted without it"
+    elif fitted == len(epochs):
+        return list(range(fitted))
+    elif fitted == recorded:
+        return checkpoints.record_epochs()
+    else:
+        problem = (
+            f"recorded {recorded} epochs and has checkpoints of {len(epochs)}; {rule.name} was "
+            f"fitted on {fitted}"
+        )
     raise RecordMismatch(
-        f"{run.folder}: {rule.name} was fitted on {counted(epochs, 'epoch')}; the run recorded "
-        f"{run.recorded} and has checkpoints of {len(run.epochs)}. {cure}"
+        f"{run.path}: {problem}. Fit it on the run's own record: "
+        f"accord fit {run.path / run.spec.record.splits[0]}"
     )

@@ -42,10 +42,10 @@ class AllVotes:
     """
 
     def __init__(
-        self, run: RunCheckpoints, sample_info: SampleInfo, *, probabilities: bool
+        self, checkpoints: RunCheckpoints, sample_info: SampleInfo, *, probabilities: bool
     ) -> None:
-        self._run, self._sample_info = run, sample_info
-        shape = len(run.numbers), len(run.epochs), sample_info.samples
+        self._checkpoints, self._sample_info = checkpoints, sample_info
+        shape = len(checkpoints.numbers), len(checkpoints.epochs), sample_info.samples
         classes = sample_info.classes
         self._labels = _allocate(shape, label_dtype(classes))
         self._probabilities = _allocate((*shape, classes), np.float16) if probabilities else None
@@ -74,9 +74,9 @@ class AllVotes:
             self._labels,
             self._sample_info,
             probabilities=self._probabilities,
-            numbers=self._run.numbers,
-            progress=[epoch + 1 for epoch in self._run.epochs],
-            name=f"{self._run.folder} on new samples",
+            numbers=self._checkpoints.numbers,
+            progress=[epoch + 1 for epoch in self._checkpoints.epochs],
+            name=f"{self._checkpoints.run.path} on new samples",
         )
 
 
@@ -105,7 +105,7 @@ class RecordedVotes(contextlib.ExitStack):
 
     Args:
         path: the record; created if it does not exist.
-        run: the run of the checkpoints.
+        checkpoints: those of the run.
         samples: the samples to predict, all of them as one block.
         probabilities: keep probabilities beside the labels.
     """
@@ -113,7 +113,7 @@ class RecordedVotes(contextlib.ExitStack):
     def __init__(
         self,
         path: str | os.PathLike[str],
-        run: RunCheckpoints,
+        checkpoints: RunCheckpoints,
         samples: Samples,
         *,
         probabilities: bool,
@@ -121,11 +121,12 @@ class RecordedVotes(contextlib.ExitStack):
         super().__init__()
         self._path, self._samples = path, len(samples)
         self._metadata = {
-            "run": run.spec.digest(), "samples": samples.digest(), "epochs": list(run.epochs),
-        }  # fmt: skip
-        self._options = {
-            **sample_options(run, samples), "split": NEW, "probabilities": probabilities,
-        }  # fmt: skip
+            "run": checkpoints.run.spec.digest(),
+            "samples": samples.digest(),
+            "epochs": list(checkpoints.epochs),
+        }
+        self._options = sample_options(checkpoints, samples)
+        self._options |= {"split": NEW, "probabilities": probabilities}
         self._recorders: list[Recorder] = []
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:
@@ -154,14 +155,14 @@ class RecordedVotes(contextlib.ExitStack):
         ]
 
 
-def sample_options(run: RunCheckpoints, samples: Samples) -> dict[str, Any]:
+def sample_options(checkpoints: RunCheckpoints, samples: Samples) -> dict[str, Any]:
     """Return the arguments of a recorder that describe samples and classes."""
     return {
         "samples": len(samples),
-        "classes": run.schema.classes,
+        "classes": checkpoints.schema.classes,
         "truth": samples.truth,
         "ids": samples.ids,
-        "class_names": run.schema.class_names,
+        "class_names": checkpoints.schema.class_names,
     }
 
 
