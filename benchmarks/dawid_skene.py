@@ -69,7 +69,7 @@ def plain_dawid_skene(
     posterior = on_grid(agreement(labels, classes=classes), POSTERIOR_BITS)
     for _ in range(rounds):
         counts = VoteCounts.empty(networks=1, classes=classes, groups=groups)
-        counts.add(block.values, posterior, groups)
+        counts.add([(block, posterior)], groups)
         annotators = Annotators(counts.prior(), counts.confusion(shared=0), groups, full)
         posterior = np.concatenate([found for _, found in annotators.posteriors([block])])
     return posterior

@@ -42,7 +42,7 @@ def test_every_wrong_pair_is_counted_once():
     "labels", [np.zeros((0, 2), int), np.zeros((2, 2)), np.zeros((1, 1, 2), int)]
 )
 def test_labels_of_another_form_are_refused(labels):
-    with pytest.raises(PredictionError, match=r"\(network, sample\) integers.*labels\[:, -1\]"):
+    with pytest.raises(PredictionError, match=r"integers \(network, sample\).*labels\[:, -1\]"):
         error_consensus(labels, np.zeros(2, int))
 
 

@@ -319,7 +319,7 @@ def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
     with pytest.raises(SourceError, match="holds the rule dawid-skene, not weighted-agreement"):
         WeightedAgreement.load(path)
     np.savez(path, weights=np.ones(2))
-    with pytest.raises(SourceError, match="not what a rule learnt"):
+    with pytest.raises(SourceError, match="but no fitted rule"):
         WeightedAgreement.load(path)
     np.savez(path, rule=np.array("weighted-agreement"))
     with pytest.raises(SourceError, match="needs weights"):

@@ -20,6 +20,7 @@ from accord.rules import (
     recommend,
     resolve_rule,
 )
+from accord.rules._epoch_weights import count_pairs
 from accord.rules._overfitting import DEFAULTS, detect_overfitting
 from accord.rules.majority import majority_by_epoch
 from accord.store import RecordReader
@@ -225,8 +226,8 @@ def compare_rules(
         context.load_labels()
         if context.networks > 1 and context.keeps_labels:
             context.once(majority_by_epoch)
+            context.once(count_pairs)
             context.once(detect_overfitting, *DEFAULTS)
-    recommended = context.once(recommend).rule if with_recommended else None
     scores = []
     for rule in chosen:
         views = [context]
@@ -236,6 +237,7 @@ def compare_rules(
         for view in views:
             predictions.append(view.once(rule))  # noqa: PERF401 - a comprehension is a frame more
         scores.append(_to_score(rule, predictions, context, truth))
+    recommended = context.once(recommend).rule if with_recommended else None
     return Scores(tuple(scores), recommended, left_out)
 
 

@@ -16,6 +16,7 @@ from accord.rules._overfitting import (
     PairAgreement,
     Verdict,
     detect_overfitting,
+    first_epochs,
     judge_with_majority,
     measure_pair_agreement,
     score_epochs,
@@ -96,7 +97,7 @@ def watch(
 def best_epoch(reader: RecordReader, verdict: Verdict) -> int:
     """Return the best epoch: of all, or if there is an alarm of those before the fall."""
     if verdict.alarm and verdict.before is not None:
-        reader = reader.select(epochs=range(verdict.before))
+        reader = Context.of(reader).once(first_epochs, verdict.before)
     return score_epochs(reader).best
 
 

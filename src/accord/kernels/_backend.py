@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from accord.errors import ChoiceError, missing_extra
-from accord.kernels import _numpy_loops as dense
+from accord.kernels import _numpy_loops as numpy_loops
 from accord.kernels._blocks import Block, CompactLabels, Votes
 
 VARIABLE = "ACCORD_KERNELS"
@@ -19,42 +19,42 @@ RUNNING_PAYS_FROM = 2**27  # a streaming block holds twice as many
 
 
 class Kernels(Protocol):
-    """What `dense` and `fast` both offer."""
+    """The functions that `_numpy_loops` and `_numba_loops` both define."""
 
     def threads(self) -> int:
-        """Return how many threads may call the others at once."""
+        """Return how many threads may call the other functions at once."""
         ...
 
     def guess(self, block: Block) -> tuple[CompactLabels, Votes]:
-        """Guess each sample's leader; count its votes."""
+        """Guess each sample's winner, and count its votes."""
         ...
 
     def tabulate(self, block: Block) -> Votes:
-        """Count the votes, (sample, class)."""
+        """Count the votes (sample, class)."""
         ...
 
     def run(self, block: Block) -> CompactLabels:
-        """Find the leaders, (epoch, sample)."""
+        """Find the winner after each epoch (epoch, sample)."""
         ...
 
 
 def kernels_for(votes: int, *, pays_from: int) -> Kernels:
-    """Return numba's loops if they can be imported and so many votes pay for compiling them.
+    """Return numba's loops if they can be imported and enough votes pay for compiling them.
 
     Raises:
         ChoiceError: ACCORD_KERNELS is neither numpy nor numba.
         ExtraMissing: ACCORD_KERNELS is numba, which is not installed.
     """
-    asked = os.environ.get(VARIABLE)
-    if asked not in (None, "numpy", "numba"):
+    wanted = os.environ.get(VARIABLE)
+    if wanted not in (None, "numpy", "numba"):
         raise ChoiceError(
-            f"{VARIABLE} must be numpy or numba; got {asked!r}. Unset it to choose by size."
+            f"{VARIABLE} must be numpy or numba; got {wanted!r}. Unset it to choose by size."
         )
-    if asked == "numpy" or (asked is None and votes < pays_from):
-        return dense
+    if wanted == "numpy" or (wanted is None and votes < pays_from):
+        return numpy_loops
     try:
         return cast("Kernels", import_module("accord.kernels._numba_loops"))
     except ImportError as error:
-        if asked is None:
-            return dense
+        if wanted is None:
+            return numpy_loops
         raise missing_extra(f"{VARIABLE}=numba", "numba", extra="fast", cause=error) from error

@@ -1,8 +1,11 @@
-"""Ranks in place of classes, so that many classes need no wide table."""
+"""Blocks of samples that fit the cache, and ranks in place of many classes.
+
+Counting works on one `Block` at a time. Where classes are many, `narrow` replaces them by their
+ranks among the classes voted for, so that tables stay small.
+"""
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, cast
 
@@ -22,7 +25,7 @@ NARROWEST, WIDEST = 16, 4096  # samples
 
 
 class Block(NamedTuple):
-    """The labels of some samples, in the form that the dense kernels take."""
+    """The labels of some samples, as counting loops read them."""
 
     labels: CompactLabels  # (voter..., sample), contiguous
     start: int  # the block is labels[..., start:stop]
@@ -32,26 +35,26 @@ class Block(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many samples."""
+        """The number of samples."""
         return self.stop - self.start
 
     @property
     def voters(self) -> int:
-        """How many labels each sample has."""
-        return voters_of(self.labels)
+        """The number of labels of each sample."""
+        return math.prod(self.labels.shape[:-1])
 
     @property
     def flat_labels(self) -> CompactLabels:  # (voter, sample)
-        """All labels, those before `start` and from `stop` on too, with one axis of voters."""
-        return self.labels.reshape(self.voters, self.labels.shape[-1])
+        """The labels of all samples, inside the block and outside, with one axis of voters."""
+        return self.labels.reshape(-1, self.labels.shape[-1])
 
     @property
     def own_labels(self) -> CompactLabels:  # (voter, sample)
-        """The labels of the block's own samples, with one axis of voters."""
-        return self.flat_labels[:, self.start : self.stop]
+        """The labels of the block's samples, with one axis of voters."""
+        return self.labels.reshape(-1, self.labels.shape[-1])[:, self.start : self.stop]
 
     def part(self, span: slice) -> "Block":
-        """Return some neighbouring samples, without a copy."""
+        """Return consecutive samples, without a copy."""
         return self._replace(start=self.start + span.start, stop=self.start + span.stop)
 
     def pick(self, samples: Positions) -> "Block":
@@ -61,7 +64,7 @@ class Block(NamedTuple):
         return Block(labels, 0, samples.size, self.classes)
 
     def named(self, found: Labels) -> Labels:  # (..., sample)
-        """Turn what a kernel found in this block into classes."""
+        """Turn ranks found in this block into classes."""
         return found if self.names is None else self.names[np.arange(self.width), found]
 
 
@@ -71,7 +74,7 @@ def smallest_type(classes: int) -> np.dtype[np.unsignedinteger]:
 
 
 def block_at(labels: Labels, span: slice, classes: int) -> Block:
-    """Return the samples in `span`; copies them only if a kernel could not read them in place."""
+    """Return the samples in `span`, copied only if loops cannot read them in place."""
     kind = smallest_type(classes)
     if labels.dtype == kind and labels.flags.c_contiguous:
         return Block(cast("CompactLabels", labels), span.start, span.stop, classes)
@@ -80,12 +83,12 @@ def block_at(labels: Labels, span: slice, classes: int) -> Block:
 
 
 def voters_of(labels: Labels) -> int:
-    """Return how many votes each sample has."""
+    """Return the number of votes of each sample."""
     return math.prod(labels.shape[:-1])
 
 
 def width_for(voters: int, columns: int, *, cells: int = TABLE_CELLS) -> int:
-    """Return how many samples to count at once if a table has so many columns."""
+    """Return how many samples to count at once with a table of this many columns."""
     return max(NARROWEST, min(WIDEST, cells // columns, LABELS_AT_ONCE // voters))
 
 
@@ -94,15 +97,19 @@ def spans(samples: int, width: int) -> Iterator[slice]:
     return (slice(first, min(first + width, samples)) for first in range(0, samples, width))
 
 
-def for_each_span(work: Callable[[slice], None], samples: int, width: int, *, threads: int) -> None:
-    """Call `work` with every span, in several threads if it releases the interpreter lock."""
+def for_each_span(
+    work: Callable[[slice], None], samples: int, width: int, *, threads: int
+) -> Iterable[None]:
+    """Return an iterator that calls `work` with every span, in threads if it frees the lock.
+
+    The caller runs it, so that the work is one call below and not two: `deque(…, maxlen=0)`.
+    """
     if samples > width:
         _keep_freed_memory()
     if threads == 1 or samples <= width:
-        deque(map(work, spans(samples, width)), maxlen=0)
-        return
+        return map(work, spans(samples, width))
     with ThreadPoolExecutor(threads) as pool:
-        deque(pool.map(work, spans(samples, width)), maxlen=0)
+        return list(pool.map(work, spans(samples, width)))
 
 
 def _keep_freed_memory() -> None:
@@ -118,15 +125,15 @@ CELLS_PER_VOTE = 64
 
 
 def columns_for(voters: int, classes: int, *, most: int = TABLE_CELLS) -> int:
-    """Return how many table cells a sample needs at most: a class each, or a voter each."""
+    """Return the largest number of table cells of a sample: one per class, or per voter."""
     return min(voters, classes) if _are_many(voters, classes, most) else classes
 
 
 def narrow(block: Block, *, most: int = TABLE_CELLS) -> Block:
-    """Give each class its rank among the classes voted for, where classes are many.
+    """Replace classes by their ranks among the classes voted for, where classes are many.
 
-    Ranks keep the order of classes, so equal votes still go to the smaller class. There are
-    never more ranks than voters. `Block.named` leads back to classes.
+    Ranks keep the order of classes, so ties still go to the smallest class. There are never more
+    ranks than voters. `Block.named` turns ranks back into classes.
 
     >>> block = narrow(Block(np.array([[7], [900], [7]], np.uint16), 0, 1, classes=1000))
     >>> block.labels.tolist(), block.names.tolist(), block.classes

@@ -1,4 +1,4 @@
-"""Labels as whole numbers that stand for classes."""
+"""Checks of labels: integers in 0..classes-1, on the axes that a kernel expects."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ LARGEST_TABLE = 4 * 2**30  # bytes
 
 
 def check_labels(labels: Labels, *, classes: int) -> None:
-    """Refuse labels that are not integers in 0..classes-1, from at least one voter.
+    """Raise unless labels are integers in 0..classes-1, from at least one voter.
 
     Every axis before the last is a voter axis: (network, sample), (network, epoch, sample).
 
@@ -78,21 +78,21 @@ def _in_range(labels: Labels, classes: int) -> bool:
     if labels.dtype.kind not in "iu":
         return bool(labels.min() >= 0 and labels.max() < classes)
     lowest, highest = np.iinfo(labels.dtype).min, np.iinfo(labels.dtype).max
-    # Each look is a pass over memory, so take none that the type already answers.
+    # Each minimum is a pass over memory: skip those that the type already answers.
     return (lowest >= 0 or labels.min() >= 0) and (highest < classes or labels.max() < classes)
 
 
 def check_epochs(labels: Labels) -> None:
-    """Refuse labels that do not come as (network, epoch, sample)."""
+    """Raise unless labels have the axes (network, epoch, sample)."""
     if labels.ndim != 3:
         raise PredictionError(
-            f"labels must come as (network, epoch, sample); got shape {labels.shape}. "
+            f"labels must have the axes (network, epoch, sample); got shape {labels.shape}. "
             "For a single network, give labels[None]."
         )
 
 
 def check_table(samples: int, classes: int) -> None:
-    """Refuse a (sample, class) table of 8-byte cells that is larger than 4 GiB."""
+    """Raise if a (sample, class) table of 8-byte cells would exceed 4 GiB."""
     size = 8 * samples * classes
     if size > LARGEST_TABLE:
         raise PredictionError(

@@ -1,4 +1,4 @@
-"""The counting loops of `dense` compiled by numba; the only module that imports it."""
+"""The loops of `_numpy_loops` compiled by numba; the only module that imports it."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -30,7 +30,7 @@ def _compiled(loop: Loop) -> Loop:
 
 
 def guess(block: Block) -> tuple[CompactLabels, Votes]:
-    """Do as `dense.guess`; the guess may differ where no class holds half of the votes."""
+    """Do as the numpy loop; the guess may differ where no class holds half of the votes."""
     labels, votes = np.empty(block.width, block.labels.dtype), np.zeros(block.width, np.intp)
     _guess(_read_only(block.flat_labels), block.start, block.stop, labels)
     _count_matching(_read_only(block.flat_labels), block.start, block.stop, labels, votes)
@@ -38,14 +38,14 @@ def guess(block: Block) -> tuple[CompactLabels, Votes]:
 
 
 def tabulate(block: Block) -> Votes:  # (sample, class)
-    """Do as `dense.tabulate`."""
+    """Do as the numpy loop."""
     table = np.zeros((block.width, block.classes), np.intp)
     _tabulate(_read_only(block.flat_labels), block.start, block.stop, table)
     return table
 
 
 def run(block: Block) -> CompactLabels:  # (epoch, sample)
-    """Do as `dense.run`."""
+    """Do as the numpy loop."""
     leaders = np.empty((block.labels.shape[1], block.width), block.labels.dtype)
     for span in spans(block.width, RUN_AT_ONCE):
         leaders[:, span] = _run_part(block.part(span))

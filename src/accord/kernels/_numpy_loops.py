@@ -1,4 +1,4 @@
-"""The counting loops in numpy, for one block of samples; `fast` holds their numba twins."""
+"""Counting loops in numpy, for one block of samples; `_numba_loops` holds their twins."""
 
 import numpy as np
 
@@ -15,22 +15,22 @@ def threads() -> int:
 
 
 def guess(block: Block) -> tuple[CompactLabels, Votes]:
-    """Guess each sample's most voted class from a few voters, then count its votes in full.
+    """Guess each sample's winner from a few voters, then count its votes in full.
 
-    Whoever holds more than half of the votes is the winner; of the others nothing is known.
+    A class with more than half of the votes is the winner; others must be counted.
     """
     labels = block.own_labels
-    rivals = labels[_evenly_spaced(len(labels))]
-    weight = np.ones(rivals.shape, np.int8)
+    leaders = labels[_evenly_spaced(len(labels))]
+    weight = np.ones(leaders.shape, np.int8)
     # Boyer and Moore's majority vote as a knock-out: equals add their weights, others subtract.
-    while len(rivals) > 1:
-        half = len(rivals) // 2
-        first, second = rivals[:half], rivals[half:]
+    while len(leaders) > 1:
+        half = len(leaders) // 2
+        first, second = leaders[:half], leaders[half:]
         sign = (first == second).view(np.int8) * np.int8(2) - np.int8(1)
         weight = weight[:half] + sign * weight[half:]
         np.copyto(first, second, where=weight < 0)
-        rivals, weight = first, np.abs(weight)
-    return rivals[0], count_matching(labels, rivals[0])
+        leaders, weight = first, np.abs(weight)
+    return leaders[0], count_matching(labels, leaders[0])
 
 
 def _evenly_spaced(voters: int) -> Positions:
@@ -40,24 +40,26 @@ def _evenly_spaced(voters: int) -> Positions:
 
 def count_matching(
     labels: Labels,  # (voter, sample)
-    asked: Labels | np.integer,  # (sample,), or one label for all
+    wanted: Labels | np.integer,  # (sample,), or one label for all
 ) -> Votes:  # (sample,)
-    """Count the voters that gave each sample the label asked about."""
+    """Count the voters that gave each sample the wanted label."""
     votes = np.zeros(labels.shape[1], np.intp)
     same = np.empty((255, labels.shape[1]), np.bool_)  # fresh ones, page by page, double the time
     for first in range(0, len(labels), 255):  # as many ones as fit a byte
         some = labels[first : first + 255]
-        np.equal(some, asked, out=same[: len(some)])
+        np.equal(some, wanted, out=same[: len(some)])
         votes += same[: len(some)].view(np.uint8).sum(axis=0, dtype=np.uint8)
     return votes
 
 
 def tabulate(block: Block) -> Votes:  # (sample, class)
-    """Count every class's votes for every sample."""
+    """Count the votes for every class."""
     labels, classes = block.own_labels, block.classes
     if classes <= COMPARED_CLASSES:
-        votes = [count_matching(labels, labels.dtype.type(label)) for label in range(classes)]
-        return np.stack(votes, axis=1)
+        table = np.empty((block.width, classes), np.intp)
+        for label in range(classes):
+            table[:, label] = count_matching(labels, labels.dtype.type(label))
+        return table
     width = max(1, COUNTED_AT_ONCE // len(labels))
     tables = [_count_cells(labels[:, span], classes) for span in spans(block.width, width)]
     return np.concatenate(tables) if len(tables) > 1 else tables[0]
@@ -70,10 +72,10 @@ def _count_cells(labels: CompactLabels, classes: int) -> Votes:  # (sample, clas
 
 
 def run(block: Block) -> CompactLabels:  # (epoch, sample)
-    """Find each sample's leader after each epoch; the block comes as (network, epoch, sample).
+    """Find each sample's winner after each epoch; the block's axes are (network, epoch, sample).
 
-    A class's key is its votes, then how far it stands before the last class: the largest key
-    is the leader's. Keys only grow, so the largest ever seen is the largest now.
+    A class's key is its votes, then its distance from the last class: the largest key
+    is the winner's. Keys only grow, so the largest ever seen is the largest now.
     """
     networks, epochs, _ = block.labels.shape
     bits = (block.classes - 1).bit_length()

@@ -1,4 +1,4 @@
-"""How often any two voters say the same."""
+"""How often any two voters agree."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ COMPARED_AT_ONCE = 2**14  # samples; with 500 voters the comparisons of one fill
 
 
 def count_matching_pairs(labels: Labels) -> Votes:
-    """Count, for every two voters, the samples for which they say the same class.
+    """Count, for every two voters, the samples on which they agree.
 
-    Takes voters² × samples / 2 comparisons, 0.1 ns each for labels of one byte.
+    Makes voters² × samples / 2 comparisons of 0.1 ns each for labels of one byte.
 
     Args:
         labels: (voter, sample).

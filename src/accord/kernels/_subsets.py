@@ -1,6 +1,7 @@
-"""Winners of some of the networks or epochs, for many choices at once."""
+"""Winners of subsets of the networks or epochs."""
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError
-from accord.kernels._backend import TABLES_PAY_FROM, WINNERS_PAY_FROM, Kernels, kernels_for
+from accord.kernels._backend import TABLES_PAY_FROM, Kernels, kernels_for
 from accord.kernels._blocks import (
     Block,
     CompactLabels,
@@ -25,7 +26,7 @@ from accord.kernels._blocks import (
     width_for,
 )
 from accord.kernels._checks import check_epochs, check_labels
-from accord.kernels._winners import GUESSED_AT_ONCE, find_winners
+from accord.kernels._winners import GUESSED_AT_ONCE, winners
 
 # Above this many cells a vote, summing and searching all tables (2 ns a cell) costs more than
 # ranks do (27 ns a vote).
@@ -61,19 +62,19 @@ def winners_by_subset(
 ) -> CompactLabels:
     """Find the winners of each subset of networks, over all epochs.
 
-    Counts each network's votes once, however many subsets share it.
+    Counts each network's votes once for all subsets.
 
     Args:
         labels: (network, epoch, sample).
         subsets: the networks of each subset, by position; see `subsets_of`.
-        classes: how many classes there are; labels run from 0.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         (subset, sample), in the smallest unsigned type that holds the classes.
 
     Raises:
         PredictionError: the labels are out of shape or range.
-        ChoiceError: a subset is empty, repeats a network or names one that is not there.
+        ChoiceError: a subset is empty, repeats a network or names one that does not exist.
 
     >>> labels = np.array([[[2, 0]], [[1, 0]], [[1, 1]]])
     >>> winners_by_subset(labels, [(0, 1), (1, 2)], classes=3)
@@ -82,7 +83,7 @@ def winners_by_subset(
     """
     check_labels(labels, classes=classes)
     check_epochs(labels)
-    members = _members(subsets, labels)
+    inside = _indicators(subsets, labels)
     voters, tables = voters_of(labels), len(labels) + len(subsets)
     most = CELLS_PER_VOTE * voters // tables
     kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
@@ -90,26 +91,26 @@ def winners_by_subset(
 
     def fill(span: slice) -> None:
         block = narrow(block_at(labels, span, classes), most=most)
-        votes = members @ _votes_by_network(block, kernels).astype(members.dtype)
+        votes = inside @ _votes_by_network(block, kernels).astype(inside.dtype)
         votes = votes.reshape(len(subsets), block.width, block.classes)
         found[:, span] = block.named(votes.argmax(axis=2))
 
     width = width_for(voters, tables * columns_for(voters, classes, most=most))
-    for_each_span(fill, labels.shape[-1], width, threads=kernels.threads())
+    deque(for_each_span(fill, labels.shape[-1], width, threads=kernels.threads()), maxlen=0)
     return found
 
 
-def _members(
+def _indicators(
     subsets: Sequence[Sequence[int]], labels: Labels
-) -> NDArray[np.floating]:  # (subset, network), 1 for members
+) -> NDArray[np.floating]:  # (subset, network), 1 inside
     _check_subsets(subsets, len(labels))
     # Floats, because matrix products of integers are slow; exact, because votes stay below
     # 2**24 in one kind and 2**53 in the other.
     kind = np.float32 if voters_of(labels) < 2**24 else np.float64
-    members = np.zeros((len(subsets), len(labels)), kind)
-    for row, subset in zip(members, subsets, strict=True):
+    inside = np.zeros((len(subsets), len(labels)), kind)
+    for row, subset in zip(inside, subsets, strict=True):
         row[list(subset)] = 1
-    return members
+    return inside
 
 
 def _check_subsets(subsets: Sequence[Sequence[int]], networks: int) -> None:
@@ -146,12 +147,12 @@ def equally_spaced(epochs: int, count: int) -> Positions:
 
 
 def winners_by_spacing(labels: Labels, counts: Sequence[int], *, classes: int) -> CompactLabels:
-    """Find the winners over only so many equally spaced epochs, for each of `counts`.
+    """Find the winners over k equally spaced epochs, for each k in `counts`.
 
     Args:
         labels: (network, epoch, sample).
-        counts: how many epochs to keep, each in 1..epochs; see `equally_spaced`.
-        classes: how many classes there are; labels run from 0.
+        counts: numbers of epochs, each in 1..epochs; see `equally_spaced`.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         (len(counts), sample), in the smallest unsigned type that holds the classes.
@@ -168,10 +169,9 @@ def winners_by_spacing(labels: Labels, counts: Sequence[int], *, classes: int) -
     check_epochs(labels)
     samples = labels.shape[-1]
     kept = [equally_spaced(labels.shape[1], count) for count in counts]
-    kernels = kernels_for(len(labels) * sum(counts) * samples, pays_from=WINNERS_PAY_FROM)
     found = np.empty((len(counts), samples), smallest_type(classes))
     for span in spans(samples, max(1, 4 * GUESSED_AT_ONCE // voters_of(labels))):
         for row, epochs in zip(found, kept, strict=True):
             some = labels[:, epochs, span]
-            row[span] = find_winners(some, classes=classes, kernels=kernels).labels
+            row[span] = winners(some, classes=classes).labels
     return found

@@ -1,12 +1,12 @@
-"""How many networks make the same mistake."""
+"""Votes by class: counts, shares, margins, weighted sums, and shared mistakes."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError
-from accord.kernels import _numpy_loops as dense
 from accord.kernels._backend import TABLES_PAY_FROM, kernels_for
 from accord.kernels._blocks import (
     Block,
@@ -25,7 +25,7 @@ from accord.kernels._blocks import (
     width_for,
 )
 from accord.kernels._checks import check_epochs, check_labels, check_table
-from accord.kernels._numpy_loops import count_matching
+from accord.kernels._numpy_loops import COMPARED_CLASSES, count_matching
 
 POSTERIOR_BITS = 28  # sums stay exact for 2**25 samples
 LOGARITHM_BITS = 16  # times a weight of 20 bits: exact up to 2**17
@@ -49,7 +49,7 @@ def count_votes(labels: Labels, *, classes: int) -> Votes:
 
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: how many classes there are; labels run from 0.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         A (sample, class) table, of 8 bytes a cell.
@@ -73,7 +73,7 @@ def agreement(labels: Labels, *, classes: int) -> Shares:
 
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: how many classes there are; labels run from 0.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         A (sample, class) table, of 8 bytes a cell; each row adds up to 1.
@@ -104,7 +104,7 @@ def _fill(
         table[span] = kernels.tabulate(block_at(labels, span, classes))
 
     width = width_for(voters_of(labels), classes)
-    for_each_span(fill, samples, width, threads=kernels.threads())
+    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
 
 
 COMPARED_AT_ONCE = 2**20  # votes: what their comparison gives fills an L2 cache of 1 MiB
@@ -117,8 +117,8 @@ def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weigh
 
     Args:
         labels: (network, epoch, sample).
-        weights: (epoch,): whole numbers; epochs that weigh nothing are not looked at.
-        classes: how many classes there are; labels run from 0.
+        weights: (epoch,): whole numbers; epochs of weight 0 are skipped.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         A (sample, class) table, in the smallest unsigned type that holds all votes of a sample.
@@ -132,7 +132,7 @@ def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weigh
     check_epochs(labels)
     check_labels(labels, classes=classes)
     check_table(labels.shape[2], classes)
-    count = _compare if classes <= dense.COMPARED_CLASSES else _count
+    count = _compare if classes <= COMPARED_CLASSES else _count
     kind = np.min_scalar_type(len(labels) * int(weights.sum()))
     return count(labels, weights, np.zeros((labels.shape[2], classes), kind))
 
@@ -179,14 +179,16 @@ def _count(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
     return table
 
 
-def margins(labels: Labels, *, classes: int) -> Shares:
+def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Shares:
     """Compute, for each sample, the best class's agreement minus the second best's.
 
     A sample whose votes all went to one class has margin 1, a tie has margin 0.
 
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: how many classes there are; labels run from 0.
+        classes: the number of classes; labels run from 0.
+        of_last_epoch: take the class that wins at the last epoch for the best; see
+            `final_margins`.
 
     Returns:
         One margin in 0..1 per sample.
@@ -198,7 +200,19 @@ def margins(labels: Labels, *, classes: int) -> Shares:
     array([0.5, 0. , 0.5])
     """
     check_labels(labels, classes=classes)
-    return _margins(labels, classes, of_last_epoch=False)
+    voters, samples = voters_of(labels), labels.shape[-1]
+    kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
+    leads = np.empty(samples, np.intp)
+
+    def fill(span: slice) -> None:
+        block = narrow(block_at(labels, span, classes))
+        votes = kernels.tabulate(block)
+        chosen = kernels.tabulate(_last_epoch(block)) if of_last_epoch else votes
+        leads[span] = _lead_of(chosen.argmax(axis=1), votes)
+
+    width = width_for(voters, columns_for(voters, classes))
+    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
+    return leads / voters
 
 
 def final_margins(labels: Labels, *, classes: int) -> Shares:
@@ -208,7 +222,7 @@ def final_margins(labels: Labels, *, classes: int) -> Shares:
 
     Args:
         labels: (network, epoch, sample).
-        classes: how many classes there are; labels run from 0.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         One margin in -1..1 per sample.
@@ -216,30 +230,14 @@ def final_margins(labels: Labels, *, classes: int) -> Shares:
     Raises:
         PredictionError: the labels are out of shape or range.
 
-    Two networks say class 0 for three epochs, then both drift to class 1:
+    Two networks predict class 0 for three epochs, then class 1:
 
     >>> final_margins(np.array([[[0], [0], [0], [1]], [[0], [0], [0], [1]]]), classes=2)
     array([-0.5])
     """
-    check_labels(labels, classes=classes)
-    check_epochs(labels)
-    return _margins(labels, classes, of_last_epoch=True)
-
-
-def _margins(labels: Labels, classes: int, *, of_last_epoch: bool) -> Shares:  # (sample,)
-    voters, samples = voters_of(labels), labels.shape[-1]
-    kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
-    leads = np.empty(samples, np.intp)
-
-    def fill(span: slice) -> None:
-        block = narrow(block_at(labels, span, classes))
-        votes = kernels.tabulate(block)
-        heard = kernels.tabulate(_last_epoch(block)) if of_last_epoch else votes
-        leads[span] = _lead_of(heard.argmax(axis=1), votes)
-
-    width = width_for(voters, columns_for(voters, classes))
-    for_each_span(fill, samples, width, threads=kernels.threads())
-    return leads / voters
+    if labels.ndim > 1:  # else `margins` raises
+        check_epochs(labels)
+    return margins(labels, classes=classes, of_last_epoch=True)
 
 
 def _last_epoch(block: Block) -> Block:
@@ -259,19 +257,19 @@ def _lead_of(
 
 
 def error_consensus(labels: Labels, truth: Labels) -> Votes:
-    """Count the wrong (sample, network) pairs by how many networks gave that wrong class.
+    """Count the wrong (sample, network) pairs by how many networks predicted that class.
 
     Args:
         labels: (network, sample), of the last epoch.
         truth: (sample,), the true classes.
 
     Returns:
-        (network,): entry k-1 counts the wrong pairs whose class exactly k networks gave.
+        (network,): entry k-1 counts the wrong pairs whose class exactly k networks predicted.
 
     Raises:
         PredictionError: the labels are not (network, sample) integers, or `truth` does not fit.
 
-    For one sample of class 0, two networks say 1 and one says 2:
+    For one sample of class 0, two networks predict 1 and one predicts 2:
 
     >>> error_consensus(np.array([[1], [1], [2]]), np.array([0]))
     array([1, 2, 0])
@@ -288,7 +286,7 @@ def error_consensus(labels: Labels, truth: Labels) -> Votes:
 def _check(labels: Labels, truth: Labels) -> None:
     if labels.ndim != 2 or not len(labels) or not np.issubdtype(labels.dtype, np.integer):
         raise PredictionError(
-            "labels must come as (network, sample) integers of one epoch, from at least one "
+            "labels must be integers (network, sample) of one epoch, from at least one "
             f"network; got {labels.dtype} of shape {labels.shape}. For the last epoch of "
             "(network, epoch, sample), give labels[:, -1]."
         )

@@ -1,11 +1,12 @@
-"""The most voted class of each sample after each epoch."""
+"""The most voted class of each sample, in all and after each epoch."""
 
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from accord.kernels._backend import RUNNING_PAYS_FROM, WINNERS_PAY_FROM, Kernels, kernels_for
+from accord.kernels._backend import RUNNING_PAYS_FROM, WINNERS_PAY_FROM, kernels_for
 from accord.kernels._blocks import (
     NARROWEST,
     Block,
@@ -37,12 +38,12 @@ class Winners(NamedTuple):
 def winners(labels: Labels, *, classes: int) -> Winners:
     """Find the class with the most votes for each sample.
 
-    Equal votes go to the smaller class. Works in blocks of samples: besides the labels it
+    Ties go to the smallest class. Works in blocks of samples: besides the labels it
     needs some tens of megabytes, however many samples and classes there are.
 
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: how many classes there are; labels run from 0.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         `labels` and `votes`, each (sample,).
@@ -55,34 +56,25 @@ def winners(labels: Labels, *, classes: int) -> Winners:
     """
     check_labels(labels, classes=classes)
     kernels = kernels_for(labels.size, pays_from=WINNERS_PAY_FROM)
-    return find_winners(labels, classes=classes, kernels=kernels)
-
-
-def find_winners(labels: Labels, *, classes: int, kernels: Kernels) -> Winners:
-    """Do as `winners`, with labels already checked and kernels already chosen."""
-    samples = labels.shape[-1]
+    samples, voters = labels.shape[-1], voters_of(labels)
     found = Winners(np.empty(samples, np.intp), np.empty(samples, np.intp))
 
     def fill(span: slice) -> None:
-        leaders, votes = _lead(block_at(labels, span, classes), kernels)
-        found.labels[span], found.votes[span] = leaders, votes
+        block = block_at(labels, span, classes)
+        # Always guess first: where the guess never holds it costs a tenth of the counting.
+        winning, votes = kernels.guess(block)
+        unsure = np.flatnonzero(2 * votes <= voters)
+        for samples, part in _parts(block, unsure):
+            ranked = narrow(part)
+            table = kernels.tabulate(ranked)
+            best = table.argmax(axis=1)
+            winning[samples] = ranked.named(best)
+            votes[samples] = table[np.arange(len(table)), best]
+        found.labels[span], found.votes[span] = winning, votes
 
-    width = max(NARROWEST, min(WIDEST_GUESS, GUESSED_AT_ONCE // voters_of(labels)))
-    for_each_span(fill, samples, width, threads=kernels.threads())
+    width = max(NARROWEST, min(WIDEST_GUESS, GUESSED_AT_ONCE // voters))
+    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
     return found
-
-
-def _lead(block: Block, kernels: Kernels) -> tuple[CompactLabels, Votes]:  # both (sample,)
-    # Always guess first: where the guess never holds it costs a tenth of the counting.
-    labels, votes = kernels.guess(block)
-    unsure = np.flatnonzero(2 * votes <= block.voters)
-    for samples, part in _parts(block, unsure):
-        ranked = narrow(part)
-        table = kernels.tabulate(ranked)
-        leaders = table.argmax(axis=1)
-        labels[samples] = ranked.named(leaders)
-        votes[samples] = table[np.arange(len(table)), leaders]
-    return labels, votes
 
 
 def _parts(block: Block, unsure: Positions) -> Iterator[tuple[slice | Positions, Block]]:
@@ -104,12 +96,12 @@ MOST_CLASSES = 2**12
 def running_winners(labels: Labels, *, classes: int) -> CompactLabels:
     """Find the class with the most votes after each epoch, all epochs up to it included.
 
-    Equal votes go to the smaller class. Reads each label once: a new vote is compared with
-    the leader alone.
+    Ties go to the smallest class. Reads each label once: a new vote is compared with the leader
+    alone.
 
     Args:
         labels: (network, epoch, sample).
-        classes: how many classes there are; labels run from 0.
+        classes: the number of classes; labels run from 0.
 
     Returns:
         (epoch, sample), in the smallest unsigned type that holds the classes: cast before
@@ -118,7 +110,7 @@ def running_winners(labels: Labels, *, classes: int) -> CompactLabels:
     Raises:
         PredictionError: the labels are out of shape or range.
 
-    One network says class 2, then class 1, then class 1 again:
+    One network predicts class 2, then class 1 twice:
 
     >>> running_winners(np.array([[[2], [1], [1]]]), classes=3)
     array([[2],
@@ -137,5 +129,5 @@ def running_winners(labels: Labels, *, classes: int) -> CompactLabels:
 
     columns = columns_for(voters, classes, most=MOST_CLASSES)
     width = width_for(voters, columns, cells=TABLE_CELLS)
-    for_each_span(fill, samples, width, threads=kernels.threads())
+    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
     return leaders

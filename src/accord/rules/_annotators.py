@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ MAX_CELLS: Final = 2**29  # of confusion matrices, 4 GiB
 
 Evidence = NDArray[np.float64]  # (sample, class)
 Posterior = NDArray[np.float64]  # (sample, class), rows add up to 1
+Posteriors = Iterable[tuple[Block, Posterior]]  # of parts of the samples, with their labels
 
 
 def voters_at_once(classes: int) -> int:
@@ -95,8 +96,9 @@ class ExpectedClasses:
         """
         classes, size = self._classes, self._classes**voters
         if self._columns is not None:
-            columns = [np.bincount(rows, weights=one, minlength=size) for one in self._columns]
-            joint = np.stack(columns, axis=1)
+            joint = np.empty((size, classes))
+            for column, share in enumerate(self._columns):
+                joint[:, column] = np.bincount(rows, weights=share, minlength=size)
         else:
             cells = rows.take(self._sample)
             cells *= classes
@@ -149,7 +151,8 @@ def to_posterior(evidence: NDArray[np.float64]) -> Posterior:
            [1.  , 0.  ]])
     """
     powers = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    return on_grid(powers / powers.sum(axis=1, keepdims=True), POSTERIOR_BITS)
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(shares, POSTERIOR_BITS)), -POSTERIOR_BITS))
 
 
 def small_parts(blocks: Iterable[Block], *, classes: int) -> Iterator[Block]:
@@ -187,17 +190,19 @@ class VoteCounts:
             )
         return cls(np.zeros(shape), np.zeros(len(groups)), np.zeros(classes))
 
-    def add(self, labels: NDArray[Any], posterior: Posterior, groups: NDArray[np.intp]) -> None:
-        """Count the votes (network, epoch, sample) on some samples."""
-        classes, expected = len(self.sizes), ExpectedClasses(posterior)
+    def add(self, posteriors: Posteriors, groups: NDArray[np.intp]) -> None:
+        """Count the votes on some samples, given the posterior of each."""
+        classes = len(self.sizes)
         at_once = voters_at_once(classes)
-        self.sizes += posterior.sum(axis=0)
-        for votes, some in zip(self.votes, labels, strict=True):
-            for start in range(0, len(groups), at_once):
-                epochs = slice(start, start + at_once)
-                found = expected.count(join(some[epochs], classes), len(some[epochs]))
-                np.add.at(votes, groups[epochs], found)
-                self.correct[epochs] += np.trace(found, axis1=1, axis2=2)
+        for part, posterior in posteriors:
+            expected = ExpectedClasses(posterior)
+            self.sizes += posterior.sum(axis=0)
+            for votes, labels in zip(self.votes, part.values, strict=True):
+                for start in range(0, len(groups), at_once):
+                    epochs = slice(start, start + at_once)
+                    found = expected.count(join(labels[epochs], classes), len(labels[epochs]))
+                    np.add.at(votes, groups[epochs], found)
+                    self.correct[epochs] += np.trace(found, axis1=1, axis2=2)
 
     def prior(self) -> NDArray[np.float64]:
         """Estimate how frequent each class is."""

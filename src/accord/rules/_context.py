@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from accord.errors import ChoiceError
 from accord.store import ArrayReader, Block, NetworkInfo, RecordReader
 from accord.store._layout import label_dtype
-from accord.store._record_reader import pick
+from accord.store._record_reader import Subset, pick
 
 VARIABLE: Final = "ACCORD_MEMORY"
 MEMORY: Final = 512 << 20  # bytes
@@ -64,15 +64,25 @@ class Context(RecordReader):
 
     def __init__(self, reader: RecordReader, *, memory: int | None = None) -> None:
         memory = memory_budget() if memory is None else memory
-        self._look_through(_KeptReader(reader, memory), memory, longer=None)
+        kept = _KeptReader(reader, memory)
+        self._look_through(kept, memory, read=kept.label_rows)
 
-    def _look_through(self, view: RecordReader, memory: int, longer: "Context | None") -> None:
+    def _look_through(
+        self,
+        view: RecordReader,
+        memory: int,
+        *,
+        longer: "Context | None" = None,
+        labels: NDArray[Any] | None = None,
+        read: Read | None = None,
+    ) -> None:
         self.name, self.sample_info = view.name, view.sample_info
         self.numbers, self.epochs = view.numbers, view.epochs
         self.has_probabilities = view.has_probabilities
         self.longer = longer  # the context whose first epochs these are, if it is one
         self._view, self._memory = view, memory
-        self._labels: NDArray[Any] | None = None
+        self._read_labels = read or view.read_labels
+        self._labels = labels  # all of them, once they are read
         self._results: dict[Hashable, Any] = {}
         # Weak: many selections are needed once, and what was fitted on each may be large.
         self._selections: WeakValueDictionary[Hashable, Context] = WeakValueDictionary()
@@ -109,22 +119,24 @@ class Context(RecordReader):
         While it exists, the same selection returns the same context; of everything, this one.
         """
         by, at = self.positions(networks, epochs)
-        within = range(self.samples)[slice(None) if samples is None else samples]
+        samples = slice(None) if samples is None else samples
+        within = range(self.samples)[samples]
         first = range(len(at))  # epochs, if all that come before are selected too
         whole = by == tuple(range(self.networks)) and within == range(self.samples)
         if whole and at == tuple(range(self.epochs)):
             return self
         selected = self._selections.get((by, at, within))
         if selected is None:
-            view = self._view.select(networks, epochs, samples)
+            view = Subset(self._view, by, at, samples)
             longer = self if whole and at == tuple(first) else None
-            selected = _Selection(view, self._memory, longer)
+            labels = None if self._labels is None else pick(self._labels, by, at, samples)
+            selected = _Selection(view, self._memory, longer=longer, labels=labels)
             self._selections[by, at, within] = selected
         return selected
 
     def last(self) -> "Context":
         """Return a context of the last epoch alone."""
-        return self.select(epochs=[self.epochs - 1])
+        return self if self.epochs == 1 else self.select(epochs=[self.epochs - 1])
 
     @property
     def label_type(self) -> np.dtype[Any]:
@@ -144,17 +156,16 @@ class Context(RecordReader):
         """
         if self._labels is None and self.keeps_labels:
             everything = range(self.networks), range(self.epochs)
-            self._labels = self._view.read_labels(*everything, slice(None))
+            self._labels = self._read_labels(*everything, slice(None))
         return self._labels
 
     def blocks(self) -> Iterator[Block]:
         """Return the labels of all networks and epochs, one block of samples after another."""
         labels = self.load_labels()
         if labels is None:
-            yield from super().blocks()
-            return
-        for where in self._cuts(self.label_type.itemsize):
-            yield Block(where.start, where.stop, labels[:, :, where])
+            return super().blocks()
+        cuts = list(self._cuts(labels.dtype.itemsize))
+        return iter([Block(cut.start, cut.stop, labels[:, :, cut]) for cut in cuts])
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -178,14 +189,21 @@ class Context(RecordReader):
         return self._view.with_probabilities
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Selection, (self._view, self._memory, None)  # rows can be read again
+        return _Selection, (self._view, self._memory)  # rows can be read again
 
 
 class _Selection(Context):
     """A context over a view of another one's rows."""
 
-    def __init__(self, view: RecordReader, memory: int, longer: Context | None) -> None:
-        self._look_through(view, memory, longer)
+    def __init__(
+        self,
+        view: RecordReader,
+        memory: int,
+        *,
+        longer: Context | None = None,
+        labels: NDArray[Any] | None = None,
+    ) -> None:
+        self._look_through(view, memory, longer=longer, labels=labels)
 
 
 class _KeptReader(RecordReader):
@@ -197,7 +215,7 @@ class _KeptReader(RecordReader):
         self.has_probabilities = reader.has_probabilities
         self._reader, self._memory = reader, memory
         shape = self.networks, self.epochs, self.samples
-        self._read_labels = self._keeping(reader.read_labels, shape, label_dtype(self.classes))
+        self.label_rows = self._keeping(reader.read_labels, shape, label_dtype(self.classes))
         self._read_probabilities = self._keeping(
             reader.read_probabilities, (*shape, self.classes), np.float16
         )
@@ -211,7 +229,7 @@ class _KeptReader(RecordReader):
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        return self._read_labels(networks, epochs, samples)
+        return self.label_rows(networks, epochs, samples)
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice

@@ -4,7 +4,6 @@ Each round estimates annotators from the votes and each sample's expected class,
 annotators, until the classes stay.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,20 +13,18 @@ from numpy.typing import NDArray
 from accord.rules._annotators import (
     MAX_CELLS,
     Annotators,
-    Posterior,
+    Posteriors,
     VoteCounts,
     small_parts,
 )
 from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, regression_weights
-from accord.store import Block, RecordReader
+from accord.store import RecordReader
 
 MAX_ROUNDS: Final = 50
 CONVERGED: Final = 1000  # once fewer than one sample in this many changes its class
 VOTES_PER_CELL: Final = 10  # that a network's confusion matrix should have on average
 MIN_GROUPS: Final = 4  # of epochs, however few samples there are
 HELD_CELLS: Final = 2**23  # of the posterior, 64 MiB: so many are kept for the next estimate
-
-Posteriors = Iterable[tuple[Block, Posterior]]
 
 
 @dataclass(frozen=True)
@@ -97,43 +94,31 @@ def fit_annotators(
     groups = group_epochs(reader.epochs, samples=reader.samples, classes=classes)
     counts = VoteCounts.empty(networks=reader.networks, classes=classes, groups=groups)
     for part in small_parts(reader.blocks(), classes=classes):
-        counts.add(part.values, np.eye(classes)[start[part.where]], groups)
+        counts.add([(part, np.eye(classes)[start[part.where]])], groups)
     labels, scores = np.array(start, np.intp), np.empty(reader.samples)
     # Posteriors that are held are counted when the matrices they came from are gone, which saves
     # half of the memory; and those of the last round are not counted at all.
     held = reader.samples * classes <= HELD_CELLS
     for rounds in range(1, MAX_ROUNDS + 1):
-        if rounds > 1:
-            weights = regression_weights(likeness.within, counts.reliability(likeness.shares))
         votes = vote_shares(weights, likeness, reader.networks, boost=boost)
         annotators = Annotators(counts.prior(), counts.confusion(shared=classes), groups, votes)
-        before = labels.copy()
-        found = _track(annotators.posteriors(reader.blocks()), labels, scores)
         counts = VoteCounts.empty(networks=reader.networks, classes=classes, groups=groups)
-        kept = list(found) if held else None
-        if kept is None:
-            _count(found, counts, groups)
+        posteriors: Posteriors = annotators.posteriors(reader.blocks())
+        posteriors = list(posteriors) if held else posteriors
+        before = labels.copy()
+        for part, posterior in posteriors:
+            labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)
+            if not held:
+                counts.add([(part, posterior)], groups)
         converged = has_converged(before, labels)
         if converged or rounds == MAX_ROUNDS:
             break
-        if kept is not None:
+        if held:
             del annotators
-            _count(kept, counts, groups)
+            counts.add(posteriors, groups)
+        weights = regression_weights(likeness.within, counts.reliability(likeness.shares))
     lost = lost_classes(start, labels, classes=classes)
     return Fit(annotators, labels, scores, rounds, converged, lost)
-
-
-def _track(
-    posteriors: Posteriors, labels: NDArray[np.intp], scores: NDArray[np.float64]
-) -> Iterator[tuple[Block, Posterior]]:
-    for part, posterior in posteriors:
-        labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)
-        yield part, posterior
-
-
-def _count(posteriors: Posteriors, counts: VoteCounts, groups: NDArray[np.intp]) -> None:
-    for part, posterior in posteriors:
-        counts.add(part.values, posterior, groups)
 
 
 def has_converged(before: NDArray[Any], after: NDArray[Any]) -> bool:

@@ -351,6 +351,8 @@ def judge_with_majority(
     verdict = judge_agreement(pairs, sure, least_fall, seed)
     if not verdict.unsure:
         return verdict
+    if fits_in_memory(context):
+        context.once(fit_dawid_skene)  # here, where the stack is shallow, for `score_epochs`
     epochs = score_epochs(context)
     fall = find_fall(epochs.shares)
     if fall is None or fall.size(epochs.shares) < least_fall:
@@ -422,6 +424,11 @@ def epochs_before_overfitting(reader: RecordReader) -> int | None:
         return None
     verdict = Context.of(reader).once(detect_overfitting, *DEFAULTS)
     return verdict.before if verdict.alarm and verdict.before else None
+
+
+def first_epochs(context: Context, epochs: int) -> Context:
+    """Return a context of the first epochs; `once` keeps it, and what is fitted on it."""
+    return context.select(epochs=range(epochs))
 
 
 def find_early_overfitting(reader: RecordReader) -> EarlyOverfitting | None:

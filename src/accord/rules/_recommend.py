@@ -15,7 +15,13 @@ from accord.rules._base import Prediction, Rule
 from accord.rules._context import Context
 from accord.rules._em import fits_in_memory
 from accord.rules._epoch_weights import measure_likeness, repetition
-from accord.rules._overfitting import LEAST_FALL, find_early_overfitting, find_fall
+from accord.rules._overfitting import (
+    DEFAULTS,
+    LEAST_FALL,
+    detect_overfitting,
+    find_early_overfitting,
+    find_fall,
+)
 from accord.rules._registry import find_rule
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
@@ -92,6 +98,9 @@ def recommend(reader: RecordReader) -> Recommendation:
     if context.samples > MAX_SAMPLES:
         context = context.once(_evenly_spaced)
     fits = fits_in_memory(reader)
+    context.load_labels()
+    if fits:
+        context.once(detect_overfitting, *DEFAULTS)  # here, where the stack is shallow
     early = find_early_overfitting(context) if fits else None
     if early is not None and early.spoils:
         best = f"agreed best in the first {early.before} of {reader.epochs} epochs"

@@ -7,7 +7,7 @@ import numpy as np
 from accord.rules._base import Prediction
 from accord.rules._context import Context
 from accord.rules._fitted import check_networks
-from accord.rules._overfitting import epochs_before_overfitting
+from accord.rules._overfitting import epochs_before_overfitting, first_epochs
 from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
 from accord.store import RecordReader
 
@@ -31,7 +31,7 @@ class BeforeOverfit(DawidSkene):
         before = epochs_before_overfitting(context) if self.annotators is None else None
         if before is None:
             return super().__call__(context)
-        predicted = context.select(epochs=range(before)).once(fit_dawid_skene).prediction
+        predicted = context.once(first_epochs, before).once(fit_dawid_skene).prediction
         return predicted.with_note(f"from the first {before} of {context.epochs} epochs")
 
     def fit(self, reader: RecordReader) -> Self:

@@ -19,7 +19,7 @@ from accord.rules._epoch_weights import (
     reliability,
 )
 from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_sizes
-from accord.rules._overfitting import epochs_before_early_overfitting
+from accord.rules._overfitting import epochs_before_early_overfitting, first_epochs
 from accord.store import RecordReader
 
 # Of the likeness of epochs where votes are in dispute. On 70 records with three classes or more it
@@ -105,7 +105,7 @@ def _fit_weights(context: Context) -> tuple[Weights, str]:
     before = epochs_before_early_overfitting(context)
     if before is None and context.classes <= 2:
         return equal_weights(context.epochs), TWO_CLASSES if context.classes == 2 else ONE_CLASS
-    kept = context if before is None else context.select(epochs=range(before))
+    kept = context if before is None else context.once(first_epochs, before)
     disputed = likeness_among(kept, disputed_samples(kept))
     found = reliability(disputed.across)
     if found.any() and explained(disputed.across, found) < EXPLAINED:

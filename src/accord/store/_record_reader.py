@@ -160,12 +160,13 @@ class RecordReader(ABC):
         self, networks: Sequence[int] | None, epochs: slice | Sequence[int] | None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return positions of networks given by number, and of epochs, also from the end."""
-        numbers = self.numbers if networks is None else networks
+        everything = range(len(self.numbers))
+        by = everything if networks is None else self.numbered(networks)
         if isinstance(epochs, slice) or epochs is None:
             epochs = range(self.epochs)[epochs or slice(None)]
         chosen = whole_numbers(self.name, "epochs", epochs)
         from_start = (epoch + self.epochs if epoch < 0 else epoch for epoch in chosen)
-        return tuple(self.numbered(numbers)), tuple(from_start)
+        return tuple(by), tuple(from_start)
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
         """Return the positions of networks given by number."""
@@ -178,10 +179,11 @@ class RecordReader(ABC):
         return self.select(epochs=[self.epochs - 1])
 
     def _cuts(self, cell_bytes: int) -> Iterator[slice]:
-        column = max(1, self.networks * self.epochs * cell_bytes)
-        step = min(self.samples, max(LEAST_BLOCK, BLOCK_BYTES // column))
-        for start in range(0, self.samples, step):
-            yield slice(start, min(start + step, self.samples))
+        column = max(1, len(self.numbers) * self.epochs * cell_bytes)
+        samples = self.sample_info.samples
+        step = min(samples, max(LEAST_BLOCK, BLOCK_BYTES // column))
+        for start in range(0, samples, step):
+            yield slice(start, min(start + step, samples))
 
 
 class ArrayReader(RecordReader):

@@ -101,17 +101,18 @@ class UnpackedReader(RecordReader):
         self.numbers = numbers
         self.epochs = epochs
         self._networks = [read_network(storage, number) for number in numbers]
-        self.has_probabilities = self.with_probabilities == numbers
+        self._with_probabilities = tuple(
+            number
+            for number, network in zip(numbers, self._networks, strict=True)
+            if layout.PROBABILITIES in network.get("arrays", ())
+        )
+        self.has_probabilities = self._with_probabilities == numbers
         self._commits: dict[tuple[int, int], dict[str, Any]] = {}
 
     @property
     def with_probabilities(self) -> tuple[int, ...]:
         """The numbers of the networks with recorded probabilities."""
-        return tuple(
-            number
-            for number, network in zip(self.numbers, self._networks, strict=True)
-            if layout.PROBABILITIES in network.get("arrays", ())
-        )
+        return self._with_probabilities
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -139,8 +140,10 @@ class UnpackedReader(RecordReader):
         return values
 
     def _row(self, array: str, network: int, epoch: int) -> NDArray[Any]:
-        number = self.numbers[network]
-        commit = self._commit(network, epoch)
+        number, key = self.numbers[network], (network, epoch)
+        if key not in self._commits:
+            self._commits[key] = read_commit(self.storage, number, epoch)
+        commit = self._commits[key]
         return read_row(
             self.storage, number, epoch, commit, array=array, sample_info=self.sample_info
         )
