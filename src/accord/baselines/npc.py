@@ -95,7 +95,11 @@ def fit_npc(
     layer = last_layer(network) + INPUT
     features, logits = extract_with_logits(network, samples, [layer], bfloat16=bfloat16)
     predicted = logits.argmax(axis=1)
-    _check_predictions(predicted)
+    if (predicted == predicted[0]).all():
+        raise PredictionError(
+            f"the network predicts class {predicted[0]} for all {len(predicted)} training samples: "
+            "there is nothing to calibrate. Is the network trained?"
+        )
     device, classes = samples.device, logits.shape[1]
     similar = similar_classes(
         features[layer], logits, seed=derive_seed(seed, 0), batch=BATCH, device=device
@@ -203,11 +207,3 @@ def _forward_pass(
     for name, value in network.named_buffers():
         value.copy_(before[name])  # warming up changed the running means of batch norm
     return lambda taken: graphed(taken).float() if len(taken) == BATCH else plain(taken)
-
-
-def _check_predictions(predicted: NDArray[np.intp]) -> None:
-    if (predicted == predicted[0]).all():
-        raise PredictionError(
-            f"the network predicts class {predicted[0]} for all {len(predicted)} training samples: "
-            "there is nothing to calibrate. Is the network trained?"
-        )

@@ -89,13 +89,18 @@ def fit_head(
     >>> head.weights.ravel().tolist(), head.predict_probabilities(features).argmax(axis=1).tolist()
     ([2.0, 18.0], [0, 0, 1, 1])
     """
-    _check_fit(features, labels, classes, share)
+    if not 0 < share <= 1:
+        raise ChoiceError(f"the share of each class must be above 0 and at most 1; got {share}")
+    _check_features(features)
+    check_given(labels, samples=len(features), classes=classes)
+    if not len(features):
+        raise PredictionError("there are no samples to fit Gaussians to")
     by_class = [np.flatnonzero(labels == number) for number in range(classes)]
     generator = np.random.default_rng(seed)
     drawn = [generator.permutation(some)[: _part(some, share)] for some in by_class]
     means, root = _describe(features, drawn)
     kept = [
-        some[_best(_score(features[some], mean, root), _part(some, share))]
+        some[np.argsort(-_score(features[some], mean, root), kind="stable")[: _part(some, share)]]
         for some, mean in zip(by_class, means, strict=True)
     ]
     means, root = _describe(features, kept)
@@ -107,10 +112,6 @@ def fit_head(
 
 def _part(samples: Positions, share: float) -> int:
     return max(1, int(share * len(samples)))
-
-
-def _best(scores: NDArray[np.float64], count: int) -> Positions:
-    return np.argsort(-scores, kind="stable")[:count]
 
 
 def _describe(
@@ -133,14 +134,9 @@ def _describe(
             "the covariance of the features overflows: the largest feature is "
             f"{np.abs(features).max():.3g}. Scale them down."
         )
-    return means, _root_of_inverse(covariance)
-
-
-def _root_of_inverse(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
     variances, directions = np.linalg.eigh(covariance)
     varies = variances > LEAST_VARIANCE * variances[-1]
-    root: NDArray[np.float64] = directions[:, varies] / np.sqrt(variances[varies])
-    return root
+    return means, directions[:, varies] / np.sqrt(variances[varies])
 
 
 def _score(
@@ -148,15 +144,6 @@ def _score(
 ) -> NDArray[np.float64]:
     scores: NDArray[np.float64] = -0.5 * np.square((features - means) @ root).sum(axis=1)
     return scores
-
-
-def _check_fit(features: Table, labels: Labels, classes: int, share: float) -> None:
-    if not 0 < share <= 1:
-        raise ChoiceError(f"the share of each class must be above 0 and at most 1; got {share}")
-    _check_features(features)
-    check_given(labels, samples=len(features), classes=classes)
-    if not len(features):
-        raise PredictionError("there are no samples to fit Gaussians to")
 
 
 def check_given(labels: Labels, *, samples: int, classes: int) -> None:

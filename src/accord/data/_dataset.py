@@ -93,7 +93,12 @@ class Dataset:
             if split.truth is not None:
                 _check_labels(f"{self.name}: the {part} split", "truth", split.truth, self.classes)
         _check_alike(self.name, self.train.inputs, self.test.inputs)
-        _check_classes(self.name, self.train.labels)
+        labels = self.train.labels
+        if (labels == labels[0]).all():
+            raise SourceError(
+                f"{self.name}: all {len(labels)} training samples are of class {labels[0]}. "
+                "A classifier needs at least two classes."
+            )
 
     @property
     def classes(self) -> int:
@@ -113,9 +118,16 @@ def _choose_inputs(inputs: Inputs, positions: NDArray[np.integer]) -> Inputs:
 def _check_inputs(where: str, kind: Kind, inputs: Inputs) -> None:
     if not len(inputs):
         raise SourceError(f"{where} is empty. Is the path right?")
+    found = (
+        f"{inputs.dtype} of shape {inputs.shape}"
+        if isinstance(inputs, np.ndarray)
+        else "texts"
+        if isinstance(inputs, tuple)
+        else "image files"
+    )
     if not _fits(kind, inputs):
         raise SourceError(
-            f"{where} holds {_describe(inputs)}, but kind is {kind!r}: images are uint8 "
+            f"{where} holds {found}, but kind is {kind!r}: images are uint8 "
             "(sample, channel, row, column), tables float32 (sample, feature), texts a tuple."
         )
     if kind == "table" and not np.isfinite(inputs).all():  # type: ignore[arg-type]
@@ -142,24 +154,10 @@ def _fits(kind: Kind, inputs: Inputs) -> bool:
     return wanted.get(kind) == (inputs.ndim, inputs.dtype.name)
 
 
-def _describe(inputs: Inputs) -> str:
-    if isinstance(inputs, np.ndarray):
-        return f"{inputs.dtype} of shape {inputs.shape}"
-    return "image files" if isinstance(inputs, ImageFiles) else "texts"
-
-
 def _check_labels(where: str, what: str, labels: Labels, classes: int) -> None:
     if not np.issubdtype(labels.dtype, np.integer):
         raise SourceError(f"{where}: {what} must be integers; got {labels.dtype}.")
     check_class_range(labels, classes=classes, name=f"{where}: {what}", error=SourceError)
-
-
-def _check_classes(name: str, labels: Labels) -> None:
-    if (labels == labels[0]).all():
-        raise SourceError(
-            f"{name}: all {len(labels)} training samples are of class {labels[0]}. "
-            "A classifier needs at least two classes."
-        )
 
 
 def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:

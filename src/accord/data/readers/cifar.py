@@ -272,11 +272,9 @@ def read_cifar100n(
 
 
 def _choose(name: str, columns: dict[str, str]) -> str:
-    if name in columns.values():
-        return name
-    if name not in columns:
+    if name not in columns and name not in columns.values():
         raise ChoiceError(f"no labels are called {name!r}. {suggest(name, columns)}")
-    return columns[name]
+    return columns.get(name, name)
 
 
 def _find_labels(path: Path, labels_file: str | None, names: tuple[str, ...]) -> Path:
