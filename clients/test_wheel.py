@@ -1,8 +1,10 @@
-"""Build the wheel, install it into an empty environment, and use it."""
+"""Build the wheel and the source distribution; use the one, run tests of the other."""
 
 import json
+import os
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -86,3 +88,21 @@ def test_what_is_not_installed_is_named(installed, tmp_path, arguments, extra):
     assert done.returncode == 1
     assert f"pip install '{extra}'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_source_distribution_can_run_its_tests(tmp_path):
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", tmp_path, ROOT)
+    (packed,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(packed) as file:
+        file.extractall(tmp_path, filter="data")
+    folder = tmp_path / packed.name.removesuffix(".tar.gz")
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    pytest_command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    run(*pytest_command, "--collect-only", "tests", "docs", cwd=folder, env=environment)
+    some = (
+        "tests/test_imports.py",
+        "docs/test_documents.py",
+        "-k",
+        "not document_runs and not trains",
+    )
+    run(*pytest_command, *some, cwd=folder, env=environment)
