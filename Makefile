@@ -33,7 +33,7 @@ format: .venv/dev-ready  ## format the code
 	$(BIN)/ruff format .
 
 docs: .venv/dev-ready  ## run the code of README, docs and examples; check links
-	$(PYTEST) docs/test_documents.py
+	$(PYTEST) docs
 
 clients: .venv/clients-ready  ## test the installed package with the real frameworks
 	@# The tests of ray mostly wait: start them first, in parallel with the others.

@@ -25,8 +25,9 @@ from accord.experiments.theory._lemmas import (
     descend_setting,
 )
 from accord.experiments.theory._regression import draw_regression
+from accord.experiments.theory.toy import Toy, run_toy
 
-__all__ = ["SettingOutcome", "TheoryResult", "Trajectory", "run_theory"]
+__all__ = ["SettingOutcome", "TheoryResult", "Toy", "Trajectory", "run_theory", "run_toy"]
 
 
 SIGN_RATES: Final = (1.0, 0.1, 0.01)
