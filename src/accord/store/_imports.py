@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -238,24 +239,10 @@ def _probabilities(
     return values.astype(np.float16)
 
 
-def read_npy_folder(path: Path, classes: int | None) -> ArrayReader:
-    """Read predictions of the test samples: one npy file per network and epoch."""
-    return _from_source(path, read_npy_files(path, test=True), classes=classes)
-
-
-def read_npy_train_folder(path: Path, classes: int | None) -> ArrayReader:
-    """Read predictions of the training samples: one npy file per network and epoch."""
-    return _from_source(path, read_npy_files(path, test=False), classes=classes, split="train")
-
-
-def read_cartography(path: Path, classes: int | None) -> ArrayReader:
-    """Read training dynamics in the format of Dataset Cartography."""
-    return _from_source(path, read_dynamics(path), classes=classes, split="train")
-
-
-def _from_source(
-    path: Path, source: Source, *, classes: int | None, split: str = "test"
+def _read_source(
+    read: Callable[[Path], Source], path: Path, classes: int | None, *, split: str
 ) -> ArrayReader:
+    source = read(path)
     try:
         arrays = {**gather_rows(source.networks, kind=source.kind), **source.sample_info}
         reader = reader_from_arrays(arrays, classes=classes, name=str(path), split=split)
@@ -267,9 +254,9 @@ def _from_source(
 
 FORMATS: dict[str, Importer] = {
     "npz": read_npz,
-    "npy-folder": read_npy_folder,
-    "npy-folder-train": read_npy_train_folder,
-    "cartography": read_cartography,
+    "npy-folder": partial(_read_source, partial(read_npy_files, test=True), split="test"),
+    "npy-folder-train": partial(_read_source, partial(read_npy_files, test=False), split="train"),
+    "cartography": partial(_read_source, read_dynamics, split="train"),
 }
 
 

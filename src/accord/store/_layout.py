@@ -98,6 +98,13 @@ def row_key(network: int, array: str, epoch: int) -> str:
     return f"{network_folder(network)}/{array}/c.{epoch}{rest}"
 
 
+def row_shape(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...], str]:
+    """Return the shape and type of one stored row of an array."""
+    if array == PROBABILITIES:
+        return (samples, classes), "float16"
+    return (samples,), label_dtype(classes).name
+
+
 def commit_key(network: int, epoch: int) -> str:
     """Return the key whose existence makes an epoch part of the record.
 

@@ -131,7 +131,7 @@ class UnpackedReader(RecordReader):
     def _read(
         self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        shape, dtype = row_shape(array, samples=self.samples, classes=self.classes)
+        shape, dtype = layout.row_shape(array, samples=self.samples, classes=self.classes)
         size = len(range(*samples.indices(self.samples)))
         values = np.empty((len(networks), len(epochs), size, *shape[1:]), dtype)
         for i, network in enumerate(networks):
@@ -182,13 +182,6 @@ def read_network(storage: Storage, number: int) -> dict[str, Any]:
     return attributes
 
 
-def row_shape(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...], str]:
-    """Return the shape and type of one stored row of an array."""
-    if array == layout.PROBABILITIES:
-        return (samples, classes), "float16"
-    return (samples,), layout.label_dtype(classes).name
-
-
 def read_row(
     storage: Storage,
     network: int,
@@ -200,7 +193,7 @@ def read_row(
 ) -> NDArray[Any]:
     """Return one row; raise if it does not match its commit."""
     data = storage.get(layout.row_key(network, array, epoch))
-    shape, dtype = row_shape(array, samples=sample_info.samples, classes=sample_info.classes)
+    shape, dtype = layout.row_shape(array, samples=sample_info.samples, classes=sample_info.classes)
     try:
         if data is None:
             raise ValueError(f"its {array} are missing")

@@ -56,7 +56,9 @@ class Writer:
         self.storage = open_storage(location)
         self.network = network
         self.sample_info = sample_info
-        self._arrays = _arrays(sample_info, probabilities=probabilities)
+        size = {"samples": sample_info.samples, "classes": sample_info.classes}
+        names = (layout.LABELS, layout.PROBABILITIES)[: 1 + probabilities]
+        self._arrays = {name: layout.row_shape(name, **size) for name in names}
         self._token = uuid.uuid4().hex
         self._process = os.getpid()
         self._resources = contextlib.ExitStack()
@@ -259,17 +261,6 @@ class Writer:
                 f"{here}, the last at progress {self._progress:g}; got {progress:g}, which was "
                 "recorded before. After a restart, start at recorder.epochs."
             )
-
-
-def _arrays(
-    sample_info: SampleInfo, *, probabilities: bool
-) -> dict[str, tuple[tuple[int, ...], str]]:
-    arrays: dict[str, tuple[tuple[int, ...], str]] = {
-        layout.LABELS: ((sample_info.samples,), layout.label_dtype(sample_info.classes).name)
-    }
-    if probabilities:
-        arrays[layout.PROBABILITIES] = ((sample_info.samples, sample_info.classes), "float16")
-    return arrays
 
 
 def _create_root(storage: Storage, sample_info: SampleInfo) -> None:
