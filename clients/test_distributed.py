@@ -1,4 +1,4 @@
-"""Record from two processes that train one network with torch.distributed."""
+"""Record in two processes that train one network with torch.distributed."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 import accord
 
-SAMPLES = 29  # two processes cannot share them evenly: the sampler repeats one
+SAMPLES = 29  # not divisible by two: the sampler repeats one
 
 SCRIPT = """
 import json, os, sys
@@ -61,7 +61,7 @@ for epoch in range(3):
     own.train()
 found["statistics"] = own[1].running_mean.tolist()
 
-# A process that has all the data may record alone, while the other goes on.
+# A process with all the data can record alone while the other continues.
 if rank == 0:
     record_epoch(recorder, network, DataLoader(dataset, batch_size=4))
 
@@ -93,7 +93,7 @@ with open(f"{folder}/{rank}.json", "w") as file:
     json.dump(found, file)
 distributed.barrier()
 distributed.destroy_process_group()
-os._exit(0)  # torch's threads abort now and then while a process takes itself apart
+os._exit(0)  # torch's threads may abort while a process exits
 """
 
 
@@ -124,7 +124,7 @@ def found(folder):
 def test_the_row_is_what_the_first_processs_network_predicts(folder, found):
     labels = np.asarray(accord.open(folder / "record").labels)[0].tolist()
     assert labels[:3] == found[0]["expected"]
-    assert len(labels) == 4  # and one that the first process wrote alone
+    assert len(labels) == 4  # including one that the first process wrote alone
     assert labels[3] == labels[2]
 
 

@@ -1,4 +1,4 @@
-"""Record from the real Keras 3, on torch."""
+"""Record with the real Keras 3, on torch."""
 
 import os
 
@@ -45,7 +45,7 @@ def build(last=CLASSES, activation="softmax"):
 
 
 class Witness(keras.callbacks.Callback):
-    """What the network returns at the end of each epoch, found the plain way."""
+    """What the network returns at the end of each epoch, computed directly."""
 
     def __init__(self):
         super().__init__()
@@ -191,7 +191,7 @@ def test_resumed_training_has_every_row_once(tmp_path, caplog):
     assert "network 0 already holds 4 epochs; training starts from scratch" in caplog.text
     with pytest.raises(RecordError, match=r"holds 4 .*from progress 6: the row at progress 5 is"):
         fit([record_to(path)], network=network, epochs=7, initial_epoch=6)
-    fit([record_to(path)], network=network, epochs=5, initial_epoch=4)  # it was let go
+    fit([record_to(path)], network=network, epochs=5, initial_epoch=4)  # the record was closed
     assert accord.open(path).epochs == 5
 
 
@@ -220,7 +220,7 @@ def test_attaching_it_twice_is_refused(tmp_path):
     callback = record_to(tmp_path)
     with pytest.raises(ChoiceError, match="for network 0 is attached twice; attach it once"):
         fit([callback, callback])
-    fit([callback], epochs=1)  # opens anew
+    fit([callback], epochs=1)  # opens it again
     with pytest.raises(RecordBusy, match=r"another recorder holds.*RecordPredictions attached"):
         fit([callback, record_to(tmp_path)])
 

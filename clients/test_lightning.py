@@ -1,4 +1,4 @@
-"""Record from the real Lightning: epochs, parts of them, resumed and distributed trainings."""
+"""Record with the real Lightning: epochs, fractions, resumed and distributed training."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ class Classifier(lightning.LightningModule):
 
 
 class Witness(lightning.Callback):
-    """What the network predicts at the end of each epoch, found the plain way."""
+    """What the network predicts at the end of each epoch, computed directly."""
 
     def __init__(self, inputs):
         self.inputs, self.labels = inputs, []
@@ -221,7 +221,7 @@ def test_an_epoch_that_skips_its_rest_is_recorded(tmp_path):
     assert rows(tmp_path) == witness.labels
 
 
-# Going on from a checkpoint
+# Resuming from a checkpoint
 
 
 def saving(folder, **options):
@@ -279,7 +279,7 @@ def test_a_checkpoint_ahead_of_the_record_is_refused(tmp_path):
         fit([record_to(tmp_path / "record")], epochs=4, checkpoint=last)
 
 
-# What goes wrong
+# Errors
 
 
 def test_attaching_it_twice_is_refused(tmp_path):
@@ -323,7 +323,7 @@ def test_a_network_that_diverges_is_named_and_its_epochs_are_kept(tmp_path):
     ):
         fit([record_to(tmp_path)], module=Diverges())
     assert accord.open(tmp_path).epochs == 1
-    fit([record_to(tmp_path)], epochs=2)  # the record was let go
+    fit([record_to(tmp_path)], epochs=2)  # the record was closed
     assert accord.open(tmp_path).epochs == 2
 
 
@@ -358,7 +358,7 @@ import warnings; warnings.simplefilter("ignore")
 import test_lightning as here
 
 witness = here.Witness(here.TEST.tensors[0])
-rest = here.TEST.tensors[0][:29], here.TEST.tensors[1][:29]  # does not come out even
+rest = here.TEST.tensors[0][:29], here.TEST.tensors[1][:29]  # not divisible by two
 held = here.DataLoader(here.TensorDataset(*rest), batch_size=4)
 module = here.fit(
     [

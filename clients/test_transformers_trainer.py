@@ -1,4 +1,4 @@
-"""Record from the real Trainer of transformers: a tiny BERT with random weights."""
+"""Record with the real Trainer of transformers: a tiny BERT with random weights."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def tokenizer(tmp_path_factory):
 
 
 class Texts(Dataset):
-    """Items as a script makes them: lists of any length, and a column that no network takes."""
+    """Items of a typical script: lists of any length, and a column that no network accepts."""
 
     def __init__(self, tokenizer, samples, *, seed, pairs=False):
         generator = np.random.default_rng(seed)
@@ -65,7 +65,7 @@ def build():
 
 
 class Witness(transformers.TrainerCallback):
-    """What the network predicts after each step, found the plain way."""
+    """What the network predicts after each step, computed directly."""
 
     def __init__(self, dataset):
         self.labels = {}
@@ -85,7 +85,7 @@ class Witness(transformers.TrainerCallback):
 @pytest.fixture(autouse=True)
 def one_thread():
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # more only get into each other's way with so small a network
+    torch.set_num_threads(1)  # more would slow down so small a network
     yield
     torch.set_num_threads(threads)
 
@@ -240,7 +240,7 @@ def test_a_checkpoint_ahead_of_the_record_is_refused(train, held, tmp_path):
         RecordError, match=r"holds 0 epochs.*from progress 2: the row at progress 1 is missing"
     ):
         train([record_to(path, held)], checkpoint=checkpoint)
-    train([record_to(path, held)], num_train_epochs=1)  # the record was let go
+    train([record_to(path, held)], num_train_epochs=1)  # the record was closed
     assert accord.open(path).epochs == 1
 
 
@@ -261,7 +261,7 @@ def test_attaching_it_twice_is_refused(train, held, tmp_path):
     callback.close()
     with pytest.raises(RecordBusy, match=r"another recorder holds.*is RecordPredictions attached"):
         train([callback, record_to(tmp_path / "record", held)])
-    train([callback], num_train_epochs=1)  # opens anew
+    train([callback], num_train_epochs=1)  # opens it again
     assert accord.open(tmp_path / "record").epochs == 1
 
 
@@ -294,7 +294,7 @@ def test_a_network_that_diverges_is_named_and_its_epochs_are_kept(train, held, t
         PredictionError, match=r"network 0, epoch 1 \(progress 2\): .*NaN.*22 of 22 samples"
     ):
         train([record_to(path, held, forward=diverge)])
-    train([record_to(path, held)], num_train_epochs=2)  # the record was let go
+    train([record_to(path, held)], num_train_epochs=2)  # the record was closed
     assert accord.open(path).epochs == 2
 
 
@@ -318,7 +318,7 @@ import test_transformers_trainer as here
 
 folder = Path(sys.argv[2])
 tokenizer = here.transformers.BertTokenizerFast(str(folder / "vocab.txt"))
-held = here.Texts(tokenizer, 23, seed=2)  # does not come out even
+held = here.Texts(tokenizer, 23, seed=2)  # not divisible by two
 witness = here.Witness(held)
 arguments = here.transformers.TrainingArguments(
     output_dir=str(folder / "saved"), per_device_train_batch_size=4, num_train_epochs=2,
@@ -332,9 +332,9 @@ here.transformers.Trainer(
 ).train()
 if arguments.process_index == 0:
     here.torch.save([witness.labels[step] for step in (5, 10)], folder / "expected.pt")
-here.torch.distributed.barrier()  # one that leaves early takes the other with it
+here.torch.distributed.barrier()  # a process that exits early kills the other
 here.torch.distributed.destroy_process_group()
-os._exit(0)  # torch's threads abort now and then while a process takes itself apart
+os._exit(0)  # torch's threads may abort while a process exits
 """
 
 

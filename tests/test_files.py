@@ -1,4 +1,4 @@
-"""Whatever text a row holds, reading what was written gives the same rows."""
+"""CSV text of any rows reads back as the same rows."""
 
 import csv
 import io

@@ -6,7 +6,7 @@ import torch
 
 from accord._recorders.evaluate import to_device
 
-META = torch.device("meta")  # a device that every machine has
+META = torch.device("meta")  # available on every machine
 
 
 class Pair(NamedTuple):

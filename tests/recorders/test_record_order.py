@@ -33,7 +33,7 @@ names = st.text(string.ascii_letters + "é ", max_size=4)
 
 @st.composite
 def arrivals(draw):
-    """A record's ids, and ids that arrive: each at least once, in any order."""
+    """Draw the ids of a record, and ids of predictions: each at least once, in any order."""
     kind = draw(st.sampled_from([numbers, st.integers(0, 9), names]))
     order = draw(st.lists(kind, min_size=1, max_size=12, unique=True))
     more = draw(st.lists(st.sampled_from(order), max_size=6))
@@ -184,9 +184,9 @@ def sample_info(classes, names=None):
         ([7, 30], ["7", "12", "30"], [0, 2]),
         ([0, 2], None, [0, 2]),
         ([0.0, 2.0], None, [0, 2]),
-        ([0, 2], "abc", [0, 2]),  # names of something else: numbers are positions
-        ([0, 1, 2], ["1", "2", "3"], [0, 1, 2]),  # 0 is no name, so all are positions
-        ([1, 2, 3], ["1", "2", "3"], [0, 1, 2]),  # 3 is no position, so all are names
+        ([0, 2], "abc", [0, 2]),  # unrelated names: numbers are positions
+        ([0, 1, 2], ["1", "2", "3"], [0, 1, 2]),  # 0 is not a name, so all are positions
+        ([1, 2, 3], ["1", "2", "3"], [0, 1, 2]),  # 3 is not a position, so all are names
         ([0, 1], ["0", "1", "2"], [0, 1]),  # both readings agree
         ([False, True], ["False", "True"], [0, 1]),
         ([0, 1], ["same", "same"], [0, 1]),

@@ -4,6 +4,6 @@ from threadpoolctl import threadpool_limits
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Threads that wait for a busy core make boosting ten times slower."""
+    """Use one thread: waiting threads make boosting ten times slower on busy cores."""
     with threadpool_limits(1):
         yield

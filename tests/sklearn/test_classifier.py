@@ -1,3 +1,5 @@
+"""`MaxAgreementClassifier` and `ModuleClassifier`."""
+
 import pickle
 
 import numpy as np
@@ -55,7 +57,7 @@ def test_the_prediction_is_the_max_agreement_of_all_networks_and_epochs(kind):
         classifier.predict_proba(X), accord.agreement(labels, classes=3), atol=1e-12
     )
     assert classifier.score(X, NAMES) == (classifier.predict(X) == NAMES).mean()
-    if kind != "ada":  # which draws nothing
+    if kind != "ada":  # which uses no randomness
         assert (labels[0] != labels[1]).any()
 
 
@@ -319,7 +321,7 @@ def test_it_works_in_a_grid_search_and_can_be_pickled():
     np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
 
-# Modules of torch.
+# Modules of torch
 
 
 def small(features, classes):
@@ -360,7 +362,7 @@ def test_the_global_random_state_is_unchanged():
 
 @pytest.mark.parametrize("samples", [33, 65, 3])
 def test_no_batch_holds_a_single_sample(samples):
-    """Batch norm cannot train on one sample alone."""
+    """Batch norm cannot train on a single sample."""
     ModuleClassifier(small, epochs=1).fit(X[:samples], NAMES[:samples])
 
 

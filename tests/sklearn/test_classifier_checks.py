@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator, all but two that no shuffling estimator passes."""
+"""The estimator checks of scikit-learn, except two that no shuffling estimator passes."""
 
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import SGDClassifier
@@ -11,8 +11,8 @@ CLASSIFIERS = [
     MaxAgreementClassifier(SGDClassifier(), networks=2, epochs=5),
     MaxAgreementClassifier(GradientBoostingClassifier(n_estimators=5), networks=2),
 ]
-# scikit-learn expects the same of its own MLPClassifier and SGDClassifier.
-SHUFFLED = "a sample of weight 2 is seen once, and two samples at two moments of an epoch"
+# scikit-learn marks the same checks as failing for MLPClassifier and SGDClassifier.
+SHUFFLED = "a sample of weight 2 is used once, and two samples at two steps of an epoch"
 
 
 def expected_to_fail(classifier):

@@ -30,13 +30,13 @@ from accord.sklearn._fit_by_epoch import grow_by_partial_fit, grow_by_warm_start
 
 X, NUMBERS = make_blobs(150, 4, centers=3, cluster_std=4.0, random_state=0)
 X_TEST = X[:40] + 0.5
-NAMES = np.array(["owl", "cat", "dog"])[NUMBERS]  # neither sorted nor numbers
-ORDER = ["owl", "dog", "cat"]  # nor is the record's order
+NAMES = np.array(["owl", "cat", "dog"])[NUMBERS]  # neither sorted nor numeric
+ORDER = ["owl", "dog", "cat"]  # a different order from the record's
 
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Threads that wait for a busy core make boosting ten times slower."""
+    """Use one thread: waiting threads make boosting ten times slower on busy cores."""
     with threadpool_limits(1):
         yield
 
@@ -51,7 +51,7 @@ def opened(tmp_path):
 
 
 def recorded(tmp_path, *, order=ORDER):
-    """What was recorded, as the estimator's own labels: (network, epoch, sample)."""
+    """Return the recorded labels as the estimator's classes (network, epoch, sample)."""
     return np.array(order)[np.asarray(accord.open(tmp_path / "record").labels)]
 
 
@@ -60,7 +60,7 @@ def probabilities_in(tmp_path):
     return rows.read_probabilities([0], range(rows.epochs), slice(None))[0]
 
 
-# A recorder for any labels.
+# A recorder for any labels
 
 
 def test_labels_of_any_kind_become_positions(tmp_path):
@@ -91,7 +91,7 @@ def test_truth_with_an_unknown_class_is_refused(tmp_path):
         open_recorder(tmp_path / "record", network=0, classes=ORDER, truth=["emu"])
 
 
-# A loop of one's own.
+# A custom loop
 
 
 def test_one_line_in_a_loop_records_the_predictions(tmp_path, opened):
@@ -154,7 +154,7 @@ def test_two_classes_are_recorded_with_their_probabilities(tmp_path, opened):
 
 
 def test_labels_are_those_of_predict_even_if_probabilities_tie(tmp_path, opened):
-    """Far from the data, modified_huber's probabilities are 1 for several classes at once."""
+    """Far from the data, modified_huber gives several classes probability 1."""
     estimator = SGDClassifier(loss="modified_huber", random_state=0).fit(X * 100, NAMES)
     with opened() as recorder:
         record_epoch(recorder, estimator, X_TEST * 100)
@@ -184,7 +184,7 @@ def test_classes_unknown_to_the_record_are_refused(opened):
         record_epoch(recorder, GaussianNB().fit(X, np.arange(150) % 4), X_TEST)
 
 
-# By partial_fit.
+# partial_fit
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_restarted_training_records_only_missing_epochs(tmp_path, opened):
 
 
 class Remembers(GaussianNB):
-    """Remembers what it was given."""
+    """Records its arguments."""
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         self.seen = [*getattr(self, "seen", []), (X, y, sample_weight)]
@@ -303,7 +303,7 @@ def test_estimators_without_partial_fit_are_refused(opened, estimator, epochs, w
         record_partial_fit(recorder, estimator, X, NAMES, X_TEST, epochs=epochs)
 
 
-# By warm_start.
+# warm_start
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_estimators_without_warm_start_are_refused(opened, estimator, words):
         record_warm_start(recorder, estimator, X, NAMES, X_TEST, epochs=2)
 
 
-# By stages.
+# Stages
 
 
 @pytest.mark.parametrize(

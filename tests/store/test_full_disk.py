@@ -1,3 +1,5 @@
+"""A full disk loses no recorded row."""
+
 import contextlib
 import subprocess
 
@@ -14,7 +16,7 @@ SAMPLES = 50_000
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of one megabyte."""
+    """A file system with one megabyte."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]

@@ -1,4 +1,4 @@
-"""Folders that others wrote: npy files by network and epoch, and Dataset Cartography's lines."""
+"""Import npy folders, and training dynamics of Dataset Cartography."""
 
 import json
 
@@ -39,7 +39,7 @@ def write_dynamics(folder, logits, *, gold=None, guids=None, start=0, key=None):
             json.dumps({"guid": guid, key or f"logits_epoch_{epoch}": row.tolist(), "gold": int(g)})
             for guid, row, g in zip(guids or range(len(rows)), rows, gold, strict=True)
         ]
-        np.random.default_rng(epoch).shuffle(lines)  # as a shuffling loader leaves them
+        np.random.default_rng(epoch).shuffle(lines)  # the order of a shuffling loader
         (folder / f"dynamics_epoch_{epoch}.jsonl").write_text("\n".join(lines) + "\n")
     return folder
 
@@ -55,7 +55,7 @@ def refused(source, tmp_path, words, kind=SourceError, **options):
     assert not (tmp_path / "record").exists()
 
 
-# Which of the three an array is.
+# The kind of an array
 
 
 def test_the_kind_of_a_table_follows_from_its_entries():
@@ -92,14 +92,14 @@ def test_labels_are_those_of_the_largest_entry_before_rounding(data):
             st.lists(st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=3), min_size=1)
         )
     )
-    logits[0, 0] = -5.0  # certainly no probabilities
+    logits[0, 0] = -5.0  # not a probability
     gathered = gather_rows([[("a", logits)]])
     by_definition = [max(range(3), key=lambda c: row[c]) for row in logits]
     np.testing.assert_array_equal(gathered["labels"][0, 0], by_definition)
     np.testing.assert_allclose(gathered["probabilities"][0, 0], softmax(logits), atol=1e-3)
 
 
-# Folders of npy files.
+# Folders of npy files
 
 
 @pytest.mark.parametrize("step", ["", "step1"])
@@ -223,7 +223,7 @@ def test_a_folder_of_unknown_files_is_refused(tmp_path):
         refused(tmp_path / "source", tmp_path, "no files such as", format=name)
 
 
-# Dataset Cartography.
+# Dataset Cartography
 
 
 @pytest.mark.parametrize("inner", ["", "training_dynamics"])
@@ -232,7 +232,7 @@ def test_dynamics_are_put_in_one_order(tmp_path, inner, start):
     gold = np.arange(10) % 4
     write_dynamics(tmp_path / "source" / inner, LOGITS[0], gold=gold, start=start)
     rows = imported(tmp_path / "source", tmp_path)
-    order = rows.sample_info.ids  # guids count from 0, so they are positions
+    order = rows.sample_info.ids  # guids start at 0, so they are positions
     assert sorted(order) == list(range(10))
     np.testing.assert_array_equal(rows.sample_info.given, gold[order])
     said = rows.read_labels(range(1), range(3), slice(None))
@@ -384,7 +384,7 @@ def test_large_guids_are_kept_exactly(tmp_path):
     ]
 
 
-# Arrays in memory.
+# Arrays in memory
 
 
 @pytest.mark.parametrize("values", [LABELS, LABELS.tolist(), [list(one) for one in LABELS]])

@@ -1,3 +1,5 @@
+"""Arrays and npz files become records; invalid ones are refused."""
+
 import contextlib
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Packing keeps everything, or writes nothing."""
+
 import zipfile
 
 import numpy as np
@@ -96,7 +98,7 @@ def test_epochs_out_of_order_are_not_packed(full, tmp_path, epochs):
 
 @pytest.fixture
 def mixed(path):
-    """A record of three networks, of which the second keeps labels alone."""
+    """A record of three networks, the second of which has only labels."""
     table = np.full((SAMPLES, CLASSES), 1 / CLASSES)
     for network in range(3):
         with Recorder(

@@ -20,7 +20,7 @@ FORMS = ["packed", "packed.zip", "memory://"]
 
 @pytest.fixture(params=FORMS)
 def anywhere(request, record, tmp_path):
-    """A packed record as a folder, as a zip file and in an object store."""
+    """A packed record in a folder, a zip file and an object store."""
     form = request.param
     path = f"memory://{uuid.uuid4()}" if form == "memory://" else str(tmp_path / form)
     pack_record(record, path)
@@ -46,7 +46,7 @@ def change(file, edit):
 
 
 def rewrite_zip(path, names):
-    """Write a zip file again, each member under its new name."""
+    """Rewrite a zip file with renamed entries."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w") as archive:
@@ -108,7 +108,7 @@ def test_an_empty_choice_gives_an_empty_array(anywhere, record):
 
 
 def spoil(zipped, member, *, byte):
-    """Change one byte of a member's stored data."""
+    """Change one byte of the stored data of an entry."""
     with zipfile.ZipFile(zipped) as archive:
         info = archive.getinfo(member)
     data = bytearray(zipped.read_bytes())
@@ -134,7 +134,7 @@ def test_damaged_truth_in_a_zip_file_is_named(zipped):
 
 @pytest.mark.parametrize("member", ["zarr.json", "labels/zarr.json"])
 def test_damaged_metadata_in_a_zip_file_are_named(zipped, member):
-    spoil(zipped, member, byte=0)  # zlib refuses the first byte already
+    spoil(zipped, member, byte=0)  # zlib refuses even the first byte
     for read in (open_reader, check_record):
         with pytest.raises((RowDamaged, NotARecord), match=r"packed\.zip: "):
             read(zipped)

@@ -1,4 +1,4 @@
-"""A range of samples looks like rows of its own."""
+"""Subsets of networks, epochs and samples behave like records."""
 
 import numpy as np
 import pytest

@@ -1,3 +1,5 @@
+"""Records are opened whole, in part, and while they grow; damage is named."""
+
 import json
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Every record format that was ever released keeps opening: a tiny record of each is kept."""
+"""Records of every released format still open; tests/data holds a small one of each."""
 
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Folders and object stores fulfil the contract of storage."""
+
 import os
 import subprocess
 import sys
@@ -38,7 +40,7 @@ class TestMemory(StorageContract):
 
 
 def one_by_one(app):
-    """Answer requests one by one: S3 lets one of many creators win, moto's threads may let two."""
+    """Serialize requests: in S3 one of several creators wins, with moto's threads two may."""
     lock = threading.Lock()
 
     def answer(environ, start_response):
@@ -50,7 +52,7 @@ def one_by_one(app):
 
 @pytest.fixture(scope="session")
 def s3():
-    """A real S3 interface on this machine: moto's server."""
+    """A local server with the S3 interface, by moto."""
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
     server.start()
     server._server.app = one_by_one(server._server.app)
@@ -126,7 +128,7 @@ def test_a_second_writer_in_an_object_store_is_refused_at_its_first_row():
 
 
 def test_a_second_writer_never_damages_a_row_of_the_first():
-    """Both open before either writes; the second looks before the first commits."""
+    """Both writers open before either writes; the second checks before the first commits."""
     url = f"memory://{uuid.uuid4()}"
     sample_info = make_sample_info(samples=SAMPLES, classes=CLASSES)
     first, second = (Writer(url, sample_info, network=0) for _ in range(2))
@@ -182,7 +184,7 @@ def test_create_does_not_overwrite_without_hard_links(tmp_path, monkeypatch):
 
 @pytest.fixture
 def readable_folder():
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to others
+    with tempfile.TemporaryDirectory() as folder:  # other users cannot read pytest's folders
         Path(folder).chmod(0o755)
         yield folder
 
@@ -222,7 +224,7 @@ def test_invalid_file_names_are_refused(name, words):
 
 
 def deny(monkeypatch, owner, verb, name):
-    """Refuse one thing to do with files whose path ends so, as the system does to all but root."""
+    """Deny one operation on files with this ending, as the system does except for root."""
     allowed = getattr(owner, verb)
 
     def tried(path, *arguments, **options):
@@ -282,12 +284,12 @@ def test_an_unreadable_zip_file_is_named(record, tmp_path, monkeypatch):
 
 
 def test_an_unwritable_folder_is_refused(readable_folder):
-    """Root may write anywhere, so the writer steps down first."""
+    """Root can write anywhere, so the writer changes its user first."""
     script = f"""
 import os
 from accord import Recorder
 size = dict(samples=1, classes=2)
-Recorder({readable_folder + "/first"!r}, network=0, **size).close()  # loads all it needs
+Recorder({readable_folder + "/first"!r}, network=0, **size).close()  # imports everything it needs
 if os.geteuid() == 0:
     os.setuid(65534)
 else:

@@ -1,3 +1,5 @@
+"""Predictions are checked and converted for storage."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Rows are appended durably, by one writer per network."""
+
 import json
 import shutil
 import subprocess
@@ -103,7 +105,7 @@ def test_class_names_and_ids_must_fit(path):
 
 
 def test_class_names_may_be_bytes_of_text(path):
-    names = np.array([b"a", b"b", b"c", b"d", "é".encode()])  # as HDF5 keeps them
+    names = np.array([b"a", b"b", b"c", b"d", "é".encode()])  # as HDF5 stores them
     Recorder(path, network=0, **SIZE, class_names=names).close()
     assert read_sample_info(Folder(path)).class_names == ("a", "b", "c", "d", "é")
 
@@ -401,7 +403,7 @@ from accord import Recorder
 recorder = Recorder({str(path)!r}, network=0, samples={SAMPLES}, classes={CLASSES})
 child = os.fork()
 if child == 0:
-    mine = [os.open(os.devnull, os.O_RDONLY) for _ in range(9)]  # the lock's number among them
+    mine = [os.open(os.devnull, os.O_RDONLY) for _ in range(9)]  # reuses the lock's number
     del recorder
     for number in mine:
         os.fstat(number)
@@ -418,7 +420,7 @@ recorder.close()
 
 
 def interrupt_after(monkeypatch, part):
-    """Interrupt, as Ctrl-C does, once a file of that kind is written."""
+    """Raise KeyboardInterrupt after a file of this kind is written."""
     create = Folder.create
 
     def create_then_stop(self, key, data, **options):
@@ -469,7 +471,7 @@ def impatient(monkeypatch):
 
 
 def leave_half_a_truth(path, values):
-    """Leave what a recorder leaves that was killed before the truth's metadata was written."""
+    """Leave the state of a recorder killed before it wrote the metadata of the truth."""
     Recorder(path, network=0, samples=4, classes=3).close()
     Folder(path).create("truth/c.0", encode_sample_array(np.array(values))[1])
 
@@ -485,7 +487,7 @@ def test_truth_left_by_a_killed_recorder_is_replaced(tmp_path, impatient):
 
 
 def test_a_recorder_waits_for_truth_that_another_one_is_writing(tmp_path):
-    values = np.array([0, 1, 2, 0], np.int16)  # written otherwise than int64, and the same
+    values = np.array([0, 1, 2, 0], np.int16)  # stored differently from int64, but equal
     leave_half_a_truth(tmp_path / "run", values)
     root = encode_sample_array(values)[0]
     later = threading.Timer(0.1, Folder(tmp_path / "run").create, ["truth/zarr.json", root])

@@ -1,4 +1,4 @@
-"""Any Zarr reader opens a record: here zarr-python, which had no part in writing the rows."""
+"""Any Zarr reader opens a record: zarr-python, which does not write the rows, reads them."""
 
 import json
 
