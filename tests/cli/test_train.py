@@ -76,9 +76,9 @@ def test_where_no_network_could_be_trained_that_is_said(accord, spec, rate):
     text = SMALL + f"optimizer = {{ lr = {rate} }}\n"
     status, printed, said = accord(*train_text(spec, text), "--json")
     assert (status, json.loads(printed)["epochs"]) == (1, {"0": 0, "1": 0})
-    assert said.count("was stopped") == 2
+    assert said.count(" failed: ") == 2
     assert said.endswith(
-        "mine: no network was trained to its end. Correct the spec, and give another --out.\n"
+        "mine: no network finished training. Correct the spec, and name another --out.\n"
     )
     assert "trained. Next" not in said
 
@@ -131,7 +131,7 @@ def test_what_the_data_lack_is_noted_by_plan_and_run(accord, spec):
     for options in ([], ["--plan"]):
         status, printed, said = accord(*train_text(spec, text), "--json", *options)
         (note,) = json.loads(printed)["notes"]
-        assert (status, "of the class 2, and 2 of 4 test samples" in note) == (0, True)
+        assert (status, "has the class 2, but 2 of 4 test samples" in note) == (0, True)
         assert f"accord: {note}\n" in said
 
 
@@ -153,7 +153,11 @@ def test_what_was_left_out_in_reading_is_noted_by_plan_and_run(accord, spec):
 def test_a_plan_asks_no_cluster(accord, spec):
     assert "on ray\n" in accord("train", "spec.toml", "--plan", "--ray", "head:1")[1]
     status, printed, said = accord("train", "spec.toml", "--plan", "--ray", "--gpus", "1")
-    assert (status, printed, said) == (2, "", "accord: --plan asks no cluster: leave --gpus out\n")
+    assert (status, printed, said) == (
+        2,
+        "",
+        "accord: --plan does not use a cluster: leave --gpus out\n",
+    )
     assert accord("train", "spec.toml", "--plan", "--gpus", "1")[0] == 2
 
 
@@ -176,5 +180,9 @@ def test_several_processes_train_a_run_and_a_cluster_needs_none(accord, spec):
     labels = [np.asarray(open_record(f"{out}/test").labels) for out in ("one", "two")]
     np.testing.assert_array_equal(*labels)
     said = accord("train", "spec.toml", "--processes", "2", "--ray")
-    assert said == (2, "", "accord: --ray shares the networks out itself: leave --processes out\n")
+    assert said == (
+        2,
+        "",
+        "accord: --processes cannot be combined with --ray, which starts its own workers\n",
+    )
     assert accord("train", "spec.toml", "--processes", "0")[0] == 2

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from accord.cli.app import run
-from accord.cli.train import settle_ray
+from accord.cli.train import complete_ray
 from accord.errors import ClusterError
 from accord.experiments import cluster as remote
 from accord.training import Progress, RunResult
@@ -67,12 +67,12 @@ def test_the_address_may_be_left_out_wherever_it_stands(asked, capsys, arguments
 def test_networks_and_parts_of_gpus_are_passed_on_and_failures_told(asked, capsys):
     assert run(["train", "spec.toml", "--ray", "--gpus", "0.25", "--networks", "1"]) == 1
     assert (asked[0]["gpus"], asked[0]["networks"]) == (0.25, [1])
-    assert "accord: network 1 was stopped: bang" in capsys.readouterr().err
+    assert "accord: network 1 failed: bang" in capsys.readouterr().err
 
 
 def test_gpus_without_a_cluster_are_refused(asked, capsys):
     assert run(["train", "spec.toml", "--gpus", "1"]) == 2
-    assert "--gpus shares out a cluster: give --ray too" in capsys.readouterr().err
+    assert "--gpus requires --ray" in capsys.readouterr().err
     assert asked == []
 
 
@@ -104,5 +104,5 @@ def test_an_interrupted_command_says_how_to_go_on(asked, capsys, monkeypatch, ar
 
 def test_other_arguments_are_left_alone():
     arguments = ["spec.toml", "--out", "a:1", "--networks", "0,1"]
-    assert settle_ray(arguments) == arguments
-    assert settle_ray(["--ray", "--ray", "auto"]) == ["--ray=local", "--ray=auto"]
+    assert complete_ray(arguments) == arguments
+    assert complete_ray(["--ray", "--ray", "auto"]) == ["--ray=local", "--ray=auto"]

@@ -72,7 +72,7 @@ def test_checkpoints_are_found_by_epoch_and_hold_the_weights(tmp_path):
 @pytest.mark.parametrize("damage", [b"", b"short", b"\xff" * 100])
 def test_a_damaged_state_is_named_with_a_remedy(tmp_path, damage):
     (tmp_path / STATE).write_bytes(damage)
-    with pytest.raises(SourceError, match=r"state\.safetensors: not a checkpoint.*from its start"):
+    with pytest.raises(SourceError, match=r"state\.safetensors: cannot be read.*from the start"):
         load_state(tmp_path)
 
 

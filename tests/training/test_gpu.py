@@ -209,7 +209,7 @@ class Waiting(nn.Module):
 
 def test_a_network_that_waits_for_the_gpu_is_refused_and_the_gpu_stays_usable():
     waiting = [dataclasses.replace(one, network=Waiting()) for one in entrants()]
-    with pytest.raises(NotCapturable, match="cannot be held in a CUDA graph"):
+    with pytest.raises(NotCapturable, match="cannot be captured in a CUDA graph"):
         list(train_lockstep(waiting, images_on("cuda"), LABELS))
     assert sum(1 for _ in train_lockstep(entrants(), images_on("cuda"), LABELS)) == 9
 
@@ -235,7 +235,7 @@ def waiting(**shape):
         epochs = 1
     """
     result = train(parse_spec(text), tmp_path / "run", source=text)
-    assert "cannot be held in a CUDA graph" in result.notes[0]
+    assert "cannot be captured in a CUDA graph" in result.notes[0]
     assert accord.open(tmp_path / "run" / "test").labels.shape[:2] == (2, 1)
 
 

@@ -39,7 +39,7 @@ def gpu(monkeypatch):
 
 def test_without_a_gpu_there_is_no_lockstep(monkeypatch):
     monkeypatch.setattr(lockstep.torch.cuda, "is_available", lambda: False)
-    assert lockstep_obstacle(IMAGES) == "there is no CUDA device"
+    assert lockstep_obstacle(IMAGES) == "no CUDA device is available"
 
 
 @pytest.mark.parametrize("samples", [IMAGES, ROWS])
@@ -55,7 +55,7 @@ def test_images_and_rows_in_memory_go_in_lockstep(gpu, samples):
     ],
 )
 def test_what_cannot_go_in_lockstep_is_told_why(gpu, samples):
-    assert lockstep_obstacle(samples) == "the samples are not images or rows in memory"
+    assert lockstep_obstacle(samples) == "the samples are not images or tables in memory"
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")  # its compiler
@@ -102,12 +102,12 @@ def test_a_compiler_that_fails_is_told_of_and_done_without(monkeypatch, caplog):
     draws = draw_epoch(4, seed=0, epoch=0)
     given = (nn.Flatten(), CrossEntropy(), IMAGES, draws, torch.tensor([0, 1, 2, 3]), draws.order)
     assert [compute(*given).item() for _ in range(2)] == pytest.approx([math.log(4)] * 2)
-    assert caplog.messages == ["the networks are trained uncompiled: no compiler"]
+    assert caplog.messages == ["training continues without compilation: no compiler"]
 
 
 def test_what_a_graph_cannot_hold_is_named_and_lack_of_memory_is_not():
-    named = r"held in a CUDA graph \(operation not permitted\)"
-    with pytest.raises(NotCapturable, match=named), lockstep._only_what_graphs_hold():
+    named = r"captured in a CUDA graph \(operation not permitted\)"
+    with pytest.raises(NotCapturable, match=named), lockstep._explain_capture_error():
         raise RuntimeError("operation not permitted\nat line 3")
-    with pytest.raises(torch.OutOfMemoryError), lockstep._only_what_graphs_hold():
+    with pytest.raises(torch.OutOfMemoryError), lockstep._explain_capture_error():
         raise torch.OutOfMemoryError("full")

@@ -371,7 +371,7 @@ def test_mlp_takes_tables_and_images_of_its_size_alone():
     images = torch.rand(5, 3, 2, 2)
     assert torch.equal(network(images), network(images.flatten(1)))
     assert build("mlp", classes=4, channels=9, size=1, seed=0)(torch.rand(5, 9)).shape == (5, 4)
-    with pytest.raises(PredictionError, match=r"mlp takes 12 numbers a sample; got 27 from .*3, 3"):
+    with pytest.raises(PredictionError, match=r"12 numbers per sample; got 27 from .*3, 3"):
         network(torch.rand(5, 3, 3, 3))
 
 
@@ -425,7 +425,7 @@ def test_what_no_option_of_ours_caused_is_told_as_it_happened(name, options):
         raise RuntimeError(f"no layers of width {width}")
 
     with pytest.raises(RuntimeError, match=r"^no layers of width"):
-        call_with_options(build_nothing, name=name, facts={}, options=options)
+        call_with_options(build_nothing, name=name, arguments={}, options=options)
 
 
 # The random predictor.

@@ -233,7 +233,7 @@ def test_a_plain_network_is_one_group():
 
 def test_batch_that_is_not_tiled_is_refused():
     ensemble = to_batch_ensemble(new_network(), members=3, seed=0)
-    with pytest.raises(PredictionError, match=r"samples of 3 members.*got 4 rows\. Call the Batch"):
+    with pytest.raises(PredictionError, match=r"of 3 members.*got 4 samples\. Call the Batch"):
         ensemble.network(images(4))
 
 
@@ -245,12 +245,12 @@ class Strange(nn.Linear):
     ("network", "members", "message"),
     [
         (nn.Sequential(nn.Linear(2, 2)), 0, "at least 1 member; got 0"),
-        (nn.Sequential(nn.ReLU()), 2, "Sequential has no linear layer or convolution"),
-        (nn.Sequential(Strange(2, 2)), 2, "a Strange cannot be given members.*'0' in a Sequential"),
+        (nn.Sequential(nn.ReLU()), 2, "Sequential contains no linear layer or convolution"),
+        (nn.Sequential(Strange(2, 2)), 2, "a Strange cannot have members.*'0' of a Sequential"),
         (
             nn.Sequential(nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect")),
             2,
-            "pad its convolutions with zeros alone; got padding_mode='reflect'",
+            "supports only zero padding; got padding_mode='reflect'",
         ),
     ],
 )

@@ -306,7 +306,7 @@ def test_a_table_is_not_given_to_a_network_of_images(tmp_path):
     (tmp_path / "own.csv").write_text("size,label\n1,a\n2,b\n3,a\n4,b\n")
     data = f"kind = 'csv'\npath = '{tmp_path}/own.csv'\nheld_out = 0.5"
     pairs = (('kind = "digits"\nper_class = 20', data), ('augment = ["shift"]', ""))
-    with pytest.raises(SpecError, match=r'small-cnn takes images, and csv holds a table: .*"mlp"'):
+    with pytest.raises(SpecError, match=r'small-cnn takes images, but csv is a table: .*"mlp"'):
         go(tmp_path / "run", changed(*pairs))
     assert not (tmp_path / "run").exists()
 
@@ -334,13 +334,13 @@ def test_a_last_batch_of_one_is_named(tmp_path):
         (SMALL, 'network = "resnet18"\noptions = { width = 8 }'), ("batch = 64", "batch = 199")
     )  # of 200 samples
     failed = go(tmp_path / "run", text, networks=[0]).failed
-    assert "a batch holds one sample, and the network needs more" in failed[0]
+    assert "the last batch of an epoch has one sample, but the network needs more" in failed[0]
     assert "Choose another train.batch" in failed[0]
 
 
 def test_an_oracle_needs_two_classes_that_are_left(tmp_path):
     text = changed(("rate = 0.4", "rate = 1.0"), ('augment = ["shift"]', "clean_only = true"))
-    with pytest.raises(SpecError, match="clean_only leaves 0 samples, of fewer than two classes"):
+    with pytest.raises(SpecError, match="clean_only leaves 0 samples of fewer than two classes"):
         go(tmp_path / "run", text)
 
 
@@ -591,7 +591,7 @@ def test_what_a_file_of_weights_lacks_is_told_once_for_all_networks(tmp_path, ca
     text = changed((SMALL, f"{SMALL}\npretrained = '{tmp_path}/weights.pth'"), ("= 4\n", "= 1\n"))
     go(tmp_path / "run", text)
     (told,) = caplog.messages
-    assert "tells 3 classes apart, the network 10; its last layer" in told
+    assert "has 3 classes, the network 10: its last layer" in told
 
 
 def test_validation_is_held_out_and_noisy(tmp_path):
@@ -620,7 +620,7 @@ def test_an_oracle_needs_labels_that_are_known_to_be_wrong(tmp_path):
         ("epochs = 4", "epochs = 1\nclean_only = true"),
         ('[noise]\nkind = "symmetric"\nrate = 0.4\n', ""),
     )
-    with pytest.raises(SpecError, match=r"small: train\.clean_only .* there is no noise.*Name a"):
+    with pytest.raises(SpecError, match=r"small: train\.clean_only .* adds no noise.*Set noise"):
         go(tmp_path / "run", text)
     assert not (tmp_path / "run").exists()
 
@@ -889,9 +889,9 @@ epochs = 1
     [
         ([0, 1, 2], None),
         ([0, 1], None),
-        ([7, 7, 0], "is of the class 7, and 2 of 3 test samples are: no network can get them"),
-        ([3, 4, 5, 6, 7, 9], "is of the classes 3, 4, 5, 6, 7 and 1 more, and 6 of 6 test"),
-        ([3, 4, 5, 6, 7], "is of the classes 3, 4, 5, 6, 7, and 5 of 5 test samples are"),
+        ([7, 7, 0], "has the class 7, but 2 of 3 test samples do: no network can predict"),
+        ([3, 4, 5, 6, 7, 9], "has the classes 3, 4, 5, 6, 7 and 1 more, but 6 of 6 test"),
+        ([3, 4, 5, 6, 7], "has the classes 3, 4, 5, 6, 7, but 5 of 5 test samples do"),
     ],
 )
 def test_classes_that_are_tested_and_never_taught_are_noted(tmp_path, test, note):
@@ -905,7 +905,7 @@ def test_wrong_labels_do_not_stand_for_the_right_ones_in_what_is_taught(tmp_path
     text = write_table(tmp_path / "mine.npz", [0, 1, 2, 0], [0, 1, 2])
     noise = '[noise]\nkind = "map"\nrate = 1\nmapping = [1, 2, 1]\n'
     (note,) = prepare_data(parse_spec(text + noise)).notes
-    assert "of the class 0" in note
+    assert "has the class 0" in note
 
 
 def test_labels_weights_and_networks_are_looked_for_below_the_root(tmp_path, monkeypatch):
@@ -938,7 +938,7 @@ def test_texts_need_a_network_that_reads_them(tmp_path):
     text = changed(
         ('kind = "digits"\nper_class = 20', f'kind = "sst2"\npath = "{tmp_path}"\ncomplete = false')
     )
-    with pytest.raises(SpecError, match="texts need a network of transformers"):
+    with pytest.raises(SpecError, match="texts require a network of transformers"):
         go(tmp_path / "run", text)
 
 

@@ -1,4 +1,4 @@
-"""The command that trains."""
+"""`accord train`: train the networks of a spec."""
 
 import importlib.util
 import json
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from accord.cli._arguments import Json, Networks, check_local, parse_numbers
+from accord.cli._arguments import Json, Networks, check_local, epilog, parse_numbers
 from accord.cli._progress import Bar, resumable
 from accord.errors import ChoiceError, missing_extra
 
@@ -21,55 +21,52 @@ if TYPE_CHECKING:
     from accord.training import RunResult, Spec
 
 
-HERE: Final = "local"  # where `--ray` alone trains
-EXAMPLE = (
-    "\b\nExample:\n"
-    "  accord train examples/digits.toml --plan\n"
-    "  accord train examples/digits.toml --out runs/digits\n"
-    "  accord train examples/digits.toml --out /shared/digits --ray 10.0.0.1:6379\n\n"
-    "Exit status: 0 trained; 1 the data are at fault, or a network could not be trained; "
-    "2 the spec or an argument is wrong."
+HERE: Final = "local"  # the address that `--ray` alone stands for
+EPILOG: Final = epilog(
+    "accord train examples/digits.toml --plan",
+    "accord train examples/digits.toml --out runs/digits",
+    "accord train examples/digits.toml --out /shared/digits --ray 10.0.0.1:6379",
+    done="all networks were trained",
+    faults="1 the data are at fault, or a network failed; 2 the spec or an argument is wrong.",
 )
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command(epilog=EXAMPLE, cls=RayCommand)(train)
+    app.command(epilog=EPILOG, cls=RayCommand)(train)
 
 
-def settle_ray(arguments: list[str]) -> list[str]:
-    """Give `--ray` its value where none follows that looks like an address.
+def complete_ray(arguments: list[str]) -> list[str]:
+    """Give `--ray` the value `local` unless an address follows.
 
-    >>> settle_ray(["--ray", "a.toml"]), settle_ray(["--ray", "10.0.0.1:6379"])
+    >>> complete_ray(["--ray", "a.toml"]), complete_ray(["--ray", "10.0.0.1:6379"])
     (['--ray=local', 'a.toml'], ['--ray=10.0.0.1:6379'])
     """
-    settled: list[str] = []
+    completed: list[str] = []
     for argument in arguments:
-        if settled[-1:] != ["--ray"]:
-            settled.append(argument)
+        if completed[-1:] != ["--ray"]:
+            completed.append(argument)
         elif re.fullmatch(r"auto|local|ray://.+|[^-/\s][^/\s]*:\d+", argument):
-            settled[-1] = f"--ray={argument}"
+            completed[-1] = f"--ray={argument}"
         else:
-            settled[-1:] = [f"--ray={HERE}", argument]
-    return [f"--ray={HERE}" if argument == "--ray" else argument for argument in settled]
+            completed[-1:] = [f"--ray={HERE}", argument]
+    return [f"--ray={HERE}" if argument == "--ray" else argument for argument in completed]
 
 
 Ray = Annotated[
     str | None,
     typer.Option(
         metavar="[ADDR]",
-        help="train on a Ray cluster: HOST:PORT or auto; alone, on this machine's cores",
+        help="train on a Ray cluster: HOST:PORT or auto; without a value, on this machine",
         show_default=False,
     ),
 ]
-
-
 Gpus = Annotated[
     float | None,
     typer.Option(
         metavar="FRACTION",
-        help="of a GPU for each network; with --ray",
-        show_default="so that all train at once",
+        help="fraction of a GPU per network (requires --ray)",
+        show_default="so that all networks train at once",
     ),
 ]
 
@@ -78,8 +75,8 @@ class RayCommand(TyperCommand):
     """A command whose `--ray` may stand without a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments."""
-        return super().parse_args(ctx, settle_ray(args))
+        """Parse the arguments."""
+        return super().parse_args(ctx, complete_ray(args))
 
 
 def train(
@@ -89,70 +86,69 @@ def train(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="the run's folder", show_default="runs/NAME-DIGEST"),
+        typer.Option(metavar="RUN", help="the run folder", show_default="runs/NAME-DIGEST"),
     ] = None,
     networks: Networks = None,
-    plan: Annotated[bool, typer.Option("--plan", help="say what would be done, and stop")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="print what would be trained, and stop")
+    ] = False,
     listing: Annotated[
-        bool, typer.Option("--list", help="name every reader, noise, network, loss …, and stop")
+        bool, typer.Option("--list", help="list all readers, noises, networks, losses … and stop")
     ] = False,
     processes: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="train in so many, on a CPU",
+            help="number of worker processes (CPU only)",
             min=1,
-            show_default="one for each core, if networks are small and it pays",
+            show_default="one per core for small networks",
         ),
     ] = None,
     ray: Ray = None,
     gpus: Gpus = None,
     as_json: Json = False,
 ) -> None:
-    """Train the networks that SPEC.toml asks for, and record every epoch.
+    """Train the networks of SPEC.toml and record every epoch.
 
     Writes RUN/spec.toml, a record for each split (RUN/test, RUN/train), RUN/checkpoints and
-    RUN/metrics.csv. Stopped and started again, it goes on where it was. Several processes may
-    share a run, each with networks of its own: --networks 0,1. With --ray, each network is a task
-    of its own; RUN must lie where all machines of the cluster see it, and RUN/logs tells of each.
+    RUN/metrics.csv. An interrupted run resumes. Several machines can share a run if each trains
+    other networks: --networks 0,1. With --ray, each network is one task of a cluster; RUN must lie
+    on a file system that all nodes share, and RUN/logs holds the log of each network.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise missing_extra("training", "torch", extra="train")
-    check_local(out)
     if listing:
         _list(as_json=as_json)
         return
+    if importlib.util.find_spec("torch") is None:
+        raise missing_extra("training", "torch", extra="train")
+    check_local(out)
     if spec is None:
-        raise ChoiceError("name a spec: accord train SPEC.toml, or --list what it can name")
-    _check_gpus(gpus, ray=ray, plan=plan)
+        raise ChoiceError("name a spec: accord train SPEC.toml; --list shows what it can contain")
+    if gpus is not None and ray is None:
+        raise ChoiceError("--gpus requires --ray")
+    if gpus is not None and plan:
+        raise ChoiceError("--plan does not use a cluster: leave --gpus out")
     if processes is not None and ray is not None:
-        raise ChoiceError("--ray shares the networks out itself: leave --processes out")
+        raise ChoiceError("--processes cannot be combined with --ray, which starts its own workers")
     chosen = parse_numbers(networks)
     if plan:
         _plan(spec, out, chosen, ray=ray, as_json=as_json)
         return
-    means: dict[str, Any] = {"processes": processes, "ray": ray, "gpus": gpus}
-    with resumable(_again(spec, out, networks, means, as_json=as_json)):
-        _train(spec, out, chosen, **means, as_json=as_json)
+    where: dict[str, Any] = {"processes": processes, "ray": ray, "gpus": gpus}
+    with resumable(_command(spec, out, networks, **where, as_json=as_json)):
+        _train(spec, out, chosen, **where, as_json=as_json)
 
 
-def _check_gpus(gpus: float | None, *, ray: str | None, plan: bool) -> None:
-    if gpus is not None and ray is None:
-        raise ChoiceError("--gpus shares out a cluster: give --ray too")
-    if gpus is not None and plan:
-        raise ChoiceError("--plan asks no cluster: leave --gpus out")
-
-
-def _again(
+def _command(
     spec: Path,
     out: Path | None,
     networks: str | None,
-    means: dict[str, Any],
     *,
+    processes: int | None,
+    ray: str | None,
+    gpus: float | None,
     as_json: bool,
 ) -> str:
-    """Return the command that goes on with this one."""
-    ray, gpus, processes = means["ray"], means["gpus"], means["processes"]
+    """Return the command line that resumes the run."""
     words = ["accord", "train", str(spec)]
     words += [] if out is None else ["--out", str(out)]
     words += [] if networks is None else ["--networks", networks]
@@ -164,7 +160,7 @@ def _again(
 
 
 def _list(*, as_json: bool) -> None:
-    from accord.training._names import registered_names
+    from accord.training import registered_names
 
     names = registered_names()
     if as_json:
@@ -184,7 +180,7 @@ def _plan(
     plan = plan_run(spec, folder, networks=networks)
     if ray is not None:
         plan = replace(plan, device="ray")
-    _note(plan.notes)
+    _print_notes(plan.notes)
     if as_json:
         typer.echo(json.dumps(plan_json(spec, plan, folder)))
     else:
@@ -201,58 +197,45 @@ def _train(
     gpus: float | None,
     as_json: bool,
 ) -> None:
-    from accord.training import default_out, load_spec
+    from accord import training
     from accord.training._train import result_json
 
-    spec = load_spec(path)
-    folder = out or default_out(spec)
-    chosen = {"source": path.read_text("utf-8"), "networks": networks}
-    begun = time.monotonic()
-    if ray is None:
-        result = _train_here(spec, folder, **chosen, processes=processes)
-    else:
-        result = _train_on(ray, spec, folder, **chosen, gpus=gpus)
-    result = replace(result, out=folder)  # as it was named
+    spec = training.load_spec(path)
+    folder = out or training.default_out(spec)
+    options: dict[str, Any] = {"source": path.read_text("utf-8"), "networks": networks}
+    start = time.monotonic()
+    with Bar("training") as bar:
+        options["progress"] = bar.training
+        if ray is None:
+            result = training.train(spec, folder, **options, processes=processes)
+        else:
+            from accord.experiments.cluster import train_remotely
+
+            result = train_remotely(
+                spec, folder, **options, address=ray, gpus=gpus, notify=_print_note
+            )
+    result = replace(result, out=folder)  # the path as it was typed
     if as_json:
-        typer.echo(json.dumps(result_json(spec, result, seconds=time.monotonic() - begun)))
-    _tell(spec, result)
+        typer.echo(json.dumps(result_json(spec, result, seconds=time.monotonic() - start)))
+    _print_notes(result.notes)
+    for number, error in result.failed.items():
+        _print_note(f"network {number} failed: {error}")
+    typer.echo(f"{result.out}: {_summary(spec, result)}", err=True)
     if result.failed:
         raise typer.Exit(1)
 
 
-def _train_here(spec: "Spec", out: Path, **options: Any) -> "RunResult":
-    from accord.training import train
-
-    with Bar("training") as bar:
-        return train(spec, out, **options, progress=bar.training)
-
-
-def _train_on(address: str, spec: "Spec", out: Path, **options: Any) -> "RunResult":
-    from accord.experiments.cluster import train_remotely
-
-    def notify(message: str) -> None:
-        typer.echo(f"accord: {message}", err=True)
-
-    with Bar("training") as bar:
-        return train_remotely(
-            spec, out, **options, address=address, progress=bar.training, notify=notify
-        )
-
-
-def _tell(spec: "Spec", result: "RunResult") -> None:
-    _note(result.notes)
-    for number, why in result.failed.items():
-        typer.echo(f"accord: network {number} was stopped: {why}", err=True)
-    typer.echo(f"{result.out}: {_ending(spec, result)}", err=True)
-
-
-def _note(notes: Sequence[str]) -> None:
+def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
-        typer.echo(f"accord: {note}", err=True)
+        _print_note(note)
 
 
-def _ending(spec: "Spec", result: "RunResult") -> str:
-    """Return the last words on a run: what there is to look at, if anything."""
+def _print_note(note: str) -> None:
+    typer.echo(f"accord: {note}", err=True)
+
+
+def _summary(spec: "Spec", result: "RunResult") -> str:
+    """Return how training ended, and the next command."""
     from accord.training._train import finished_networks
 
     score = f"accord score {shlex.quote(str(result.out / spec.record.splits[0]))}"
@@ -260,6 +243,6 @@ def _ending(spec: "Spec", result: "RunResult") -> str:
         return f"trained. Next: {score}"
     trained = finished_networks(spec, result)
     if not trained:
-        return "no network was trained to its end. Correct the spec, and give another --out."
+        return "no network finished training. Correct the spec, and name another --out."
     numbers = ",".join(map(str, trained))
-    return f"trained, but for what was stopped. Next: {score} --networks {numbers}"
+    return f"trained, except for the networks that failed. Next: {score} --networks {numbers}"

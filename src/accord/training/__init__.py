@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from accord.training._names import registered_names
     from accord.training._network_run import Progress
     from accord.training._plan import plan_run
     from accord.training._run import Run
@@ -33,6 +34,7 @@ __all__ = [
     "network_specs",
     "parse_spec",
     "plan_run",
+    "registered_names",
     "train",
 ]
 
@@ -51,6 +53,7 @@ _MODULES = {
     "network_specs": "_spec",
     "parse_spec": "_spec_toml",
     "plan_run": "_plan",
+    "registered_names": "_names",
     "train": "_train",
 }
 

@@ -1,4 +1,4 @@
-"""Samples as a network sees them: on its device, scaled, and augmented for training."""
+"""Batches of samples on a device: images, tables and texts, scaled and augmented."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,18 +12,17 @@ from torch.nn import functional
 
 from accord.training._randomness import Draws
 
-REACH: Final = {"crop": 4, "shift": 1}  # pixels an image may move, each way
-AUGMENTATIONS: Final = ("flip", *REACH, "resized-crop")
+REACH: Final = {"crop": 4, "shift": 1}  # the largest shift in pixels
 
 
 def augment(
-    images: Tensor,  # (sample, channel, row, column), already scaled: what comes in is the mean
+    images: Tensor,  # (sample, channel, row, column), scaled: the padding is the mean
     chosen: Tensor,  # (sample,)
     draws: Draws,
     *,
     kinds: tuple[str, ...],
 ) -> Tensor:
-    """Mirror, move and crop images as an epoch's draws say."""
+    """Mirror, shift and crop images by the draws of an epoch."""
     if "flip" in kinds:
         flips = draws.flips[chosen].to(images.device).view(-1, 1, 1, 1)
         images = torch.where(flips, images.flip(3), images)
@@ -36,19 +35,17 @@ def augment(
 
 
 def max_shift(kinds: tuple[str, ...]) -> int:
-    """Return how many pixels these augmentations move an image at most."""
+    """Return the largest shift in pixels of these augmentations."""
     return max([0, *(REACH[kind] for kind in kinds if kind in REACH)])
 
 
 def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
-    """Move each image down and to the right by its own two numbers of pixels.
-
-    What leaves the image is lost; what comes in is zero.
+    """Shift each image down and to the right; the padding is zero.
 
     Args:
         images: (sample, channel, row, column).
-        moves: (sample, 2), whole numbers in -pixels..pixels.
-        pixels: the furthest move there may be.
+        moves: (sample, 2), integers in -pixels..pixels.
+        pixels: the largest shift.
 
     >>> image = torch.tensor([[[[1, 2], [3, 4]]]])
     >>> shift_images(image, torch.tensor([[0, 1]]), pixels=1)
@@ -59,17 +56,17 @@ def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
     padded = functional.pad(images, [pixels] * 4)
     # Every window of the image's size, as a view: (sample, channel, top, left, row, column).
     windows = padded.unfold(2, rows, 1).unfold(3, columns, 1)
-    # Moving the content down means looking at it through a window further up.
+    # Shifting the content down is the same as taking a window further up.
     top, left = (pixels - moves).unbind(dim=1)
     return windows[torch.arange(len(images), device=images.device), :, top, left]
 
 
 def crop_images(images: Tensor, windows: Tensor) -> Tensor:
-    """Cut a window out of each image and stretch it to the image's size, bilinearly.
+    """Crop a window of each image and resize it bilinearly to the size of the image.
 
     Args:
         images: (sample, channel, row, column).
-        windows: (sample, 4), top, left, height and width as shares of the image's size.
+        windows: (sample, 4), top, left, height and width as fractions of the image size.
 
     >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> crop_images(image, torch.tensor([[0.0, 0.5, 1.0, 0.5]]))
@@ -78,7 +75,7 @@ def crop_images(images: Tensor, windows: Tensor) -> Tensor:
     """
     top, left, height, width = windows.unbind(dim=1)
     zero = torch.zeros_like(top)
-    # Coordinates run from -1 to 1; each row says where an output's x, then its y, comes from.
+    # Coordinates run from -1 to 1; the rows map an output to the x and y of its input.
     maps = torch.stack(
         [
             torch.stack([width, zero, 2 * left + width - 1], dim=1),
@@ -90,28 +87,28 @@ def crop_images(images: Tensor, windows: Tensor) -> Tensor:
     return functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
-AT_ONCE: Final = 256  # images to measure
+STATISTICS_BATCH: Final = 256  # images
 
 
 class Batches(Protocol):
-    """Samples that can be taken by position."""
+    """Samples on a device, taken by position."""
 
     device: torch.device
 
     def __len__(self) -> int:
-        """How many samples there are."""
+        """Return the number of samples."""
         ...
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
-        """Return some samples; augmented as drawn, or plain."""
+        """Return samples by position, augmented if `draws` are given."""
         ...
 
 
 class ImageSource(Protocol):
-    """Images that are read when they are needed."""
+    """Images on disk."""
 
     def __len__(self) -> int:
-        """How many images there are."""
+        """Return the number of images."""
         ...
 
     def read(self, indices: NDArray[np.intp]) -> NDArray[np.uint8]:
@@ -119,14 +116,14 @@ class ImageSource(Protocol):
         ...
 
     def stream(self, batches: Iterable[NDArray[np.intp]]) -> Iterator[NDArray[np.uint8]]:
-        """Yield the images of batch after batch, reading the next ones meanwhile."""
+        """Yield batches of images, reading ahead."""
         ...
 
 
 def stream_batches(
     samples: Batches, parts: Sequence[Tensor], draws: Draws | None = None
 ) -> Iterator[Tensor]:
-    """Yield part after part of the samples; files are decoded while the network computes."""
+    """Yield batches of samples; image files are decoded while the network computes."""
     if isinstance(samples, ImageBatches) and not samples.in_memory:
         yield from samples.stream(parts, draws)
     else:
@@ -135,7 +132,7 @@ def stream_batches(
 
 
 class ImageBatches:
-    """Images of bytes, scaled to mean 0 and spread 1 in each channel."""
+    """Images, scaled to mean 0 and standard deviation 1 in each channel."""
 
     def __init__(
         self,
@@ -153,7 +150,7 @@ class ImageBatches:
         )
         self._images: Tensor | ImageSource
         if isinstance(images, np.ndarray):
-            # Some readers look into a file's bytes, which torch takes only as a copy.
+            # Some readers return a read-only view of a file, which torch cannot take.
             self._images = torch.from_numpy(np.require(images, requirements="W")).to(device)
         else:
             self._images = images
@@ -163,26 +160,26 @@ class ImageBatches:
 
     @property
     def in_memory(self) -> bool:
-        """Whether all images lie on the device."""
+        """Whether all images are in the memory of the device."""
         return isinstance(self._images, Tensor)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
-        """Return some images (sample, channel, row, column)."""
+        """Return images (sample, channel, row, column) by position."""
         if isinstance(self._images, Tensor):
             images = self._images[chosen.to(self.device)]
         else:
             images = torch.from_numpy(self._images.read(chosen.numpy())).to(self.device)
-        return self._ready(images, chosen, draws)
+        return self._prepare(images, chosen, draws)
 
     def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
-        """Yield part after part of images that lie on disk, decoding ahead."""
+        """Yield batches of images on disk, decoding ahead."""
         if isinstance(self._images, Tensor):
-            raise TypeError("images in memory are taken, not streamed")
+            raise TypeError("only images on disk can be streamed")
         blocks = self._images.stream(part.numpy() for part in parts)
         for part, images in zip(parts, blocks, strict=True):
-            yield self._ready(torch.from_numpy(images).to(self.device), part, draws)
+            yield self._prepare(torch.from_numpy(images).to(self.device), part, draws)
 
-    def _ready(self, images: Tensor, chosen: Tensor, draws: Draws | None) -> Tensor:
+    def _prepare(self, images: Tensor, chosen: Tensor, draws: Draws | None) -> Tensor:
         scaled = (images.float() - self._mean) / self._spread
         if draws is not None:
             scaled = augment(scaled, chosen, draws, kinds=self._augment)
@@ -190,7 +187,7 @@ class ImageBatches:
 
 
 class TableBatches:
-    """Rows of numbers, scaled to mean 0 and spread 1 in each column."""
+    """Rows of numbers, scaled to mean 0 and standard deviation 1 in each column."""
 
     def __init__(
         self,
@@ -207,15 +204,15 @@ class TableBatches:
         return len(self._rows)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
-        """Return some rows (sample, feature); tables are not augmented."""
+        """Return rows (sample, feature) by position; tables are not augmented."""
         return self._rows[chosen.to(self.device)]
 
 
 class TextBatches:
-    """Texts, or pairs of texts, as tokens: (sample, part, token).
+    """Texts, or pairs of texts, as tokens (sample, part, token).
 
-    The parts are the tokens, whether each counts, and, for pairs, which text it belongs to. A
-    batch is as long as its longest text; what fills up the shorter ones may stand on either side.
+    The parts are the tokens, the attention mask and, for pairs, the token types. A batch is as
+    long as its longest text; the padding may be on either side.
     """
 
     def __init__(self, tokens: NDArray[np.int32], *, device: torch.device) -> None:
@@ -226,7 +223,7 @@ class TextBatches:
         return len(self._tokens)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
-        """Return some texts; they are not augmented."""
+        """Return texts by position; they are not augmented."""
         taken = self._tokens[chosen.to(self.device)]
         used = taken[:, 1].any(dim=0).nonzero()
         return taken[:, :, int(used[0]) : int(used[-1]) + 1].long()
@@ -235,10 +232,10 @@ class TextBatches:
 def channel_statistics(
     images: NDArray[np.uint8] | ImageSource, *, most: int = 10_000
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return each channel's mean and spread, over at most so many images, evenly chosen."""
+    """Return mean and standard deviation per channel, of at most `most` evenly spaced images."""
     chosen = np.linspace(0, len(images) - 1, min(most, len(images))).astype(np.intp)
-    # Block by block: at 224 pixels, 10,000 images and their squares would take 13 GB.
-    blocks = np.array_split(chosen, math.ceil(len(chosen) / AT_ONCE))
+    # In blocks: 10,000 images of 224 pixels and their squares would take 13 GB.
+    blocks = np.array_split(chosen, math.ceil(len(chosen) / STATISTICS_BATCH))
     counts = np.sum([_count_values(images, block) for block in blocks], axis=0)
     shares, values = counts / counts.sum(axis=1, keepdims=True), np.arange(256)
     mean = shares @ values
@@ -257,7 +254,7 @@ def _count_values(
 def column_statistics(
     rows: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return each column's mean and spread; a constant column has spread 1."""
+    """Return mean and standard deviation per column; 1 for a constant column."""
     spread = rows.std(axis=0, dtype=np.float64)
     mean = rows.mean(axis=0, dtype=np.float64)
     return mean.astype(np.float32), np.where(spread > 0, spread, 1.0).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Weights and training states on disk: safetensors, written whole or not at all."""
+"""Checkpoints and training states as safetensors files, written atomically."""
 
 import json
 import re
@@ -19,7 +19,7 @@ STATE: Final = "state.safetensors"
 
 @dataclass(frozen=True)
 class State:
-    """All that training needs to go on after so many epochs."""
+    """Everything that training needs to resume after a number of epochs."""
 
     epochs: int
     weights: dict[str, Tensor]
@@ -30,21 +30,21 @@ class State:
 def capture_state(
     epochs: int, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
 ) -> State:
-    """Take the state of a training between two epochs."""
+    """Return the state of a training between two epochs; the tensors are not copied."""
     return State(epochs, network.state_dict(), _flatten(optimizer), loss.state_dict())
 
 
 def restore(
     state: State, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
 ) -> None:
-    """Put a training back into a state."""
+    """Load a state into a network, its optimizer and its loss."""
     network.load_state_dict(state.weights)
     loss.load_state_dict(state.loss)
     _unflatten(optimizer, state.optimizer)
 
 
 def checkpoint_folder(run: Path, network: int) -> Path:
-    """Return where a run keeps the checkpoints and the state of one network.
+    """Return the folder of the checkpoints and the state of one network.
 
     >>> checkpoint_folder(Path("runs/mine"), 3).as_posix()
     'runs/mine/checkpoints/network-003'
@@ -53,7 +53,7 @@ def checkpoint_folder(run: Path, network: int) -> Path:
 
 
 def save_state(folder: Path, state: State) -> None:
-    """Keep a state, in place of the one before."""
+    """Write a training state; it replaces the previous one."""
     parts = {"weights": state.weights, "optimizer": state.optimizer, "loss": state.loss}
     tensors = {
         f"{part}.{name}": value.detach().cpu().contiguous()
@@ -64,11 +64,11 @@ def save_state(folder: Path, state: State) -> None:
 
 
 def load_state(folder: Path) -> State | None:
-    """Return the state that was kept, or None."""
+    """Return the stored training state, or None."""
     data = Folder(folder).get(STATE)
     if data is None:
         return None
-    cure = "Remove it, and the network is trained from its start."
+    cure = "Remove it to train the network from the start."
     tensors, epochs = _load(folder / STATE, data, cure=cure)
     parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}, "loss": {}}
     for key, value in tensors.items():
@@ -78,7 +78,7 @@ def load_state(folder: Path) -> State | None:
 
 
 def save_checkpoint(folder: Path, epoch: int, network: nn.Module) -> None:
-    """Keep a network's weights after an epoch."""
+    """Write the weights of a network after an epoch."""
     weights = {
         name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
     }
@@ -93,7 +93,7 @@ def checkpoints_in(folder: Path) -> dict[int, Path]:
 
 def load_checkpoint(path: Path) -> dict[str, Tensor]:
     """Return the weights of one checkpoint."""
-    cure = "Remove it, and that epoch is done without."
+    cure = "Remove it to leave that epoch out."
     return _load(path, path.read_bytes(), cure=cure)[0]
 
 
@@ -103,7 +103,7 @@ def _load(path: Path, data: bytes, *, cure: str) -> tuple[dict[str, Tensor], int
         epochs = int(json.loads(data[8 : 8 + size])["__metadata__"]["epochs"])
         return load(data), epochs
     except (SafetensorError, ValueError, KeyError) as error:
-        raise SourceError(f"{path}: not a checkpoint that can be read ({error}). {cure}") from error
+        raise SourceError(f"{path}: cannot be read as a checkpoint ({error}). {cure}") from error
 
 
 def _flatten(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

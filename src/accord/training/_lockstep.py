@@ -1,10 +1,10 @@
-"""The lockstep: several networks side by side on one GPU, each step a CUDA graph of its own.
+"""Lockstep training: several networks side by side on one GPU, with CUDA graphs.
 
-Launching kernels one by one keeps a GPU waiting for Python. Here a whole step (taking the batch,
-augmenting, forward, backward, optimizer) is captured once for each network and replayed on the
-network's own stream, so that one network's small kernels fill the gaps of another's. Long runs
-are compiled first, once for all networks that are alike. The lockstep takes order, augmentation
-and rates from where the readable loop takes them, and trains the same.
+Launching kernels one by one keeps a GPU waiting for Python. Here a whole step (batch,
+augmentation, forward, backward, optimizer) is captured once per network and replayed on a stream
+per network, so that the small kernels of one network fill the gaps of another. Long runs are
+compiled first, once for all networks of one architecture. Order, augmentation and learning rates
+are those of the loop in `_loop`, and so is the result.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ from accord.training._loop import (
 )
 from accord.training._randomness import Draws, IsolatedRandomState, derive_seed
 
-WARM_UP: Final = 3  # steps before a capture, in which libraries choose their algorithms
-WORTH_COMPILING: Final = 1500  # steps of all networks or members, a layer, from which on it pays
+WARM_UP: Final = 3  # steps before a capture, in which cuDNN and cuBLAS choose algorithms
+WORTH_COMPILING: Final = 1500  # steps of all networks, per layer, from which compiling pays
 COMPILE: Final = "ACCORD_COMPILE"  # the environment variable: auto, always or never
 
 _logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ Compute = Callable[[nn.Module, nn.Module, Batches, Draws, Tensor, Tensor], Tenso
 
 @dataclass(frozen=True, eq=False)
 class LockstepNetwork:
-    """One network that is to be trained, and how."""
+    """A network to train, with its loss, recipe and seed, and the state to resume from."""
 
     network: nn.Module
     loss: nn.Module
@@ -56,84 +56,84 @@ class LockstepNetwork:
 
 
 def lockstep_obstacle(samples: object) -> str | None:
-    """Say why networks cannot be trained in lockstep on these samples; None if they can."""
+    """Return why networks cannot be trained in lockstep on these samples; None if they can."""
     if not torch.cuda.is_available():
-        return "there is no CUDA device"
+        return "no CUDA device is available"
     if isinstance(samples, TableBatches) or (
         isinstance(samples, ImageBatches) and samples.in_memory
     ):
         return None
-    return "the samples are not images or rows in memory"
+    return "the samples are not images or tables in memory"
 
 
 def train_lockstep(
-    entrants: Sequence[LockstepNetwork], samples: Batches, labels: Tensor
+    networks: Sequence[LockstepNetwork], samples: Batches, labels: Tensor
 ) -> Iterator[tuple[int, EpochResult | TrainingError]]:
-    """Train networks together; yields which one has reached a moment, or why it was stopped.
+    """Train networks together; yield the position of a network with its result or its failure.
 
-    All entrants train for the same epochs, in batches of the same size; those that go on from a
-    later state join when the others have caught up.
+    All networks train for the same epochs in batches of the same size; those that resume from a
+    later epoch join when the others have reached it.
 
     Raises:
-        NotCapturable: a network waits for the GPU in the middle of a step, say to print a value.
-        TrainingError: the device is out of memory; the graphs take all they need at the start.
+        NotCapturable: a network synchronises with the GPU in a step, for example to print a value.
+        TrainingError: the device is out of memory; graphs allocate all memory at the start.
     """
     labels = labels.to(samples.device)
-    recipe = entrants[0].recipe
+    recipe = networks[0].recipe
     steps = math.ceil(len(samples) / recipe.batch)
-    compute = _choose_compute(entrants, steps)
-    randomness = IsolatedRandomState(derive_seed(entrants[0].seed, 0, 2), samples.device)
-    with explain_out_of_memory(), _algorithms_tried(), randomness.active():
-        lanes = {
-            position: _Lane(entrant, samples, labels, compute)
-            for position, entrant in enumerate(entrants)
+    compute = _choose_compute(networks, steps)
+    randomness = IsolatedRandomState(derive_seed(networks[0].seed, 0, 2), samples.device)
+    with explain_out_of_memory(), _cudnn_benchmark(), randomness.active():
+        captured = {
+            position: _CapturedNetwork(spec, samples, labels, compute)
+            for position, spec in enumerate(networks)
         }
     schedule = recipe.recording_schedule(len(samples))
     for epoch in range(recipe.epochs):
-        running = {position: lane for position, lane in lanes.items() if epoch >= lane.begin}
-        randomness = IsolatedRandomState(derive_seed(entrants[0].seed, epoch, 1), samples.device)
-        for lane in running.values():
-            lane.start_epoch(epoch)
+        running = {position: one for position, one in captured.items() if epoch >= one.begin}
+        randomness = IsolatedRandomState(derive_seed(networks[0].seed, epoch, 1), samples.device)
+        for one in running.values():
+            one.start_epoch(epoch)
         done = 0
-        for mark in schedule.steps_in(epoch) or [steps]:
+        for step_end in schedule.steps_in(epoch) or [steps]:
             with randomness.active():
-                _replay(list(running.values()), range(done, mark))
-            done = mark
-            for position, lane in list(running.items()):
-                reached = lane.reach(epoch, mark, schedule)
+                _replay(list(running.values()), range(done, step_end))
+            done = step_end
+            for position, one in list(running.items()):
+                reached = one.result(epoch, step_end, schedule)
                 if isinstance(reached, TrainingError):
-                    del lanes[position], running[position]
+                    del captured[position], running[position]
                 if reached is not None:
                     yield position, reached
 
 
-def _replay(lanes: Sequence["_Lane"], steps: range) -> None:
-    for lane in lanes:
-        lane.start()
+def _replay(captured: Sequence["_CapturedNetwork"], steps: range) -> None:
+    for one in captured:
+        one.start()
     for step in steps:
-        for lane in lanes:
-            lane.replay(step)
+        for one in captured:
+            one.replay(step)
     torch.cuda.synchronize()
 
 
-def _choose_compute(entrants: Sequence[LockstepNetwork], steps: int) -> Compute:
-    """Return what a step computes, compiled if the run is long enough for that to pay."""
-    left = [entrant.recipe.epochs - _begin(entrant) for entrant in entrants]
-    asked = os.environ.get(COMPILE, "auto")
-    if asked not in ("auto", "always", "never"):
-        raise ChoiceError(f"{COMPILE} must be auto, always or never; got {asked!r}")
-    network = entrants[0].network
+def _choose_compute(networks: Sequence[LockstepNetwork], steps: int) -> Compute:
+    """Return the function of a step, compiled if the run is long enough."""
+    left = [spec.recipe.epochs - _begin(spec) for spec in networks]
+    setting = os.environ.get(COMPILE, "auto")
+    if setting not in ("auto", "always", "never"):
+        raise ChoiceError(f"{COMPILE} must be auto, always or never; got {setting!r}")
+    network = networks[0].network
     passes = sum(left) * steps * getattr(network, "members", 1)
     pays = passes >= WORTH_COMPILING * _count_layers(network)
-    return _Compiled() if asked == "always" or (asked == "auto" and pays) else compute_loss
+    return _Compiled() if setting == "always" or (setting == "auto" and pays) else compute_loss
 
 
 def _count_layers(network: nn.Module) -> int:
     return sum(1 for module in network.modules() if any(True for _ in module.parameters(False)))
 
 
-def _begin(entrant: LockstepNetwork) -> int:
-    return 0 if entrant.state is None else entrant.state.epochs
+def _begin(spec: LockstepNetwork) -> int:
+    return 0 if spec.state is None else spec.state.epochs
 
 
 def compute_loss(
@@ -144,16 +144,16 @@ def compute_loss(
     labels: Tensor,
     chosen: Tensor,
 ) -> Tensor:
-    """Return the loss of a network on some samples: all of a step but its backward half."""
+    """Return the loss of a network on a batch: the forward half of a step."""
     logits = network(samples.take(chosen, draws))
     value: Tensor = loss(logits.float(), labels[chosen], chosen)
     return value
 
 
 class _Compiled:
-    """The same, compiled; as written where compiling fails.
+    """`compute_loss`, compiled; uncompiled if compiling fails.
 
-    One set of kernels serves all networks of one kind: their parameters are arguments to it.
+    Networks of one architecture share their kernels, which take the parameters as arguments.
     """
 
     def __init__(self) -> None:
@@ -174,14 +174,14 @@ class _Compiled:
             try:
                 return self._compiled(network, loss, samples, draws, labels, chosen)
             except TorchDynamoException as error:
-                _logger.warning("the networks are trained uncompiled: %s", _first_line(error))
+                _logger.warning("training continues without compilation: %s", _first_line(error))
                 self._compiled = None
         return compute_loss(network, loss, samples, draws, labels, chosen)
 
 
 @contextlib.contextmanager
-def _algorithms_tried() -> Iterator[None]:
-    """Let cuDNN try its algorithms while the graphs are captured, which then keep the fastest."""
+def _cudnn_benchmark() -> Iterator[None]:
+    """Context manager: let cuDNN benchmark its algorithms; captured graphs keep the fastest."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
     try:
@@ -190,18 +190,18 @@ def _algorithms_tried() -> Iterator[None]:
         torch.backends.cudnn.benchmark = before
 
 
-class _Lane:
-    """One network with its stream, its graphs and the memory that they read."""
+class _CapturedNetwork:
+    """A network with its stream, its graphs and the memory that they read."""
 
     def __init__(
-        self, entrant: LockstepNetwork, samples: Batches, labels: Tensor, compute: Compute
+        self, spec: LockstepNetwork, samples: Batches, labels: Tensor, compute: Compute
     ) -> None:
-        device, recipe = samples.device, entrant.recipe
-        self._entrant, self._samples, self._labels = entrant, samples, labels
+        device, recipe = samples.device, spec.recipe
+        self._spec, self._samples, self._labels = spec, samples, labels
         self.steps = math.ceil(len(samples) / recipe.batch)
-        self.begin = _begin(entrant)
-        self._network = entrant.network.to(device)
-        self._loss = entrant.loss.to(device)
+        self.begin = _begin(spec)
+        self._network = spec.network.to(device)
+        self._loss = spec.loss.to(device)
         self._compute = compute
         self._optimizer = build_optimizer(self._network, recipe.optimizer, fused=True)
         for group in self._optimizer.param_groups:
@@ -215,26 +215,26 @@ class _Lane:
         self._graphs = self._capture()
 
     def _draw(self, epoch: int) -> Draws:
-        entrant = self._entrant
-        return draw_for(entrant.recipe, len(self._samples), seed=entrant.seed, epoch=epoch)
+        spec = self._spec
+        return draw_for(spec.recipe, len(self._samples), seed=spec.seed, epoch=epoch)
 
     def _capture(self) -> dict[int, torch.cuda.CUDAGraph]:
-        """Capture a step for each size of batch there is: the last may be smaller."""
+        """Capture a step for each batch size: the last batch may be smaller."""
         before = capture_state(0, self._network, self._optimizer, self._loss)
         kept = {name: value.clone() for name, value in before.weights.items()}
-        remembered = {name: value.clone() for name, value in before.loss.items()}
-        whole = min(self._entrant.recipe.batch, len(self._samples))
-        last = len(self._samples) - (self.steps - 1) * self._entrant.recipe.batch
+        loss_state = {name: value.clone() for name, value in before.loss.items()}
+        whole = min(self._spec.recipe.batch, len(self._samples))
+        last = len(self._samples) - (self.steps - 1) * self._spec.recipe.batch
         self._network.train()
         graphs = {}
         self._stream.wait_stream(torch.cuda.current_stream())
-        with _only_what_graphs_hold():
+        with _explain_capture_error():
             for size in dict.fromkeys([whole, last]):
-                # The last batch of an epoch is not worth compiling for.
+                # One step per epoch is not worth compiling.
                 compute = self._compute if size == whole else compute_loss
                 graphs[size] = self._capture_step(size, compute)
         torch.cuda.synchronize()
-        self._rewind(kept, remembered)
+        self._rewind(kept, loss_state)
         return graphs
 
     def _capture_step(self, size: int, compute: Compute) -> torch.cuda.CUDAGraph:
@@ -248,16 +248,16 @@ class _Lane:
             self._run_step(size, compute)
         return graph
 
-    def _rewind(self, weights: dict[str, Tensor], remembered: dict[str, Tensor]) -> None:
-        """Undo what warming up did, in place: the graphs keep reading the same memory."""
+    def _rewind(self, weights: dict[str, Tensor], loss_state: dict[str, Tensor]) -> None:
+        """Undo the warm-up in place: the graphs keep reading the same memory."""
         _copy_into(self._network.state_dict(), weights)
-        _copy_into(self._loss.state_dict(), remembered)
+        _copy_into(self._loss.state_dict(), loss_state)
         for state in self._optimizer.state.values():
             for value in state.values():
                 if isinstance(value, Tensor):
                     value.zero_()
-        if self._entrant.state is not None:
-            self._restore(self._entrant.state)
+        if self._spec.state is not None:
+            self._restore(self._spec.state)
 
     def _restore(self, state: State) -> None:
         _copy_into(self._network.state_dict(), state.weights)
@@ -271,11 +271,11 @@ class _Lane:
         _copy_into(there, state.optimizer)
 
     def _run_step(self, size: int, compute: Compute) -> None:
-        recipe = self._entrant.recipe
+        recipe = self._spec.recipe
         first = self._step * recipe.batch
         chosen = self._draws.order[first + torch.arange(size, device=self._samples.device)]
         for group in self._optimizer.param_groups:
-            rate = self._rates.index_select(0, self._step)  # rates[step] would wait for the step
+            rate = self._rates.index_select(0, self._step)  # rates[step] would synchronise
             group["lr"].copy_(rate[0] * group["lr_factor"])
         self._optimizer.zero_grad(set_to_none=True)
         with autocast(self._samples.device, recipe.bfloat16, cache=False):
@@ -289,8 +289,8 @@ class _Lane:
         self._step += 1
 
     def start_epoch(self, epoch: int) -> None:
-        """Put an epoch's draws and rates where the graphs read them."""
-        recipe = self._entrant.recipe
+        """Copy draws and learning rates of an epoch to the memory that the graphs read."""
+        recipe = self._spec.recipe
         for there, value in zip(self._draws, self._draw(epoch), strict=True):
             there.copy_(value)
         rates = [
@@ -306,36 +306,36 @@ class _Lane:
         self._step.zero_()
 
     def start(self) -> None:
-        """Make ready for some steps of the epoch."""
+        """Prepare for a number of steps of the epoch."""
         self._total.zero_()
         self._counted = 0
         self._network.train()
         self._stream.wait_stream(torch.cuda.current_stream())
 
     def replay(self, step: int) -> None:
-        """Start one step; it runs while the next network's is started."""
-        size = min(self._entrant.recipe.batch, len(self._samples) - self._first(step))
+        """Launch one step; it runs while the next network launches its own."""
+        size = min(self._spec.recipe.batch, len(self._samples) - self._first(step))
         with torch.cuda.stream(self._stream):
             self._graphs[size].replay()
         self._counted += size
 
     def _first(self, step: int) -> int:
-        return step * self._entrant.recipe.batch
+        return step * self._spec.recipe.batch
 
-    def reach(
-        self, epoch: int, mark: int, schedule: RecordedEpochs
+    def result(
+        self, epoch: int, step_end: int, schedule: RecordedEpochs
     ) -> EpochResult | TrainingError | None:
-        """Return the moment that has been reached, if it is one, or why there will be no other."""
+        """Return the result of the steps since `start`, a failure, or None if none is due."""
         mean = self._total.item() / self._counted
-        lr = float(self._rates[mark - 1])
+        lr = float(self._rates[step_end - 1])
         if not math.isfinite(mean):
             return divergence_error(mean, epoch, lr)
         if not schedule.steps_in(epoch):
             return None
-        done = mark == self.steps
+        done = step_end == self.steps
         return EpochResult(
-            index=schedule.index(epoch, mark),
-            progress=float(epoch + 1) if done else epoch + mark / self.steps,
+            index=schedule.index(epoch, step_end),
+            progress=float(epoch + 1) if done else epoch + step_end / self.steps,
             loss=mean,
             lr=lr,
             state=capture_state(epoch + 1, self._network, self._optimizer, self._loss)
@@ -351,13 +351,13 @@ def _copy_into(there: dict[str, Tensor], values: dict[str, Tensor]) -> None:
 
 
 @contextlib.contextmanager
-def _only_what_graphs_hold() -> Iterator[None]:
+def _explain_capture_error() -> Iterator[None]:
     try:
         yield
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
-        reason = f"a step cannot be held in a CUDA graph ({_first_line(error)})"
+        reason = f"a step cannot be captured in a CUDA graph ({_first_line(error)})"
         raise NotCapturable(reason) from error
 
 

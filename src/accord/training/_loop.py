@@ -1,10 +1,9 @@
-"""The readable loop: one network, trained top to bottom, on any device."""
+"""The training loop of one network, on any device: schedule, steps, optimizer, prediction."""
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 import torch
@@ -23,8 +22,8 @@ from accord.training.networks import parameter_groups
 def learning_rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) -> float:
     """Return the learning rate after `progress` epochs of `epochs`.
 
-    A cosine falls from epoch to epoch, as the paper's code steps it, and with a `cycle` starts
-    anew after so many; a warm-up and a line change with every step.
+    A cosine changes once per epoch, as in the paper's code, and restarts after every `cycle`
+    epochs; warm-up and linear schedules change with every step.
 
     >>> cosine = ScheduleSpec(kind="cosine")
     >>> [round(learning_rate_at(p, schedule=cosine, lr=0.1, epochs=4), 3) for p in (0, 2, 4)]
@@ -55,7 +54,7 @@ def _step(progress: float, schedule: ScheduleSpec, epochs: int) -> float:  # noq
 
 
 def _share(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
-    """Return how much of the time after the warm-up has passed."""
+    """Return the fraction of the epochs after the warm-up that have passed."""
     return (progress - schedule.warmup) / max(epochs - schedule.warmup, 1e-9)
 
 
@@ -67,12 +66,9 @@ SCHEDULES: dict[str, Callable[[float, ScheduleSpec, int], float]] = {
 }
 
 
-OPTIMIZERS: Final = ("sgd", "adamw")
-
-
 @dataclass(frozen=True)
 class Recipe:
-    """How to train."""
+    """The hyperparameters of a training."""
 
     epochs: int
     batch: int = 128
@@ -88,7 +84,7 @@ class Recipe:
         RecordedEpochs(self.epochs, self.every)  # raises if one is out of range
 
     def recording_schedule(self, samples: int) -> RecordedEpochs:
-        """Return which evaluations a training on this many samples has."""
+        """Return the recording schedule of a training on this many samples."""
         return RecordedEpochs.of_training(
             self.epochs, self.every, batch=self.batch, samples=samples
         )
@@ -96,33 +92,32 @@ class Recipe:
 
 @dataclass(frozen=True)
 class EpochResult:
-    """A point of training at which predictions are recorded."""
+    """A point of training at which the network is evaluated and recorded."""
 
     index: int  # of the recorded epoch, counted from 0
     progress: float  # epochs trained
-    loss: float  # mean over the samples since the last moment
+    loss: float  # mean over the samples since the previous result
     lr: float
-    state: State | None  # between two epochs alone
+    state: State | None  # only at the end of an epoch
 
 
 def train_loop(
     network: nn.Module,
-    loss: nn.Module,  # of logits, labels and the samples' positions
+    loss: nn.Module,  # called with logits, labels and the positions of the samples
     samples: Batches,
-    labels: Tensor,  # (sample,), the given ones
+    labels: Tensor,  # (sample,), as given
     *,
     recipe: Recipe,
     seed: int,
     state: State | None = None,
 ) -> Iterator[EpochResult]:
-    """Train the network, stopping at each moment so that the caller can record it.
+    """Train a network in place; yield a result whenever an epoch is due to be recorded.
 
-    The network is changed in place; nothing happens until the first moment is asked for. Order
-    and augmentation follow from seed and epoch alone, and torch's global random state is neither
-    read nor changed: training that goes on from a state is, on a CPU, the same to the last bit.
+    Order and augmentation follow from seed and epoch alone, and torch's global random state is
+    neither read nor changed: on a CPU, resuming from a state gives the same bits.
 
     Raises:
-        TrainingError: the loss is not a number any more, or the device is out of memory.
+        TrainingError: the loss is not finite, or the device is out of memory.
     """
     device = samples.device
     network.to(device)
@@ -142,13 +137,13 @@ def train_loop(
         randomness = IsolatedRandomState(derive_seed(seed, epoch, 1), device)
         position = 0
         recorded = schedule.steps_in(epoch)
-        for mark in recorded or [steps]:
+        for step_end in recorded or [steps]:
             total = torch.zeros((), device=device)
             network.train()
             first = position * recipe.batch
             with randomness.active():
-                todo = parts[position:mark]
-                batches = zip(todo, stream_batches(samples, todo, draws), strict=True)
+                positions = parts[position:step_end]
+                batches = zip(positions, stream_batches(samples, positions, draws), strict=True)
                 for step, (chosen, batch) in enumerate(batches, start=position):
                     lr = learning_rate_at(
                         epoch + step / steps,
@@ -169,15 +164,15 @@ def train_loop(
                         optimizer.step()
                     after_step(network)
                     total += value.detach() * len(chosen)
-            position = mark
-            mean = total.item() / (min(mark * recipe.batch, len(samples)) - first)
+            position = step_end
+            mean = total.item() / (min(step_end * recipe.batch, len(samples)) - first)
             if not math.isfinite(mean):
                 raise divergence_error(mean, epoch, lr)
             if recorded:
-                done = mark == steps
+                done = step_end == steps
                 yield EpochResult(
-                    index=schedule.index(epoch, mark),
-                    progress=epoch + mark / steps if not done else float(epoch + 1),
+                    index=schedule.index(epoch, step_end),
+                    progress=epoch + step_end / steps if not done else float(epoch + 1),
                     loss=mean,
                     lr=lr,
                     state=capture_state(epoch + 1, network, optimizer, loss) if done else None,
@@ -185,14 +180,14 @@ def train_loop(
 
 
 def after_step(network: nn.Module) -> None:
-    """Tell a network that wants to know, by a method `after_step`, that its weights changed."""
-    tell = getattr(network, "after_step", None)
-    if tell is not None:
-        tell()
+    """Call `network.after_step()` if it is defined."""
+    hook = getattr(network, "after_step", None)
+    if hook is not None:
+        hook()
 
 
 def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
-    """Draw what chance decides in one epoch of a recipe."""
+    """Return the random draws of one epoch."""
     kinds = recipe.augment
     windows = "resized-crop" in kinds
     return draw_epoch(samples, seed=seed, epoch=epoch, reach=max_shift(kinds), windows=windows)
@@ -201,14 +196,14 @@ def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
 def predict_probabilities(
     network: nn.Module, samples: Batches, *, bfloat16: bool = False, batch: int = 1024
 ) -> NDArray[np.float32]:
-    """Predict the probability of each class for each sample, (sample, class).
+    """Return the probability of each class for each sample, (sample, class).
 
-    A BatchEnsemble gives one such table for each member: (member, sample, class). The network
-    answers in evaluation mode and is left exactly as it was.
+    A BatchEnsemble returns (member, sample, class). The network predicts in evaluation mode and
+    is left unchanged.
     """
     parts = torch.arange(len(samples)).split(batch)
     with (
-        eval_mode(network),
+        evaluation_mode(network),
         torch.inference_mode(),
         explain_out_of_memory(),
         autocast(samples.device, bfloat16),
@@ -222,9 +217,9 @@ def predict_probabilities(
 def build_optimizer(
     network: nn.Module, spec: OptimizerSpec, *, fused: bool | None = None
 ) -> torch.optim.Optimizer:
-    """Build the optimizer that a spec names; what members own learns at half the rate.
+    """Build an optimizer; the weights of BatchEnsemble members learn at half the rate.
 
-    A fused one may be captured in a CUDA graph.
+    Only a fused optimizer can be captured in a CUDA graph.
     """
     groups = parameter_groups(network, lr=spec.lr, weight_decay=spec.weight_decay)
     if spec.kind == "adamw":
@@ -237,7 +232,7 @@ def build_optimizer(
 
 
 def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
-    """Say that a loss is not a number any more, and what may help."""
+    """Return the error for a loss that is not finite."""
     return TrainingError(
         f"the loss became {loss} in epoch {epoch} at learning rate {lr:g}. "
         "A smaller rate, a warm-up, or float32 instead of bfloat16 may help."
@@ -245,14 +240,14 @@ def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of all parameters, each group by its own factor."""
+    """Set the learning rate of every parameter group, times its own factor."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_factor"]
 
 
 @contextmanager
-def eval_mode(network: nn.Module) -> Iterator[None]:
-    """Put a network into evaluation mode for as long as the context lives."""
+def evaluation_mode(network: nn.Module) -> Iterator[None]:
+    """Context manager: put a network into evaluation mode."""
     # Module by module: a caller may have frozen one batch norm and not the others.
     in_training = [module for module in network.modules() if module.training]
     network.eval()
@@ -265,32 +260,32 @@ def eval_mode(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def autocast(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Iterator[None]:
-    """Compute in bfloat16 where that is safe, if asked; a captured step must not cache weights."""
+    """Context manager: autocast to bfloat16; a captured step must not cache weights."""
     with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache):
         yield
 
 
 @contextmanager
 def explain_single_sample(samples: int) -> Iterator[None]:
-    """Turn what batch normalisation says of a batch of one into an error that says what to do."""
+    """Context manager: explain the error of batch normalisation on a batch of one sample."""
     try:
         yield
     except ValueError as error:
         if samples > 1:
             raise
         raise TrainingError(
-            f"a batch holds one sample, and the network needs more ({error}). "
-            "Choose another train.batch: the last batch of an epoch is what is left over."
+            f"the last batch of an epoch has one sample, but the network needs more ({error}). "
+            "Choose another train.batch."
         ) from error
 
 
 @contextmanager
 def explain_out_of_memory() -> Iterator[None]:
-    """Turn a device's lack of memory into an error that says what to do."""
+    """Context manager: explain what to do when a device is out of memory."""
     try:
         yield
     except torch.OutOfMemoryError as error:
         raise TrainingError(
-            "the device is out of memory. Halve train.batch, use a smaller network, or leave "
+            "the device is out of memory. Halve train.batch, use a smaller network, or keep "
             "the images on disk"
         ) from error

@@ -1,4 +1,4 @@
-"""What training minimises: losses by name, all called alike."""
+"""Losses by name, with one signature."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -12,13 +12,13 @@ from torch.nn import functional
 from accord.errors import ChoiceError, PredictionError, suggest
 from accord.training.networks._registry import call_with_options
 
-CLAMP: Final = 1e-4  # ELR keeps probabilities so far from 0 and from 1
+CLAMP: Final = 1e-4  # ELR clamps probabilities to [CLAMP, 1 - CLAMP]
 
 
 class Loss(nn.Module):
-    """A number to minimise for each batch; may remember things of each training sample.
+    """The loss of a batch; it may keep a state for each training sample.
 
-    What it remembers is in its `state_dict`. In evaluation mode it learns nothing.
+    The state is part of `state_dict`. In evaluation mode it is not updated.
     """
 
     name: ClassVar[str]
@@ -28,22 +28,22 @@ class Loss(nn.Module):
         """Return the mean loss of a batch.
 
         Args:
-            logits: what the network said, (sample, class).
+            logits: the output of the network, (sample, class).
             labels: the given labels, (sample,).
-            samples: the positions of the samples among all those to train on, (sample,), no
-                two alike.
+            samples: the positions of the samples in the training split, (sample,), without
+                duplicates.
         """
 
 
 class CrossEntropy(Loss):
-    """Minus the logarithm of the given label's probability.
+    """The mean negative log-probability of the given labels.
 
-    The logits of a BatchEnsemble, (member, sample, class), give the mean over the members.
+    The logits of a BatchEnsemble, (member, sample, class), are averaged over the members.
     """
 
     name = "cross-entropy"
 
-    def __init__(self) -> None:  # torch's own claims to take anything
+    def __init__(self) -> None:  # the signature of nn.Module takes any option
         super().__init__()
 
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
@@ -54,10 +54,10 @@ class CrossEntropy(Loss):
 
 
 class EarlyLearningRegularization(Loss):
-    """ELR (Liu and others, 2020): cross-entropy that holds on to what was learnt early.
+    """Early-learning regularisation (Liu and others, 2020).
 
-    Keeps for each sample a running mean q of the network's probabilities p, from which the
-    network pays to depart::
+    Keeps for each sample a running mean q of the predicted probabilities p, and penalises
+    departures from it::
 
         q ← β q + (1 - β) p / Σ p                        p clamped; no gradient flows here
         loss = cross-entropy + λ · mean log(1 - ⟨q, p⟩)    with the new q; a gradient through p
@@ -66,9 +66,9 @@ class EarlyLearningRegularization(Loss):
     λ 1; CIFAR-100: β 0.9, λ 7.
 
     Args:
-        samples: how many samples there are to train on.
-        classes: how many classes to tell apart.
-        beta: β, how much of q each epoch keeps.
+        samples: the number of training samples.
+        classes: the number of classes.
+        beta: β, the fraction of q that is kept in each epoch.
         strength: λ.
     """
 
@@ -88,13 +88,13 @@ class EarlyLearningRegularization(Loss):
         self.register_buffer("q", torch.zeros(samples, classes))
 
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Return the mean loss of a batch, after what it says went into q; see `Loss`."""
+        """Return the mean loss of a batch, after updating q; see `Loss`."""
         _check_batch(logits, labels, samples, axes=(2,))
         logits = logits.to(self.q.dtype)  # q would drift in half precision
         p = logits.softmax(dim=1).clamp(CLAMP, 1 - CLAMP)
         if self.training:
-            said = p.detach() / p.detach().sum(dim=1, keepdim=True)
-            self.q[samples] = self.beta * self.q[samples] + (1 - self.beta) * said
+            target = p.detach() / p.detach().sum(dim=1, keepdim=True)
+            self.q[samples] = self.beta * self.q[samples] + (1 - self.beta) * target
         departure = (1 - (self.q[samples] * p).sum(dim=1)).log().mean()
         return functional.cross_entropy(logits, labels) + self.strength * departure
 
@@ -109,9 +109,9 @@ def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss
 
     Args:
         name: one of `LOSSES`.
-        samples: how many samples there are to train on.
-        classes: how many classes to tell apart.
-        options: the loss's own, such as `beta`.
+        samples: the number of training samples.
+        classes: the number of classes.
+        options: options of the loss, such as `beta`.
 
     Raises:
         ChoiceError: no such loss or option.
@@ -122,8 +122,8 @@ def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss
     """
     if name not in LOSSES:
         raise ChoiceError(f"no loss is called {name!r}. {suggest(name, LOSSES)}")
-    facts = {"samples": samples, "classes": classes}
-    return call_with_options(LOSSES[name], name=name, facts=facts, options=options)
+    arguments = {"samples": samples, "classes": classes}
+    return call_with_options(LOSSES[name], name=name, arguments=arguments, options=options)
 
 
 def _check_batch(logits: Tensor, labels: Tensor, samples: Tensor, *, axes: tuple[int, ...]) -> None:

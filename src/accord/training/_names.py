@@ -1,15 +1,28 @@
-"""Everything a spec can name."""
+"""The names that a spec can contain, without loading torch."""
+
+from typing import Final, get_args
 
 from accord.data.noise import NOISES
 from accord.data.readers import READERS
-from accord.training._batches import AUGMENTATIONS
-from accord.training._loop import OPTIMIZERS, SCHEDULES
-from accord.training._losses import LOSSES
-from accord.training.networks import NETWORKS
+from accord.training._spec import Augment, OptimizerSpec, ScheduleSpec
+
+# Loading the registries of networks and losses takes torch; a test compares them with these.
+NETWORK_NAMES: Final = (
+    "mlp",
+    "small-cnn",
+    "resnet18",
+    "resnet32",
+    "resnet50",
+    "densenet121",
+    "wideresnet28-10",
+    "mobilenetv2",
+    "random",
+)
+LOSS_NAMES: Final = ("cross-entropy", "elr")
 
 
 def registered_names() -> list[str]:
-    """Return the name of everything that is built, as KIND/NAME.
+    """Return the name of every reader, noise, network, loss and so on, as KIND/NAME.
 
     >>> "network/resnet18" in registered_names()
     True
@@ -17,10 +30,10 @@ def registered_names() -> list[str]:
     kinds = {
         "reader": READERS,
         "noise": NOISES,
-        "network": NETWORKS,
-        "loss": LOSSES,
-        "optimizer": OPTIMIZERS,
-        "schedule": SCHEDULES,
-        "augment": AUGMENTATIONS,
+        "network": NETWORK_NAMES,
+        "loss": LOSS_NAMES,
+        "optimizer": get_args(OptimizerSpec.model_fields["kind"].annotation),
+        "schedule": get_args(ScheduleSpec.model_fields["kind"].annotation),
+        "augment": get_args(Augment),
     }
     return [f"{kind}/{name}" for kind, names in kinds.items() for name in names]

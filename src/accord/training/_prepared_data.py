@@ -1,4 +1,4 @@
-"""What a run trains and records on: the data a spec names, with the noise it asks for."""
+"""The data of a run: read, made noisy, split, and converted to batches."""
 
 import functools
 import importlib
@@ -29,18 +29,18 @@ from accord.training.networks import NETWORKS
 def tokenize(
     texts: Sequence[str] | Sequence[tuple[str, str]], *, network: str, length: int
 ) -> NDArray[np.int32]:
-    """Return each text as tokens, (sample, part, token), filled up to the longest.
+    """Return texts as tokens (sample, part, token), padded to the longest text.
 
-    The parts are the token, whether it counts and, for pairs, which text it belongs to.
+    The parts are the tokens, the attention mask and, for pairs, the token types.
 
     Raises:
-        ChoiceError: the network's folder or name holds no tokenizer.
+        ChoiceError: the folder or name holds no tokenizer.
         ExtraMissing: transformers is not installed.
     """
     tokenizer = _load_tokenizer(network.partition(":")[2])
     pairs = isinstance(texts[0], tuple)
     columns = [list(column) for column in zip(*texts, strict=True)] if pairs else [list(texts)]
-    found = tokenizer(
+    tokens = tokenizer(
         *columns,
         truncation=True,
         max_length=length,
@@ -49,7 +49,7 @@ def tokenize(
         return_tensors="np",
     )
     parts = ("input_ids", "attention_mask", *(("token_type_ids",) if pairs else ()))
-    return np.stack([found[part] for part in parts], axis=1).astype(np.int32)
+    return np.stack([tokens[part] for part in parts], axis=1).astype(np.int32)
 
 
 def _load_tokenizer(path: str) -> Any:
@@ -74,19 +74,19 @@ Scale: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]  # mean, spre
 
 @dataclass(frozen=True, eq=False)
 class PreparedData:
-    """The splits of a run; `labels` are the given ones and `truth` the clean ones, if known."""
+    """The splits of a run; `labels` are the given labels, `truth` the true ones, if known."""
 
     dataset: Dataset
     splits: dict[str, Split]
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return self.dataset.classes
 
     @property
     def shape(self) -> tuple[int, tuple[int, int]]:
-        """An image's channels and size, a table's columns and (1, 1), or 1 and (1, 1)."""
+        """Channels and size: of an image; columns and (1, 1) of a table; 1 and (1, 1) of a text."""
         inputs = self.splits["train"].inputs
         if self.dataset.kind == "text":
             return 1, (1, 1)
@@ -104,9 +104,9 @@ class PreparedData:
         network: str = "",
         length: int = 128,
     ) -> Batches:
-        """Return a split's samples as a network sees them, scaled by the training samples.
+        """Return a split as batches, scaled by the training samples.
 
-        Texts become at most `length` tokens, as the tokenizer of `network` cuts them.
+        Texts become at most `length` tokens of the tokenizer of `network`.
         """
         return make_batches(
             self.splits[split].inputs,
@@ -119,33 +119,33 @@ class PreparedData:
         )
 
     def first(self, samples: int) -> "PreparedData":
-        """Return so many training samples alone, scaled by themselves: to try a network on."""
+        """Return the first training samples, scaled by themselves."""
         train = self.splits["train"]
         return replace(self, splits={"train": train.choose(np.arange(len(train))[:samples])})
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before training: what was not read, and classes that nothing teaches."""
-        return (*self.dataset.notes, *self._untaught())
+        """Notes for people: what the reader left out, and classes without training samples."""
+        return (*self.dataset.notes, *self._notes_on_classes())
 
-    def _untaught(self) -> tuple[str, ...]:
+    def _notes_on_classes(self) -> tuple[str, ...]:
         test = _truth(self.splits["test"])
-        unknown = np.setdiff1d(test, self.splits["train"].labels)
-        if not unknown.size:
+        missing = np.setdiff1d(test, self.splits["train"].labels)
+        if not missing.size:
             return ()
-        names = [self.dataset.class_names[one] for one in unknown]
+        names = [self.dataset.class_names[one] for one in missing]
         more = len(names) - CLASSES_NAMED
         named = ", ".join(names[:CLASSES_NAMED]) + (f" and {more} more" if more > 0 else "")
-        these = "class" if len(names) == 1 else "classes"
-        missed = int(np.isin(test, unknown).sum())
+        classes = "class" if len(names) == 1 else "classes"
+        affected = int(np.isin(test, missing).sum())
         return (
-            f"no training sample is of the {these} {named}, and {missed:,} of {len(test):,} test "
-            "samples are: no network can get them right. Are both splits labelled alike?",
+            f"no training sample has the {classes} {named}, but {affected:,} of {len(test):,} test "
+            "samples do: no network can predict them. Do both splits use the same labels?",
         )
 
     @functools.cached_property
     def scale(self) -> Scale | None:
-        """Mean and spread of the training samples, in each channel or column; none of texts."""
+        """Mean and standard deviation per channel or column of the training samples, if any."""
         inputs = self.splits["train"].inputs
         if self.dataset.kind == "text":
             return None
@@ -164,7 +164,7 @@ def make_batches(
     network: str = "",
     length: int = 128,
 ) -> Batches:
-    """Return samples as a network sees them; images and tables need a scale."""
+    """Return samples as batches; images and tables need a scale."""
     if kind == "text" or scale is None:
         tokens = tokenize(inputs, network=network, length=length)  # type: ignore[arg-type]
         return TextBatches(tokens, device=device)
@@ -181,13 +181,13 @@ def make_batches(
 
 
 def prepare_data(spec: Spec) -> PreparedData:
-    """Read the data, make labels wrong, hold samples out: all that comes before training.
+    """Read the data of a spec, add label noise and hold out the validation split.
 
     Raises:
-        SourceError: the data are missing or not what they should be.
-        ChoiceError: no such reader or noise, or a rate that cannot be.
-        SpecError: the networks cannot take such data, or no label is known to be wrong and the
-            spec leaves wrong ones out.
+        SourceError: the data are missing or invalid.
+        ChoiceError: no such reader or noise, or an invalid rate.
+        SpecError: the networks cannot take such data, or `clean_only` is set and no true labels
+            are known.
     """
     path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
     dataset = read_dataset(spec.data.kind, path, **spec.data.options)
@@ -204,51 +204,51 @@ def prepare_data(spec: Spec) -> PreparedData:
         train = train.choose(np.asarray(train.labels == _truth(train)))
         if len(np.unique(train.labels)) < 2:
             raise SpecError(
-                f"{spec.name}: train.clean_only leaves {counted(len(train), 'sample')}, of fewer "
+                f"{spec.name}: train.clean_only leaves {counted(len(train), 'sample')} of fewer "
                 "than two classes: almost all labels are wrong"
             )
     return PreparedData(dataset, {"train": train, **splits})
 
 
 def _check_fit(spec: Spec, kind: str) -> None:
-    for member in network_specs(spec):
-        if kind == "text" and not member.network.startswith("transformers:"):
+    for network in (one.network for one in network_specs(spec)):
+        if kind == "text" and not network.startswith("transformers:"):
             raise SpecError(
-                f"{spec.name}: texts need a network of transformers, "
-                f"'transformers:NAME_OR_FOLDER'; got {member.network!r}"
+                f"{spec.name}: texts require a network of transformers, "
+                f"'transformers:NAME_OR_FOLDER'; got {network!r}"
             )
-        if kind == "table" and member.network in NETWORKS and member.network not in FOR_TABLES:
+        if kind == "table" and network in NETWORKS and network not in FOR_TABLES:
             raise SpecError(
-                f"{spec.name}: {member.network} takes images, and {spec.data.kind} holds a table: "
-                'train.network = "mlp", or a network of your own'
+                f"{spec.name}: {network} takes images, but {spec.data.kind} is a table: set "
+                'train.network = "mlp", or name your own network'
             )
     if kind != "image" and spec.train.augment:
-        raise SpecError(f"{spec.name}: {kind}s cannot be augmented; leave train.augment out")
+        raise SpecError(f"{spec.name}: {kind}s cannot be augmented: remove train.augment")
 
 
 def _check_clean(spec: Spec, train: Split) -> None:
     if spec.train.clean_only and train.truth is None:
         raise SpecError(
-            f"{spec.name}: train.clean_only leaves wrong labels out, but there is no noise, and "
-            f"{spec.data.kind} has no clean labels beside the given ones. Name a noise.kind, or "
-            "leave train.clean_only out."
+            f"{spec.name}: train.clean_only requires true labels, but the spec adds no noise and "
+            f"{spec.data.kind} has no true labels beside the given ones. Set noise.kind, or "
+            "remove train.clean_only."
         )
 
 
 def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
-    asked = spec.noise
-    if asked.kind == "none":
+    noise = spec.noise
+    if noise.kind == "none":
         return split
     truth = _truth(split)
     given = add_noise(
-        asked.kind,
+        noise.kind,
         truth,
         classes=classes,
-        seed=spec.train.seed if asked.seed is None else asked.seed,
-        samples=split.inputs if asked.kind == "instance" else None,  # type: ignore[arg-type]
-        rate=asked.rate,
-        mapping=asked.mapping,
-        path=None if asked.path is None else str(spec.resolve_path(asked.path)),
+        seed=spec.train.seed if noise.seed is None else noise.seed,
+        samples=split.inputs if noise.kind == "instance" else None,  # type: ignore[arg-type]
+        rate=noise.rate,
+        mapping=noise.mapping,
+        path=None if noise.path is None else str(spec.resolve_path(noise.path)),
     )
     return replace(split, labels=given, truth=truth)
 

@@ -1,4 +1,4 @@
-"""How weights start: drawn from a seed, with torch's global random state left as it was."""
+"""Random draws that follow from a seed and an epoch, apart from torch's global random state."""
 
 import math
 from collections.abc import Iterator
@@ -9,21 +9,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-LEAST_AREA: Final = 0.08  # of an image, that a resized crop shows
-MOST_STRETCH: Final = 4 / 3  # of a resized crop's width against its height, or the other way
+LEAST_AREA: Final = 0.08  # of an image, in a resized crop
+MOST_STRETCH: Final = 4 / 3  # aspect ratio of a resized crop, or its inverse
 
 
 class Draws(NamedTuple):
-    """What chance decides in one epoch."""
+    """The random draws of one epoch."""
 
     order: Tensor  # (sample,), a permutation
     flips: Tensor  # (sample,), whether to mirror
     moves: Tensor  # (sample, 2), pixels down and to the right, in -reach..reach
-    windows: Tensor  # (sample, 4), top, left, height and width to cut out; or (0, 4)
+    windows: Tensor  # (sample, 4), top, left, height and width of the crop; or (0, 4)
 
 
 def derive_seed(*parts: int) -> int:
-    """Mix whole numbers into a new seed.
+    """Derive a seed from integers.
 
     >>> derive_seed(0, 1) == derive_seed(0, 1), derive_seed(0, 1) == derive_seed(1, 0)
     (True, False)
@@ -34,7 +34,7 @@ def derive_seed(*parts: int) -> int:
 def draw_epoch(
     samples: int, *, seed: int, epoch: int, reach: int = 0, windows: bool = False
 ) -> Draws:
-    """Draw an epoch's order, flips and moves; on the CPU, so that every device sees the same."""
+    """Draw order, flips and shifts of an epoch; on the CPU, so that all devices get the same."""
     generator = torch.Generator().manual_seed(derive_seed(seed, epoch, 0))
     return Draws(
         torch.randperm(samples, generator=generator),
@@ -45,9 +45,9 @@ def draw_epoch(
 
 
 def _draw_windows(samples: int, generator: torch.Generator) -> Tensor:
-    """Draw windows with 8 to 100 % of an image's area, at most a third wider or higher than even.
+    """Draw windows with 8 to 100 % of the area of an image and aspect ratios of 3:4 to 4:3.
 
-    A window that would reach beyond the image is cut to its size.
+    A window larger than the image is cut to its size.
     """
     area, ratio, top, left = torch.rand(samples, 4, generator=generator).unbind(dim=1)
     area = LEAST_AREA + (1 - LEAST_AREA) * area
@@ -58,11 +58,11 @@ def _draw_windows(samples: int, generator: torch.Generator) -> Tensor:
 
 
 class IsolatedRandomState:
-    """Random numbers for dropout and the like, apart from torch's global ones."""
+    """A random state for dropout and the like, separate from torch's global one."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._devices = [device] if device.type == "cuda" else []
-        with self._outside():
+        with self._preserved():
             torch.default_generator.manual_seed(seed)
             for one in self._devices:
                 with torch.cuda.device(one):
@@ -71,15 +71,15 @@ class IsolatedRandomState:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Put our numbers in place of the global ones for as long as the context lives."""
-        with self._outside():
+        """Context manager: draw from this random state."""
+        with self._preserved():
             self._set(self._states)
             try:
                 yield
             finally:
                 self._states = self._get()
 
-    def _outside(self) -> AbstractContextManager[None]:
+    def _preserved(self) -> AbstractContextManager[None]:
         return torch.random.fork_rng(devices=self._devices)
 
     def _get(self) -> list[Tensor]:
@@ -93,7 +93,7 @@ class IsolatedRandomState:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Let torch draw from the seed for as long as the context lives.
+    """Context manager: let torch draw from a seed.
 
     >>> with seeded(1):
     ...     first = torch.rand(2)
@@ -108,7 +108,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def draw_he(network: nn.Module, *, mode: Literal["fan_in", "fan_out"] = "fan_out") -> None:
-    """Draw every convolution's weights from He's normal distribution."""
+    """Initialise all convolutions from He's normal distribution."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode=mode, nonlinearity="relu")

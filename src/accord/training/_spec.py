@@ -1,4 +1,4 @@
-"""A spec: what to train, on what, and what to record; TOML in, frozen models out."""
+"""A spec: the data, networks, training and recording of a run, as frozen pydantic models."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-SEEDS_APART: Final = 1000  # between a run's networks and those of the next seed
+SEEDS_APART: Final = 1000  # between the first seeds of runs whose `train.seed` differs by 1
 TRANSFORMERS: Final = "transformers:"
 DIGEST_EXCLUDES: Final = {"name", "root"}  # keys that change no label
 
@@ -28,49 +28,49 @@ class _Part(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _check_truth(cls, value: Any, info: ValidationInfo) -> Any:
-        # pydantic would count true as 1
+    def _reject_bool(cls, value: Any, info: ValidationInfo) -> Any:
+        # pydantic converts true to 1
         wanted = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and wanted is not bool:
-            raise ValueError("neither true nor false can be meant here")
+            raise ValueError("true and false are not allowed here")
         return value
 
 
 def _by_kind(value: Any) -> Any:
-    """Take `"cosine"` for `{kind = "cosine"}`."""
+    """Expand `"cosine"` to `{kind = "cosine"}`."""
     return {"kind": value} if isinstance(value, str) else value
 
 
 class DataSpec(_Part):
-    """Where the data come from; keys that are not listed here go to the reader."""
+    """The data; keys that are not listed here are options of the reader."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     kind: str
     path: str | None = None
     validation: float = Field(0.0, ge=0, lt=1)  # share of the training samples held out
-    per_class: int | None = Field(None, ge=1)  # train on so many samples of each class
+    per_class: int | None = Field(None, ge=1)  # training samples of each class
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is meant for the reader."""
+        """The options of the reader."""
         return dict(self.model_extra or {})
 
 
 class NoiseSpec(_Part):
-    """Which training labels to make wrong."""
+    """The label noise added to the training samples."""
 
     kind: str = "none"
     rate: float | None = Field(None, ge=0, le=1)
-    seed: int | None = Field(None, ge=0)  # by default the training's
+    seed: int | None = Field(None, ge=0)  # by default train.seed
     mapping: tuple[int, ...] | None = None
     path: str | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        said = [name for name in ("rate", "mapping", "path") if getattr(self, name) is not None]
-        if self.kind == "none" and said:
-            raise ValueError(f"noise.{said[0]} is given, but noise.kind is none: name the kind")
+        given = [name for name in ("rate", "mapping", "path") if getattr(self, name) is not None]
+        if self.kind == "none" and given:
+            raise ValueError(f"noise.{given[0]} is given, but noise.kind is none: name the kind")
         return self
 
 
@@ -78,7 +78,7 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerSpec(_Part):
-    """How weights follow gradients."""
+    """The optimizer."""
 
     kind: Literal["sgd", "adamw"] = "sgd"
     lr: float = Field(0.05, gt=0)
@@ -90,22 +90,22 @@ class OptimizerSpec(_Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.nesterov and not self.momentum:
-            raise ValueError("nesterov needs a momentum above 0")
+            raise ValueError("nesterov requires a momentum above 0")
         return self
 
 
 class ScheduleSpec(_Part):
-    """How the learning rate changes; warm-up, milestones and cycles in epochs."""
+    """The learning-rate schedule; warm-up, milestones and cycles in epochs."""
 
     kind: Literal["cosine", "constant", "step", "linear"] = "cosine"
     warmup: float = Field(0.0, ge=0, allow_inf_nan=False)
-    cycle: Annotated[int, Field(ge=1)] | None = None  # after which a cosine starts anew
+    cycle: Annotated[int, Field(ge=1)] | None = None  # restart a cosine after this many
     milestones: tuple[float, ...] = ()
     factor: float = Field(0.1, gt=0, lt=1)
 
 
 class LossSpec(_Part):
-    """What is minimised; keys that are not listed here go to the loss."""
+    """The loss; keys that are not listed here are options of it."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -113,7 +113,7 @@ class LossSpec(_Part):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is meant for the loss."""
+        """The options of the loss."""
         return dict(self.model_extra or {})
 
 
@@ -123,7 +123,7 @@ Augment = Literal["crop", "flip", "shift", "resized-crop"]
 
 
 class NetworkOverrides(_Part):
-    """What one network does differently from the others."""
+    """The settings in which one network differs from the others."""
 
     network: str | None = None
     options: dict[str, Any] | None = None
@@ -134,7 +134,7 @@ class NetworkOverrides(_Part):
     seed: int | None = Field(None, ge=0, lt=2**63)
 
 
-# Of the two forms of a value, only the one that is meant shall complain of it.
+# The discriminators keep errors to the form of the value that was written.
 Networks = Annotated[
     Annotated[int, Field(ge=1), Tag("(count)")]
     | Annotated[tuple[NetworkOverrides, ...], Tag("(list)")],
@@ -147,40 +147,40 @@ Checkpoints = Annotated[
 
 
 class TrainSpec(_Part):
-    """How to train each network."""
+    """How the networks are trained."""
 
     networks: Networks = 5
     network: str = "resnet18"
     options: dict[str, Any] = Field(default_factory=dict)  # the network's own
     pretrained: str | None = None
-    batch_ensemble: int | None = Field(None, ge=2)  # members that share one network's weights
+    batch_ensemble: int | None = Field(None, ge=2)  # members of each BatchEnsemble
     epochs: int = Field(ge=1)
     batch: int = Field(128, ge=1)
     optimizer: OptimizerSpec = OptimizerSpec()
     schedule: Schedule = ScheduleSpec()
     augment: tuple[Augment, ...] = ()
-    length: int = Field(128, ge=2)  # tokens of a text; longer ones are cut
+    length: int = Field(128, ge=2)  # tokens of a text; longer texts are truncated
     loss: Loss = LossSpec()
-    clean_only: bool = False  # an oracle: leave the wrong labels out
+    clean_only: bool = False  # oracle: train on the correct labels only
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: int = Field(0, ge=0, lt=2**63)
 
 
 class RecordSpec(_Part):
-    """What to keep."""
+    """What is recorded and saved."""
 
     every: float = Field(1.0, ge=1e-6, allow_inf_nan=False)  # epochs
     splits: tuple[Literal["test", "train", "validation"], ...] = Field(("test",), min_length=1)
     probabilities: bool = False
-    checkpoints: Checkpoints = 0  # equally spaced epochs
-    averages: tuple[Literal["ema", "swa"], ...] = ()  # of weights, recorded beside the networks
+    checkpoints: Checkpoints = 0  # a number of equally spaced epochs
+    averages: tuple[Literal["ema", "swa"], ...] = ()  # of weights, with a record each
 
 
 class Spec(_Part):
-    """One run."""
+    """A run: everything its labels follow from."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    root: str | None = None  # the folder that paths start from; by default the working one
+    root: str | None = None  # the folder of relative paths; by default the working directory
     data: DataSpec
     noise: NoiseSpec = NoiseSpec()
     train: TrainSpec
@@ -193,13 +193,13 @@ class Spec(_Part):
                 "record.splits names validation, but data.validation holds out nothing"
             )
         for name in ("splits", "averages"):
-            asked = getattr(self.record, name)
-            if len(set(asked)) < len(asked):
-                raise ValueError(f"record.{name} names one twice: {', '.join(asked)}")
+            values = getattr(self.record, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"record.{name} contains a duplicate: {', '.join(values)}")
         if isinstance(self.train.networks, tuple) and not self.train.networks:
             raise ValueError("train.networks is an empty list")
         if self.train.batch_ensemble and self.record.averages:
-            raise ValueError("record.averages cannot be had of a BatchEnsemble")
+            raise ValueError("record.averages is not available for a BatchEnsemble")
         if len({"crop", "shift", "resized-crop"}.intersection(self.train.augment)) > 1:
             raise ValueError("train.augment takes one of crop, shift and resized-crop, not several")
         if round(1 / self.record.every, 6) % 1 and round(self.record.every, 6) % 1:
@@ -207,18 +207,18 @@ class Spec(_Part):
         return self
 
     def digest(self) -> str:
-        """Return a short name for what is asked, whatever it is called and wherever its data lie.
+        """Return a digest of the spec, without its name and root.
 
         >>> spec = Spec(name="a", data={"kind": "cifar10", "path": "c10"}, train={"epochs": 9})
         >>> spec.digest() == spec.model_copy(update={"name": "b", "root": "data"}).digest()
         True
         """
-        # Without what is left at its default: a key that is new changes no run that lacks it.
-        asked = self.model_dump(mode="json", exclude=DIGEST_EXCLUDES, exclude_defaults=True)
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+        # Defaults are left out: a new key does not change the digest of runs without it.
+        values = self.model_dump(mode="json", exclude=DIGEST_EXCLUDES, exclude_defaults=True)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
     def resolve_path(self, path: str) -> Path:
-        """Return where a path of this spec leads.
+        """Return a path of this spec, relative to its root.
 
         >>> spec = Spec(name="a", root="data", data={"kind": "digits"}, train={"epochs": 9})
         >>> spec.resolve_path("c10").as_posix(), spec.resolve_path("/elsewhere/c10").as_posix()
@@ -227,16 +227,16 @@ class Spec(_Part):
         return Path(self.root or "").expanduser() / Path(path).expanduser()
 
     def resolve_network(self, network: str) -> str:
-        """Return a network's name; that of transformers as a path, where its folder is there."""
+        """Return the name of a network; a local folder of transformers as its path."""
         folder = self.resolve_path(network.removeprefix(TRANSFORMERS))
-        there = network.startswith(TRANSFORMERS) and folder.exists()
-        return f"{TRANSFORMERS}{folder}" if there else network
+        is_local = network.startswith(TRANSFORMERS) and folder.exists()
+        return f"{TRANSFORMERS}{folder}" if is_local else network
 
 
 class NetworkSpec(_Part):
-    """One network of a run, everything settled."""
+    """All settings of one network of a run."""
 
-    number: int  # of its first, if it has members
+    number: int  # of its first member, if it has several
     members: int = 1
     network: str
     options: dict[str, Any]
@@ -252,20 +252,20 @@ class NetworkSpec(_Part):
 
 
 def network_specs(spec: Spec) -> tuple[NetworkSpec, ...]:
-    """Settle what each network of a run is trained with.
+    """Return the settings of each network of a run.
 
-    A BatchEnsemble is trained as one and recorded as so many.
+    A BatchEnsemble is one network here, and `members` networks in a record.
     """
     train = spec.train
-    asked = (
+    overrides = (
         train.networks
         if isinstance(train.networks, tuple)
         else (NetworkOverrides(),) * train.networks
     )
-    return tuple(_settle(train, number, one) for number, one in enumerate(asked))
+    return tuple(_network_spec(train, number, one) for number, one in enumerate(overrides))
 
 
-def _settle(train: TrainSpec, number: int, one: NetworkOverrides) -> NetworkSpec:
+def _network_spec(train: TrainSpec, number: int, one: NetworkOverrides) -> NetworkSpec:
     optimizer = one.optimizer or train.optimizer
     if one.lr is not None:
         optimizer = optimizer.model_copy(update={"lr": one.lr})

@@ -26,8 +26,8 @@ def load_spec(path: Path) -> Spec:
     """Read a spec from a TOML file.
 
     Raises:
-        SpecError: not TOML, an unknown key, or a value that cannot be; names the line and, for
-            a key, the nearest one there is.
+        SpecError: invalid TOML, an unknown key or an invalid value; the message names the line
+            and, for a key, the nearest valid one.
     """
     try:
         text = path.read_text("utf-8")
@@ -54,12 +54,11 @@ def parse_spec(text: str, *, name: str = "spec") -> Spec:
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"{name}: not valid TOML: {error}") from error
     except ValidationError as error:
-        raise SpecError("\n".join(_complaints(text, name, error))) from error
+        raise SpecError("\n".join(_messages(text, name, error))) from error
 
 
-def _complaints(text: str, name: str, error: ValidationError) -> Iterator[str]:
-    found = sorted(error.errors(), key=lambda one: one["type"] == "missing")
-    for one in found:
+def _messages(text: str, name: str, error: ValidationError) -> Iterator[str]:
+    for one in sorted(error.errors(), key=lambda one: one["type"] == "missing"):
         location = [part for part in one["loc"] if not _is_branch(part)]
         key = ".".join(str(part) for part in location)
         line = _line_of(text, location)
@@ -70,14 +69,14 @@ def _complaints(text: str, name: str, error: ValidationError) -> Iterator[str]:
         elif one["type"] == "missing":
             yield f"{name}: {key} is missing"
         elif key:
-            said = one["msg"].removeprefix("Value error, ")
-            yield f"{where}: {key}: {said}; got {one['input']!r}"
+            message = one["msg"].removeprefix("Value error, ")
+            yield f"{where}: {key}: {message}; got {one['input']!r}"
         else:
             yield f"{name}: {one['msg'].removeprefix('Value error, ')}"
 
 
 def _is_branch(part: object) -> bool:
-    """Tell whether pydantic means a branch of a union, not a key."""
+    """Return whether a part of a location names a branch of a union, not a key."""
     return isinstance(part, str) and bool(re.search(r"[\[(]|^(int|constrained-int)$", part))
 
 
@@ -96,16 +95,16 @@ def _keys_at(location: Sequence[Any]) -> list[str]:
 
 
 def _line_of(text: str, location: Sequence[Any]) -> int | None:
-    """Return the line on which a key stands, or the table it should stand in.
+    """Return the line of a key, or of the table it belongs to.
 
-    TOML readers do not tell, so this looks for the key with its table's name, in the same line
-    (`schedule = { kind = …`) or in the heading above it (`[train.schedule]`).
+    tomllib reports no lines, so this searches for the key together with the name of its table, in
+    the same line (`schedule = { kind = …`) or in the heading above it (`[train.schedule]`).
     """
     names = [part for part in location if isinstance(part, str)]
     while names:
         for number, line, section in _lines(text):
             above = names[:-1]
-            if _says(line, names[-1]) and (section == above or _is_inline(line, section, above)):
+            if _assigns(line, names[-1]) and (section == above or _is_inline(line, section, above)):
                 return number
             if section == names and line.lstrip().startswith("["):
                 return number
@@ -121,17 +120,17 @@ def _lines(text: str) -> Iterator[tuple[int, str, list[str]]]:
         yield number, line, section
 
 
-def _says(line: str, key: str) -> bool:
+def _assigns(line: str, key: str) -> bool:
     return bool(re.search(rf"(^|[\s{{,.]){re.escape(key)}\s*=", line))
 
 
 def _is_inline(line: str, section: list[str], above: list[str]) -> bool:
     inside = above[len(section) :]
-    return bool(inside) and section == above[: len(section)] and _says(line, inside[0])
+    return bool(inside) and section == above[: len(section)] and _assigns(line, inside[0])
 
 
 def dump_spec(spec: Spec) -> str:
-    """Return TOML that `parse_spec` reads as the same spec; defaults are left out.
+    """Return a spec as TOML, without the keys that have their default.
 
     >>> from accord.training import parse_spec
     >>> spec = parse_spec('name = "mine"; data = { kind = "digits" }; train = { epochs = 40 }'
@@ -145,16 +144,16 @@ def dump_spec(spec: Spec) -> str:
     [train]
     epochs = 40
     """
-    asked = spec.model_dump(mode="json", exclude_defaults=True)
-    parts = {key: value for key, value in asked.items() if isinstance(value, dict)}
-    lines = [f"{key} = {_value(value)}" for key, value in asked.items() if key not in parts]
-    for key, values in parts.items():
-        lines += ["", f"[{key}]", *_pairs(values)]
+    values = spec.model_dump(mode="json", exclude_defaults=True)
+    parts = {key: value for key, value in values.items() if isinstance(value, dict)}
+    lines = [f"{key} = {_value(value)}" for key, value in values.items() if key not in parts]
+    for key, part in parts.items():
+        lines += ["", f"[{key}]", *_pairs(part)]
     return "\n".join(lines) + "\n"
 
 
 def _pairs(values: dict[str, Any]) -> list[str]:
-    # TOML cannot say that there is nothing; a key that is not there says it.
+    # TOML has no null; leaving the key out means the same.
     return [f"{_key(key)} = {_value(value)}" for key, value in values.items() if value is not None]
 
 

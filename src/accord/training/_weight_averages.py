@@ -1,4 +1,4 @@
-"""Averages of a network's weights: over steps, ever less of the old (EMA), or over epochs (SWA)."""
+"""Averages of weights: an exponential moving average (EMA), or a mean over epochs (SWA)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,20 +9,20 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from accord.training._batches import Batches, stream_batches
-from accord.training._loop import eval_mode
+from accord.training._loop import evaluation_mode
 
 DECAY: Final = 0.999  # of the moving average, at each step; less in the first ones
-BEGIN: Final = 0.75  # share of the training after which epochs are averaged
+BEGIN: Final = 0.75  # fraction of the training after which epochs are averaged
 
 
 class AveragedNetwork(nn.Module):
-    """A network that keeps averages of its own weights while it is trained.
+    """A network that averages its weights while it is trained.
 
-    The averages are buffers: they are saved, resumed and moved with the network. It predicts as
-    the network does; `using` puts an average in the weights' place for a while.
+    The averages are buffers, and not torch's `AveragedModel`: they are saved, resumed and moved
+    with the network, and a CUDA graph can update them. `using` predicts with an average.
 
     Args:
-        network: what is trained.
+        network: the network to train.
         kinds: "ema", "swa" or both.
     """
 
@@ -40,13 +40,13 @@ class AveragedNetwork(nn.Module):
         self.register_buffer("averaged", torch.zeros((), dtype=torch.long))  # epochs, in swa
 
     def forward(self, samples: Tensor) -> Tensor:
-        """Answer as the network does."""
+        """Return the logits of the network."""
         logits: Tensor = self.network(samples)
         return logits
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Move the EMA by one step: at first by much, later by a thousandth."""
+        """Update the EMA, with a larger weight in the first steps."""
         if "ema" in self.kinds:
             step = self.get_buffer("steps")
             step += 1
@@ -58,7 +58,7 @@ class AveragedNetwork(nn.Module):
 
     @torch.no_grad()
     def end_epoch(self, share: float) -> None:
-        """Take the weights into the SWA, if enough of the training (0..1) has passed."""
+        """Add the weights to the SWA, if enough of the training (0..1) has passed."""
         if "swa" in self.kinds and share >= BEGIN:
             count = self.get_buffer("averaged")
             count += 1
@@ -66,7 +66,7 @@ class AveragedNetwork(nn.Module):
 
     @contextmanager
     def using(self, kind: str) -> Iterator[nn.Module]:
-        """Yield the network with an average in its weights' place; they are put back after."""
+        """Context manager: the network with averaged weights; its own are restored afterwards."""
         values = self._values()
         kept = [value.detach().clone() for value in values]
         _copy(values, self._averages(kind))
@@ -84,7 +84,7 @@ class AveragedNetwork(nn.Module):
 
 
 def unwrap_average(network: nn.Module) -> nn.Module:
-    """Return the network itself."""
+    """Return the network without its averages."""
     return network.network if isinstance(network, AveragedNetwork) else network
 
 
@@ -96,10 +96,10 @@ def _copy(there: Iterable[Tensor], values: Iterable[Tensor]) -> None:
 
 @torch.no_grad()
 def recompute_batch_norm(network: nn.Module, samples: Batches, *, batch: int = 1024) -> None:
-    """Measure anew what the batch norms have to know of the training samples.
+    """Recompute the statistics of batch normalisation on the training samples.
 
-    Averaged weights give other activations than those whose means and variances were tracked.
-    All but the norms answers as in evaluation: torch's random state is not read.
+    Averaged weights have other activations than those the statistics were tracked for. Unlike
+    torch's `update_bn`, all other layers stay in evaluation mode: dropout draws nothing.
     """
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -109,7 +109,7 @@ def recompute_batch_norm(network: nn.Module, samples: Batches, *, batch: int = 1
         norm.reset_running_stats()
         norm.momentum = None  # the mean over all batches
     try:
-        with eval_mode(network):
+        with evaluation_mode(network):
             for norm in norms:
                 norm.train()
             for part in stream_batches(samples, torch.arange(len(samples)).split(batch)):

@@ -1,4 +1,4 @@
-"""A user's own network, named as `module:function`."""
+"""Networks from other libraries and from user code: timm, transformers, `module:function`."""
 
 import importlib
 import sys
@@ -22,10 +22,10 @@ def build_timm(
     size: Size,  # noqa: ARG001
     **options: Any,
 ) -> nn.Module:
-    """Build the network that timm knows by this name, untrained.
+    """Build an untrained network of timm.
 
-    The options go to `timm.create_model`: a network that must know the size of the images
-    takes it as `img_size`, others would refuse it. Give published weights as a file.
+    The options are passed to `timm.create_model`; networks that depend on the image size take it
+    as `img_size`. Published weights are loaded from a file.
     """
     try:
         timm = importlib.import_module("timm")
@@ -40,9 +40,9 @@ def build_timm(
 
 
 def find_last_layer(network: nn.Module) -> str | None:
-    """Return the name that timm gives to the layer of the classes, if it gives one."""
-    facts = getattr(network, "default_cfg", None) or {}
-    name = facts.get("classifier") if isinstance(facts, dict) else None
+    """Return the name of the last layer of a network of timm, if known."""
+    config = getattr(network, "default_cfg", None) or {}
+    name = config.get("classifier") if isinstance(config, dict) else None
     return name if isinstance(name, str) else None
 
 
@@ -54,11 +54,11 @@ _KINDS: Final = {
 
 
 class TransformersNetwork(nn.Module):
-    """Returns the logits of a network of transformers, whatever else that returns.
+    """A network of transformers that returns its logits only.
 
     Args:
-        network: what `from_pretrained` gave.
-        padding: the token that fills up a text, hidden from the network's attention.
+        network: as `from_pretrained` returns it.
+        padding: the padding token, hidden from attention.
     """
 
     def __init__(self, network: nn.Module, *, padding: int) -> None:
@@ -70,9 +70,8 @@ class TransformersNetwork(nn.Module):
         """Return the logits, (sample, class).
 
         Args:
-            inputs: tokens (sample, token); or (sample, part, token) with the token, whether it
-                counts, and which of two texts it belongs to; or images (sample, channel, row,
-                column); or what the network takes, by name.
+            inputs: tokens (sample, token); or (sample, part, token) with tokens, attention mask
+                and token types; or images (sample, channel, row, column); or arguments by name.
         """
         logits: Tensor = self.network(**self._name(inputs)).logits
         return logits
@@ -95,31 +94,31 @@ class TransformersNetwork(nn.Module):
 def build_transformers(
     path: str, *, classes: int, task: Literal["text", "image"] = "text", scratch: bool = False
 ) -> TransformersNetwork:
-    """Build a classifier on the network that a folder, or a name on the hub, holds.
+    """Build a classifier from a folder, or from a name on the hub.
 
     Args:
-        path: a folder that `save_pretrained` wrote, or a name on the hub.
-        classes: how many classes to tell apart; the head is new where theirs differ.
-        task: what the network reads.
-        scratch: whether to take the shape alone, and draw all weights.
+        path: a folder written by `save_pretrained`, or a name on the hub.
+        classes: how many classes to tell apart; another number than in the file gives a new head.
+        task: the kind of input.
+        scratch: whether to use the architecture only, with random weights.
     """
     if task not in _KINDS:
         raise ChoiceError(f"task must be one of {', '.join(_KINDS)}; got {task!r}.")
     transformers = _import_transformers(path)
     kind = getattr(transformers, _KINDS[task])
     try:
-        facts = transformers.AutoConfig.from_pretrained(path, num_labels=classes)
+        config = transformers.AutoConfig.from_pretrained(path, num_labels=classes)
         if scratch:
-            network = kind.from_config(facts)
+            network = kind.from_config(config)
         else:
-            network = kind.from_pretrained(path, config=facts, ignore_mismatched_sizes=True)
+            network = kind.from_pretrained(path, config=config, ignore_mismatched_sizes=True)
     except (OSError, ValueError) as error:
         raise ChoiceError(
-            f"transformers:{path} cannot be loaded as a network for {task}s. Is it a folder that "
-            f"save_pretrained wrote, or a name that the hub can give? transformers says: {error}"
+            f"transformers:{path} cannot be loaded as a network for {task}s: {error}. Is it a "
+            "folder written by save_pretrained, or a name on the hub?"
         ) from error
-    padding = getattr(facts, "pad_token_id", None)
-    # In float32, whatever the file's precision, and ready to train: it comes ready to predict.
+    padding = getattr(config, "pad_token_id", None)
+    # from_pretrained returns the precision of the file, in evaluation mode.
     return TransformersNetwork(network.float().train(), padding=0 if padding is None else padding)
 
 
@@ -133,11 +132,11 @@ def _import_transformers(path: str) -> Any:
 
 
 def find_function(name: str) -> Callable[..., Any]:
-    """Import a function; its module may lie in the working directory.
+    """Import a function; its module may be in the working directory.
 
     Raises:
-        ChoiceError: no such module, no such function, or not a function. What the module
-            itself raises comes through as it is.
+        ChoiceError: no such module, no such function, or not a function. Exceptions of the module
+            pass through.
     """
     module_name, _, function_name = name.partition(":")
     module = _import_module(name, module_name)
@@ -155,18 +154,18 @@ def _import_module(name: str, module_name: str) -> ModuleType:
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise ChoiceError(
             f"{name}: {module_name!r} is not the name of a module. "
-            "A network of your own is named as module:function, without .py and slashes."
+            "Name your own network as module:function, without .py and slashes."
         )
     try:
         with _working_directory_first():
             return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        # A module that the user's own one lacks is another matter: let it through.
+        # A module that the user's module cannot import is another error: let it pass.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise ChoiceError(
-            f"{name}: there is no module {module_name!r} in {Path.cwd()}, nor installed. "
-            "Start from the folder in which it lies."
+            f"{name}: no module {module_name!r} in {Path.cwd()} or among installed packages. "
+            "Start from the folder that contains it."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Stems: the first layers of a network, as the size of the images asks for."""
+"""Parts that networks share: checks of shapes, and stems for small and large images."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -21,7 +21,7 @@ def as_pair(size: Size) -> tuple[int, int]:
 
 
 def check_sizes(*, classes: int, channels: int, size: Size) -> None:
-    """Refuse sizes for which there is no network."""
+    """Raise if a number of classes, channels or pixels is below 1."""
     if min(classes, channels, *as_pair(size)) < 1:
         raise ChoiceError(
             "a network needs at least 1 class, 1 channel and 1 pixel; "
@@ -31,23 +31,23 @@ def check_sizes(*, classes: int, channels: int, size: Size) -> None:
 
 @dataclass(frozen=True)
 class ImageCheck:
-    """Refuses images that a network cannot take, before one of its layers trips over them."""
+    """A forward hook that raises for images of a shape that the network cannot take."""
 
     name: str
     channels: int
     smallest: int  # pixels, each way
 
     def check_size(self, size: Size) -> None:
-        """Refuse a size that is too small, before there are images."""
+        """Raise if images of this size are too small."""
         rows, columns = as_pair(size)
         if min(rows, columns) < self.smallest:
             raise ChoiceError(
                 f"{self.name} needs images of at least {self.smallest} by {self.smallest} pixels; "
-                f"got {rows} by {columns}. Enlarge the images, or take a smaller network."
+                f"got {rows} by {columns}. Enlarge the images, or use a smaller network."
             )
 
     def __call__(self, network: nn.Module, inputs: tuple[Any, ...]) -> None:  # noqa: ARG002
-        """Refuse images of the wrong shape; torch calls this before the network."""
+        """Raise if images have the wrong shape; torch calls this before the network."""
         shape = tuple(inputs[0].shape)
         fits = len(shape) == 4 and shape[1] == self.channels and min(shape[2:]) >= self.smallest
         if not fits:
@@ -59,13 +59,13 @@ class ImageCheck:
 
 
 Stem = Literal["small", "imagenet"]
-LARGEST_SMALL: Final = 64  # pixels: up to TinyImageNet's size, nothing is thrown away at the start
+LARGEST_SMALL: Final = 64  # pixels: up to the size of TinyImageNet, the stem keeps the resolution
 
 
-def settle_stem(stem: Stem | None, *, size: Size) -> Stem:
-    """Return the stem that was asked for, or else the one for images of this size.
+def choose_stem(stem: Stem | None, *, size: Size) -> Stem:
+    """Return the given stem, or the default for images of this size.
 
-    >>> settle_stem(None, size=32), settle_stem(None, size=224), settle_stem("small", size=224)
+    >>> choose_stem(None, size=32), choose_stem(None, size=224), choose_stem("small", size=224)
     ('small', 'imagenet', 'small')
     """
     if stem is None:
@@ -76,12 +76,12 @@ def settle_stem(stem: Stem | None, *, size: Size) -> Stem:
 
 
 def stem_convolution(channels: int, width: int, *, stem: Stem) -> nn.Conv2d:
-    """Return the first convolution: 7 by 7 at half the size, or 3 by 3 at the full size."""
+    """Return the first convolution: 7 by 7 with stride 2, or 3 by 3 with stride 1."""
     if stem == "imagenet":
         return nn.Conv2d(channels, width, kernel_size=7, stride=2, padding=3, bias=False)
     return nn.Conv2d(channels, width, kernel_size=3, padding=1, bias=False)
 
 
 def stem_pool(*, stem: Stem) -> nn.Module:
-    """Return what follows the first convolution: a max-pool that halves again, or nothing."""
+    """Return the layer after the first convolution: max pooling with stride 2, or the identity."""
     return nn.MaxPool2d(3, stride=2, padding=1) if stem == "imagenet" else nn.Identity()

@@ -1,4 +1,4 @@
-"""Published weights: from a file into a network, without running a pickle."""
+"""Load published weights into a network without running pickled code."""
 
 import logging
 import pickle
@@ -15,29 +15,29 @@ from accord.errors import SourceError, missing_extra
 
 _logger = logging.getLogger(__name__)
 _WRAPPERS: Final = ("state_dict", "model")  # keys under which training scripts keep the weights
-_MANY: Final = 3  # names to list in a message
-# The first files of DenseNet say norm.1, which a module can no longer be called.
+_MANY: Final = 3  # names shown in a message
+# Early files of DenseNet use names such as norm.1, which modules can no longer have.
 _DOTTED: Final = re.compile(r"(denselayer\d+\.(?:norm|conv))\.(\d\.)")
-# Older than this counter, and better for it: torch fills it in.
+# Files older than this counter lack it; torch fills it in.
 _OPTIONAL: Final = "num_batches_tracked"
 
 
 def load_weights(network: nn.Module, path: Path, *, last_layer: str | None = None) -> bool:
-    """Put the weights in a file into a network.
+    """Load the weights of a file into a network.
 
-    Where the file tells other classes apart than the network, the last layer stays as it
-    is; a line in the log says so.
+    If the file has another number of classes, the last layer keeps its weights and a warning is
+    logged.
 
     Args:
         network: changed in place.
-        path: a `.safetensors` file, or one of torch's that holds nothing but weights.
-        last_layer: the name of the layer that gives the logits.
+        path: a `.safetensors` file, or a file of torch that holds only weights.
+        last_layer: the name of the layer that returns the logits.
 
     Returns:
         Whether the last layer was left out.
 
     Raises:
-        SourceError: not such a file, or weights of another network.
+        SourceError: not such a file, or the weights of another network.
     """
     found = {_DOTTED.sub(r"\1\2", name): value for name, value in read_weights(path).items()}
     own = network.state_dict()
@@ -45,7 +45,7 @@ def load_weights(network: nn.Module, path: Path, *, last_layer: str | None = Non
     if kept:
         ours, theirs = (len(weights[f"{last_layer}.weight"]) for weights in (own, found))
         _logger.warning(
-            "%s: tells %d classes apart, the network %d; its last layer, %s, starts anew",
+            "%s has %d classes, the network %d: its last layer, %s, keeps its initial weights",
             *(path, theirs, ours, last_layer),
         )
         found |= {name: value for name, value in own.items() if name.startswith(f"{last_layer}.")}
@@ -56,10 +56,7 @@ def load_weights(network: nn.Module, path: Path, *, last_layer: str | None = Non
 
 @contextmanager
 def warn_once() -> Iterator[None]:
-    """Log what is said of weights once, however many networks start from them.
-
-    Contexts may lie within each other. It serves as a decorator, too.
-    """
+    """Context manager and decorator: log each warning on weights only once; may be nested."""
     once = _Once()
     _logger.addFilter(once)
     try:
@@ -71,12 +68,12 @@ def warn_once() -> Iterator[None]:
 class _Once(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
-        self._told: set[str] = set()
+        self._seen: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        is_new = text not in self._told
-        self._told.add(text)
+        is_new = text not in self._seen
+        self._seen.add(text)
         return is_new
 
 
@@ -84,7 +81,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """Read weights by name from a file of safetensors or torch.
 
     Raises:
-        SourceError: no such file, damaged, or a pickle that asks for more than tensors.
+        SourceError: no such file, damaged, or a pickle of more than tensors.
     """
     try:
         if path.suffix == ".safetensors":
@@ -92,8 +89,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise SourceError(
-            f"{path}: not a file of weights alone; a pickle that could run code is never "
-            "loaded. If you trust it, load it with torch and save its state_dict anew."
+            f"{path}: holds more than weights; a pickle that could run code is never loaded. "
+            "If you trust it, load it with torch and save its state_dict to a new file."
         ) from error
     except (OSError, RuntimeError, EOFError, ValueError) as error:
         raise SourceError(f"{path}: cannot be read as weights: {error}") from error
@@ -118,9 +115,9 @@ def _unwrap(path: Path, found: Any) -> dict[str, Tensor]:
             found = found[wrapper]
     if not isinstance(found, Mapping) or not all(isinstance(one, Tensor) for one in found.values()):
         raise SourceError(
-            f"{path}: must hold tensors by name, as a state_dict does; got {type(found).__name__}."
+            f"{path}: must hold tensors by name, like a state_dict; got {type(found).__name__}."
         )
-    # torch.nn.DataParallel puts this before every name.
+    # torch.nn.DataParallel adds this prefix.
     return {str(name).removeprefix("module."): value for name, value in found.items()}
 
 
@@ -142,12 +139,12 @@ def _check_weights(path: Path, found: Mapping[str, Tensor], own: Mapping[str, Te
         for name in own
         if name in found and found[name].shape != own[name].shape
     ]
-    complaints = {"lacks": missing, "holds unknown": unexpected, "holds": misshapen}
-    if any(complaints.values()):
-        said = [f"{verb} {_list(names)}" for verb, names in complaints.items() if names]
+    problems = {"lacks": missing, "holds unknown": unexpected, "holds": misshapen}
+    if any(problems.values()):
+        parts = [f"{verb} {_list(names)}" for verb, names in problems.items() if names]
         raise SourceError(
-            f"{path}: does not fit the network: it {'; it '.join(said)}. "
-            "Are these weights of another network, another stem or images of other channels?"
+            f"{path}: does not fit the network: it {'; it '.join(parts)}. "
+            "Are these the weights of another network, stem or number of channels?"
         )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from accord.training._randomness import draw_he
-from accord.training.networks._parts import Size, Stem, settle_stem, stem_convolution, stem_pool
+from accord.training.networks._parts import Size, Stem, choose_stem, stem_convolution, stem_pool
 
 BOTTLENECK: Final = 4  # a layer's 1 by 1 convolution gives so many times the growth
 
@@ -21,9 +21,9 @@ class DenseNet121(nn.Module):
     Between two blocks a 1 by 1 convolution halves the channels and an average the image.
 
     Args:
-        classes: how many classes to tell apart.
-        channels: how many channels an image has.
-        size: the image's rows and columns; they choose the stem.
+        classes: the number of classes.
+        channels: the number of image channels.
+        size: rows and columns of the images; they choose the stem.
         stem: "small" (3 by 3, nothing lost) or "imagenet" (7 by 7, then a max-pool: a quarter
             of the size); by default "small" for images of up to 64 pixels.
         growth: how many channels each layer adds; the stem gives twice as many.
@@ -42,7 +42,7 @@ class DenseNet121(nn.Module):
         growth: int = 32,
     ) -> None:
         super().__init__()
-        stem = settle_stem(stem, size=size)
+        stem = choose_stem(stem, size=size)
         # Three averages halve the image, and cannot halve one pixel.
         self.smallest = 8 if stem == "small" else 29
         width = 2 * growth

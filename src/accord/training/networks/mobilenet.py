@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from torch import Tensor, nn
 
 from accord.training._randomness import draw_he
-from accord.training.networks._parts import Size, Stem, settle_stem
+from accord.training.networks._parts import Size, Stem, choose_stem
 
 # Each stage: how far a block expands its channels, channels after it, blocks, first stride.
 STAGES: Final = (
@@ -27,9 +27,9 @@ class MobileNetV2(nn.Module):
     """Seventeen blocks of cheap convolutions, one channel at a time, and one linear layer.
 
     Args:
-        classes: how many classes to tell apart.
-        channels: how many channels an image has.
-        size: the image's rows and columns; they choose the stem.
+        classes: the number of classes.
+        channels: the number of image channels.
+        size: rows and columns of the images; they choose the stem.
         stem: "imagenet" halves the image in the first convolution and in the first stage that
             strides, "small" in neither; by default "small" for images of up to 64 pixels.
         dropout: the share of numbers to drop before the linear layer.
@@ -48,7 +48,7 @@ class MobileNetV2(nn.Module):
         dropout: float = 0.2,
     ) -> None:
         super().__init__()
-        small = settle_stem(stem, size=size) == "small"
+        small = choose_stem(stem, size=size) == "small"
         layers: list[nn.Module] = [_convolve(channels, FIRST, kernel=3, stride=1 if small else 2)]
         width = FIRST
         for number, (expansion, after, blocks, stride) in enumerate(STAGES):

@@ -1,4 +1,4 @@
-"""Wide residual networks (Zagoruyko and Komodakis, 2016)."""
+"""Residual networks (He and others, 2016) and wide ones (Zagoruyko and Komodakis, 2016)."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -9,13 +9,13 @@ from torch.nn import functional
 
 from accord.errors import ChoiceError
 from accord.training._randomness import draw_he
-from accord.training.networks._parts import Size, Stem, settle_stem, stem_convolution, stem_pool
+from accord.training.networks._parts import Size, Stem, choose_stem, stem_convolution, stem_pool
 
 Shortcut = Callable[[int, int, int], nn.Module]  # channels before, channels after, stride
 
 
 class BasicBlock(nn.Module):
-    """Two 3 by 3 convolutions around which the input takes a shortcut."""
+    """Two 3 by 3 convolutions with a shortcut."""
 
     expansion: ClassVar = 1
 
@@ -35,7 +35,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A 3 by 3 convolution between two of 1 by 1 that make room for it, and a shortcut.
+    """A 3 by 3 convolution between two 1 by 1 convolutions, with a shortcut.
 
     The 3 by 3 convolution strides, as in torchvision; in the paper the first 1 by 1 does.
     """
@@ -62,14 +62,14 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A stem, four stages of residual blocks, an average over the whole image, one linear layer.
+    """A stem, four stages of residual blocks, global average pooling and a linear layer.
 
-    A subclass names the kind of block and how many each stage has.
+    A subclass defines the block and the number of blocks of each stage.
 
     Args:
-        classes: how many classes to tell apart.
-        channels: how many channels an image has.
-        size: the image's rows and columns; they choose the stem.
+        classes: the number of classes.
+        channels: the number of image channels.
+        size: rows and columns of the images; they choose the stem.
         stem: "small" (3 by 3, nothing lost) or "imagenet" (7 by 7, then a max-pool: a quarter
             of the size); by default "small" for images of up to 64 pixels.
         width: how many channels the first stage works with; each later one doubles them.
@@ -90,7 +90,7 @@ class ResNet(nn.Module):
         width: int = 64,
     ) -> None:
         super().__init__()
-        stem = settle_stem(stem, size=size)
+        stem = choose_stem(stem, size=size)
         block, depths = self.block, self.depths
         self.conv1 = stem_convolution(channels, width, stem=stem)
         self.bn1 = nn.BatchNorm2d(width)
@@ -130,7 +130,7 @@ class ResNet50(ResNet):
 
 
 def project(channels: int, width: int, stride: int) -> nn.Module:
-    """Return a shortcut that learns how to change size and channels."""
+    """Return a 1 by 1 convolution as a shortcut between sizes."""
     convolution = nn.Conv2d(channels, width, kernel_size=1, stride=stride, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(width))
 
@@ -144,7 +144,7 @@ def make_stage(
     stride: int,
     shortcut: Shortcut = project,
 ) -> nn.Sequential:
-    """Return blocks in a row, of which the first strides and changes the channels."""
+    """Return a stage; its first block changes size and channels."""
     wide = width * block.expansion
     changes = stride > 1 or channels != wide
     first = block(channels, width, stride, shortcut(channels, wide, stride) if changes else None)
@@ -152,14 +152,14 @@ def make_stage(
 
 
 class ResNet32(nn.Module):
-    """A 3 by 3 convolution, three stages of five blocks, one linear layer: 6 · 5 + 2 layers.
+    """A 3 by 3 convolution, three stages of five blocks and a linear layer: 6 · 5 + 2 layers.
 
-    Where a stage halves the image and doubles the channels, the shortcut takes every
-    second pixel and fills up with zeros (the paper's option A): it has no weights.
+    Between stages, the shortcut takes every second pixel and pads the new channels with zeros
+    (option A of the paper): it has no weights.
 
     Args:
-        classes: how many classes to tell apart.
-        channels: how many channels an image has.
+        classes: the number of classes.
+        channels: the number of image channels.
         width: how many channels the first stage has; each later one doubles them.
     """
 
@@ -208,14 +208,14 @@ class PadShortcut(nn.Module):
 
 
 class WideResNet(nn.Module):
-    """Three wide stages of blocks in which batch norm and rectifier come before a convolution.
+    """Three wide stages of pre-activation blocks.
 
     Args:
-        classes: how many classes to tell apart.
-        channels: how many channels an image has.
-        depth: how many layers; 6 n + 4 for n blocks a stage.
-        widen: how many times 16, 32 and 64 channels the stages have.
-        dropout: the share of numbers to drop between a block's convolutions.
+        classes: the number of classes.
+        channels: the number of image channels.
+        depth: the number of layers; 6 n + 4 for n blocks per stage.
+        widen: the factor on the 16, 32 and 64 channels of the stages.
+        dropout: the dropout rate between the convolutions of a block.
     """
 
     last_layer: ClassVar = "fc"

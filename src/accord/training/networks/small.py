@@ -1,4 +1,4 @@
-"""A network that guesses: the adversary in an ensemble, for ablations."""
+"""Small networks: a perceptron, a convolutional network and a random predictor."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,13 +13,13 @@ from accord.training.networks._parts import Size, as_pair
 
 
 class MLP(nn.Module):
-    """Linear layers with rectifiers between them.
+    """A multilayer perceptron with ReLU activations.
 
     Args:
-        classes: how many classes to tell apart.
-        channels: how many channels an image has, or columns a table.
-        size: the image's rows and columns; 1 for a table.
-        widths: how many numbers each hidden layer gives.
+        classes: the number of classes.
+        channels: the number of image channels, or of table columns.
+        size: rows and columns of the images; 1 for a table.
+        widths: the widths of the hidden layers.
     """
 
     last_layer: ClassVar = "head"
@@ -41,24 +41,23 @@ class MLP(nn.Module):
         flat = samples.flatten(start_dim=1)
         if flat.shape[1] != self.features:
             raise PredictionError(
-                f"mlp takes {self.features} numbers a sample; got {flat.shape[1]} "
+                f"mlp takes {self.features} numbers per sample; got {flat.shape[1]} "
                 f"from an input of shape {tuple(samples.shape)}. "
-                "Was the network built for other images, or a table of other columns?"
+                "Was the network built for other images, or for a table with other columns?"
             )
         logits: Tensor = self.head(self.hidden(flat))
         return logits
 
 
 class SmallCNN(nn.Module):
-    """Three 3 by 3 convolutions, an average over the whole image, one linear layer.
+    """Three 3 by 3 convolutions, global average pooling and a linear layer.
 
-    Each convolution is twice as wide as the one before; the last one sees the
-    image at half its size.
+    Each convolution doubles the width; the last one computes at half the image size.
 
     Args:
-        classes: how many classes to tell apart.
-        channels: how many channels an image has.
-        width: how many channels the first convolution gives.
+        classes: the number of classes.
+        channels: the number of image channels.
+        width: the output channels of the first convolution.
     """
 
     last_layer: ClassVar = "head"
@@ -81,9 +80,9 @@ class SmallCNN(nn.Module):
 
 
 def build_small_cnn(*, classes: int, seed: int, channels: int = 1, width: int = 16) -> SmallCNN:
-    """Build a small CNN whose first weights follow from the seed alone.
+    """Build a small CNN with weights that follow from the seed alone.
 
-    Leaves torch's global random state as it was.
+    Torch's global random state is not changed.
 
     >>> network = build_small_cnn(classes=10, seed=0)
     >>> network(torch.zeros(2, 1, 8, 8)).shape
@@ -97,26 +96,25 @@ def build_small_cnn(*, classes: int, seed: int, channels: int = 1, width: int = 
 
 
 def _convolve(channels: int, width: int) -> list[nn.Module]:
-    # No bias: the batch norm right after it would subtract it again.
+    # No bias: batch normalisation would subtract it.
     convolution = nn.Conv2d(channels, width, kernel_size=3, padding=1, bias=False)
     return [convolution, nn.BatchNorm2d(width), nn.ReLU()]
 
 
-SURE: Final = 20.0  # the logit of the guess beside zeros: all but certain of it
+LOGIT: Final = 20.0  # of the predicted class, beside zeros: a probability of nearly 1
 _STEP: Final = -0x61C8864680B583EB  # splitmix64's odd constants, as signed numbers
 _FIRST: Final = -0x40A7B892E31B1A47
 _SECOND: Final = -0x6B2FB644ECCEEE15
 
 
 class RandomPredictor(nn.Module):
-    """Predicts a class uniformly at random, another at each epoch, and is sure of it.
+    """Predicts a uniformly random class with high confidence, a new one in each epoch.
 
-    What it says of a sample follows from the seed, the epoch and the sample's own numbers:
-    the batch plays no part, and two identical samples get one guess. There is nothing to
-    train; call `start_epoch` instead.
+    The prediction follows from the seed, the epoch and the values of the sample alone: identical
+    samples get the same class in any batch. It has nothing to train; call `start_epoch` instead.
 
     Args:
-        classes: how many classes to choose from.
+        classes: the number of classes.
     """
 
     trainable: ClassVar = False
@@ -130,27 +128,27 @@ class RandomPredictor(nn.Module):
         self.register_buffer("epoch", torch.zeros((), dtype=torch.int64))
 
     def start_epoch(self, epoch: int) -> None:
-        """Guess anew from here on, as the epoch says."""
+        """Change all predictions to those of this epoch."""
         self.epoch.fill_(epoch)
 
     def forward(self, samples: Tensor) -> Tensor:  # (sample, …)
         """Return the logits, (sample, class)."""
-        numbers = samples.flatten(start_dim=1).double().view(torch.int64)
-        places = torch.arange(numbers.shape[1], device=numbers.device) * _STEP
+        bits = samples.flatten(start_dim=1).double().view(torch.int64)
+        positions = torch.arange(bits.shape[1], device=bits.device) * _STEP
         # Mixed before the sum: the low bits of round numbers such as 1.0 are all zero.
-        names = _mix(numbers + places).sum(dim=1)
-        chances = _mix(names + _mix(self.seed + self.epoch * _STEP))
-        guesses = ((chances >> 32) & 0xFFFFFFFF) * self.classes >> 32
-        return SURE * nn.functional.one_hot(guesses, self.classes).float()
+        hashes = _mix(bits + positions).sum(dim=1)
+        draws = _mix(hashes + _mix(self.seed + self.epoch * _STEP))
+        predicted = ((draws >> 32) & 0xFFFFFFFF) * self.classes >> 32
+        return LOGIT * nn.functional.one_hot(predicted, self.classes).float()
 
 
 def _mix(values: Tensor) -> Tensor:
-    """Scramble 64 bits, as splitmix64 does; sums and products wrap around."""
+    """Hash 64 bits with splitmix64; sums and products wrap around."""
     values = (values ^ _shift(values, 30)) * _FIRST
     values = (values ^ _shift(values, 27)) * _SECOND
     return values ^ _shift(values, 31)
 
 
 def _shift(values: Tensor, bits: int) -> Tensor:
-    # torch fills up with the sign; these are meant as unsigned.
+    # torch shifts the sign in; these are unsigned numbers.
     return (values >> bits) & ((1 << (64 - bits)) - 1)
