@@ -31,13 +31,12 @@ from accord.experiments.paper import _reproduce as reproduce_module
 from accord.experiments.paper._protocols import protocols
 from accord.experiments.paper._required_runs import (
     cost_of,
-    epochs_left,
     run_folder,
     run_name,
 )
 from accord.experiments.paper._results import load_result, save_result
 from accord.store._packed import pack_record
-from accord.training import RunResult
+from accord.training import Run, RunResult
 
 SMALL = protocols()["scale"]["stand-in"]["train"] | {
     "networks": 3,
@@ -107,7 +106,7 @@ def test_interrupted_target_resumes(context):
     with pytest.raises(KeyboardInterrupt):
         run(CELL, replace(context, progress=stop_after(6)))
     folder = run_folder(context.out, build_spec(CELL.cells["noisy"], "stand-in"))
-    assert epochs_left(build_spec(CELL.cells["noisy"], "stand-in"), folder) == 12 - 6
+    assert Run(folder, build_spec(CELL.cells["noisy"], "stand-in")).missing_epochs == 12 - 6
     status = status_of(CELL, "stand-in", out=context.out, data=context.data)
     assert (status.word, status.note) == ("partly", "0 of 1 runs trained")
     before = cost_of(folder)["seconds"]
@@ -216,7 +215,7 @@ def test_table_2_needs_its_own_runs(context, monkeypatch):
 def test_table_2_has_its_own_cost_and_status(context):
     table1 = run(CELL, context)
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     def status():
@@ -428,7 +427,7 @@ def test_single_target_prints_no_messages(name, context):
 
 
 def test_interrupts_are_not_caught(context):
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -29,23 +29,17 @@ from accord.experiments.paper._required_runs import (
     COST_FILE,
     CostLog,
     cost_of,
-    epochs_left,
     machine_name,
     run_folder,
     run_name,
     settle_scale,
 )
 from accord.experiments.paper._results import save_result
-from accord.training import Progress, RunResult, Spec, load_spec, train
+from accord.training import Progress, Run, RunResult, Spec, load_spec, train
 from accord.training._input_schema import measure_input_schema, save_input_schema
 from accord.training._prepared_data import prepare_data
 
 EPOCH = Progress(0, 1.0, 4, 0.5, networks=5)
-
-
-def spec_recording(every, **train):
-    given = {"name": "some", "data": {"kind": "digits"}, "record": {"every": every}}
-    return Spec.model_validate(given | {"train": {"networks": 2, **train}})
 
 
 @pytest.fixture
@@ -117,27 +111,6 @@ def test_machines_with_overlapping_names_are_both_listed(tmp_path, clock):
     for machine in ("12 cores, x86_64", "2 cores, x86_64"):
         CostLog(tmp_path, machine)(EPOCH)
     assert cost_of(tmp_path)["machine"] == "12 cores, x86_64, then 2 cores, x86_64"
-
-
-def test_epochs_left_counts_a_last_epoch_off_the_interval(tmp_path):
-    spec = spec_recording(2, epochs=5)
-    rows = [np.zeros(3, int)] * 2  # after epochs 2 and 4; that after 5 is missing
-    for network in range(2):
-        with accord.Recorder(tmp_path / "test", network=network, samples=3, classes=2) as recorder:
-            for row in rows:
-                recorder.record(row)
-    assert epochs_left(spec, tmp_path) == 2
-    assert epochs_left(spec, tmp_path / "nowhere") == 6
-
-
-def test_epochs_left_is_limited_by_the_steps_once_the_samples_are_known(tmp_path):
-    spec = spec_recording(0.01, epochs=3, batch=500)
-    assert epochs_left(spec, tmp_path) == 2 * 3 * 100
-    material = prepare_data(spec)
-    save_input_schema(tmp_path, measure_input_schema(material))
-    assert 500 < len(material.splits["train"]) < 1500
-    steps = -(-len(material.splits["train"]) // 500)
-    assert epochs_left(spec, tmp_path) == 2 * 3 * steps
 
 
 def test_figure_8_uses_few_samples_at_the_stand_in_scale_too(context, trainer):
@@ -256,3 +229,29 @@ def test_run_with_other_data_is_refused_without_naming_the_root(spellings, tmp_p
     with pytest.raises(SpecError, match='"path": "other"') as caught:
         train(other, path.parent)
     assert "elsewhere" not in str(caught.value)
+
+
+def spec_recording(every, **train):
+    given = {"name": "some", "data": {"kind": "digits"}, "record": {"every": every}}
+    return Spec.model_validate(given | {"train": {"networks": 2, **train}})
+
+
+def test_missing_epochs_include_a_last_epoch_off_the_interval(tmp_path):
+    spec = spec_recording(2, epochs=5)
+    rows = [np.zeros(3, int)] * 2  # after epochs 2 and 4; that after 5 is missing
+    for network in range(2):
+        with accord.Recorder(tmp_path / "test", network=network, samples=3, classes=2) as recorder:
+            for row in rows:
+                recorder.record(row)
+    assert Run(tmp_path, spec).missing_epochs == 2
+    assert Run(tmp_path / "nowhere", spec).missing_epochs == 6
+
+
+def test_missing_epochs_are_limited_by_the_steps_once_the_samples_are_known(tmp_path):
+    spec = spec_recording(0.01, epochs=3, batch=500)
+    assert Run(tmp_path, spec).missing_epochs == 2 * 3 * 100
+    data = prepare_data(spec)
+    save_input_schema(tmp_path, measure_input_schema(data))
+    assert 500 < len(data.splits["train"]) < 1500
+    steps = -(-len(data.splits["train"]) // 500)
+    assert Run(tmp_path, spec).missing_epochs == 2 * 3 * steps

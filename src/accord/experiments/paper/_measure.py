@@ -28,21 +28,21 @@ from accord.training import Spec
 PAPER_NETWORKS: Final = 5  # in the paper's ensembles
 
 
-def _rules(run: RequiredRun) -> dict[str, float]:
-    return {score.rule: 100 * score.accuracy for score in run.open().score()}
+def _rules(required: RequiredRun) -> dict[str, float]:
+    return {score.rule: 100 * score.accuracy for score in required.open_record().score()}
 
 
-def _ensemble(run: RequiredRun) -> dict[str, float]:
+def _ensemble(required: RequiredRun) -> dict[str, float]:
     # A BatchEnsemble's authors average probabilities, those of a hyper-ensemble vote.
-    batch_ensemble = run.spec.train.batch_ensemble is not None
+    batch_ensemble = required.run.spec.train.batch_ensemble is not None
     own_rule = "probability-average" if batch_ensemble else "majority"
-    original, agreed = run.open().score([own_rule, "max-agreement"])
+    original, agreed = required.open_record().score([own_rule, "max-agreement"])
     return {"original": 100 * original.accuracy, "max-agreement": 100 * agreed.accuracy}
 
 
-def _sizes(run: RequiredRun) -> dict[str, float]:
+def _sizes(required: RequiredRun) -> dict[str, float]:
     """Score max agreement of 5 networks, and both rules at their best number of networks."""
-    record = run.open()
+    record = required.open_record()
     sweeps = {rule: by_networks(record.reader, rule) for rule in ("majority", "max-agreement")}
     five = min(PAPER_NETWORKS, record.networks) - 1
     rows = {"max-agreement-5": 100 * float(sweeps["max-agreement"].mean[five])}
@@ -53,14 +53,14 @@ def _sizes(run: RequiredRun) -> dict[str, float]:
     return rows
 
 
-def _elr(run: RequiredRun) -> dict[str, float]:
+def _elr(required: RequiredRun) -> dict[str, float]:
     rules = {"elr": "single", "elr-ensemble": "majority", "elr-max-agreement": "max-agreement"}
-    scores = run.open().score(list(rules.values()))
+    scores = required.open_record().score(list(rules.values()))
     return {row: 100 * score.accuracy for row, score in zip(rules, scores, strict=True)}
 
 
-def _ablation(run: RequiredRun) -> dict[str, float]:
-    single, majority, agreed = run.open().score(["single", "majority", "max-agreement"])
+def _ablation(required: RequiredRun) -> dict[str, float]:
+    single, majority, agreed = required.open_record().score(["single", "majority", "max-agreement"])
     best = max(single.per_network or (single.accuracy,))
     return {
         "single": 100 * best,  # of the best network
@@ -91,7 +91,7 @@ def measure_figure(
         known: the stored result; its picture is kept if the data are missing.
     """
     number = target.figure or 0
-    records = {role: run.open() for role, run in runs.items()}
+    records = {role: required.open_record() for role, required in runs.items()}
     stand_in = next(iter(runs.values())).scale == STAND_IN
     name = f"digits instead of {target.description}" if stand_in else target.description
     if number == 8:

@@ -102,13 +102,13 @@ def plan_target(
         ChoiceError, SourceError, SpecError: as in `reproduce`.
     """
     plan = _plan_at_scale(target, context, scale, repetitions)
-    if not plan.keep_known and not all(run.finished for run in plan.runs):
+    if not plan.keep_known and not all(required.finished for required in plan.runs):
         settled = settle_scale(scale, context)
         if settled != scale:
             plan = _plan_at_scale(target, context, settled, repetitions)
-    for run in () if plan.keep_known else plan.runs:
-        if target.kind == "post-processing" or not run.finished:
-            check_data(run.cell, run.cell_spec, context.data)
+    for required in () if plan.keep_known else plan.runs:
+        if target.kind == "post-processing" or not required.finished:
+            check_data(required.cell, required.cell_spec, context.data)
     return plan
 
 
@@ -121,7 +121,8 @@ def _plan_at_scale(
         check_same_runs(known, run_names(target, scale, count), context.out)
     wanted = count if known is None else max(count, known.repetitions)
     runs = required_runs(target, scale, wanted, out=context.out, data=context.data)
-    needs_training = target.kind == "post-processing" or not all(run.finished for run in runs)
+    finished = all(required.finished for required in runs)
+    needs_training = target.kind == "post-processing" or not finished
     keep_known = known is not None and known.repetitions >= count and needs_training
     return TargetPlan(target, scale, wanted, runs, known, keep_known)
 
@@ -140,9 +141,9 @@ def _reproduce_plan(plan: TargetPlan, context: ReproduceContext) -> Result:
 
 def _measure_table(plan: TargetPlan, context: ReproduceContext) -> Result:
     measured = []
-    for seed, run in enumerate(plan.runs):
-        train_missing(run, context)
-        rows = TABLE_ROWS[plan.target.kind](run)
+    for seed, required in enumerate(plan.runs):
+        train_missing(required, context)
+        rows = TABLE_ROWS[plan.target.kind](required)
         if plan.known is not None and seed < plan.known.repetitions:
             for name in _rules_on_probabilities():  # a packed record may lack them
                 known = plan.known.rows.get(name)
@@ -156,13 +157,13 @@ def _post_process(plan: TargetPlan, context: ReproduceContext) -> Result:
     """Measure the methods of table 2, which need the networks and a validation split."""
     measured: list[dict[str, float]] = []
     failed: dict[str, str] = {}
-    for seed, run in enumerate(plan.runs):
+    for seed, required in enumerate(plan.runs):
         found = compare(
-            resolve_data(run.cell_spec, context.data),
-            run.folder.parent,
+            resolve_data(required.cell_spec, context.data),
+            required.run.path.parent,
             methods=POST_PROCESSING,
             train=context.train,
-            progress=context.cost_log(run.folder),
+            progress=context.cost_log(required.run.path),
             on_start=context.on_start,
         )
         measured.append(
@@ -175,9 +176,9 @@ def _post_process(plan: TargetPlan, context: ReproduceContext) -> Result:
 
 
 def _measure_figure(plan: TargetPlan, context: ReproduceContext) -> Result:
-    for run in plan.runs:
-        train_missing(run, context)
-    runs = {run.role: run for run in plan.runs}
+    for required in plan.runs:
+        train_missing(required, context)
+    runs = {required.role: required for required in plan.runs}
     rows, numbers = measure_figure(plan.target, runs, context.data, plan.known)
     return replace(_new_result(plan), rows=rows, numbers=numbers)
 
@@ -242,7 +243,7 @@ def _keep_if_same(measured: Result, plan: TargetPlan, context: ReproduceContext)
         path = result_path(context.out, known.target, known.scale).with_suffix(".json")
         by = "an earlier version of Accord" if known.version is None else f"Accord {known.version}"
         context.notify(f"{path}: replaced the result of {by}, which differs from the records")
-    costs = [cost for run in plan.runs if (cost := cost_of(run.folder)) is not None]
+    costs = [cost for required in plan.runs if (cost := cost_of(required.run.path)) is not None]
     if len(costs) < len(plan.runs):  # the run was copied here without its cost
         machine, seconds = (None, None) if known is None else (known.machine, known.seconds)
         return replace(measured, machine=machine, seconds=seconds)

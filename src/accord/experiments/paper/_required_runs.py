@@ -140,19 +140,6 @@ def run_name(spec: Spec) -> str:
     return f"{spec.name}-{spec.model_copy(update={'record': record}).digest()}"
 
 
-def find_record(folder: Path, split: str = "test") -> Path | None:
-    """Return the path of a run's record, packed or not, or None."""
-    for name in (split, f"{split}.zip"):
-        if (folder / name).exists():
-            return folder / name
-    return None
-
-
-def epochs_left(spec: Spec, folder: Path) -> int:
-    """Return the number of epochs of a run that are not recorded yet, over all networks."""
-    return Run(folder, spec).missing_epochs
-
-
 def settle_scale(scale: str, context: ReproduceContext) -> str:
     """Return the scale to train at: stand-in for quick if there is no GPU.
 
@@ -178,20 +165,19 @@ class RequiredRun:
     cell: Cell
     scale: str
     cell_spec: Spec  # of the cell; its paths are relative to the data folder
-    spec: Spec  # that is trained; table 2 holds out samples that its methods need
-    folder: Path
+    run: Run  # that is trained; that of table 2 holds out samples that its methods need
 
     @property
     def finished(self) -> bool:
         """Whether every epoch of every network is recorded."""
-        return not epochs_left(self.spec, self.folder)
+        return not self.run.missing_epochs
 
-    def open(self) -> Record:
+    def open_record(self) -> Record:
         """Open the record of the test split."""
-        return open_record(find_record(self.folder) or self.folder / "test")
+        return open_record(self.run.find_record() or self.run.path / "test")
 
 
-def train_missing(run: RequiredRun, context: ReproduceContext) -> None:
+def train_missing(required: RequiredRun, context: ReproduceContext) -> None:
     """Train a run, unless it is finished.
 
     Raises:
@@ -199,26 +185,27 @@ def train_missing(run: RequiredRun, context: ReproduceContext) -> None:
         RecordBusy: another process is training it.
         TrainingError: a network diverged.
     """
-    spec_path = run.folder / "spec.toml"
-    if spec_path.exists() and (found := run_name(load_spec(spec_path))) != run.folder.name:
+    run, folder = required.run, required.run.path
+    spec_path = folder / "spec.toml"
+    if spec_path.exists() and (found := run_name(load_spec(spec_path))) != folder.name:
         raise SourceError(
             f"{spec_path}: is the spec of {found}, not of the run that its folder is named after. "
             "Was it edited, or copied from another run? Restore it, or remove the folder."
         )
-    if run.finished:
+    if required.finished:
         return
-    check_data(run.cell, run.cell_spec, context.data)
+    check_data(required.cell, required.cell_spec, context.data)
     context.on_start(f"{run.spec.name}, seed {run.spec.train.seed}:")
     spec = resolve_data(run.spec, context.data)
     try:
-        result = context.train(spec, run.folder, progress=context.cost_log(run.folder))
+        result = context.train(spec, folder, progress=context.cost_log(folder))
     except RecordBusy as error:
         raise RecordBusy(
-            f"{run.folder}: another process is training this run. Start again when it has "
-            "finished; its epochs will not be trained again."
+            f"{folder}: another process is training this run. Start again when it has finished; "
+            "its epochs will not be trained again."
         ) from error
     for number, reason in result.failed.items():
-        raise TrainingError(f"{run.folder}: network {number} was stopped: {reason}")
+        raise TrainingError(f"{folder}: network {number} was stopped: {reason}")
 
 
 def repetitions_of(target: Target, scale: str, repetitions: int | None = None) -> int:
@@ -266,7 +253,7 @@ def required_runs(
                 # These methods need samples that no network was trained on.
                 spec = shared_spec(resolve_data(cell_spec, data), validation=True)
                 folder = run_path(folder, "shared", spec)
-            runs.append(RequiredRun(role, cell, scale, cell_spec, spec, folder))
+            runs.append(RequiredRun(role, cell, scale, cell_spec, Run(folder, spec)))
     return runs
 
 

@@ -11,7 +11,6 @@ from accord.experiments.paper._protocols import SCALES, missing_data, sources, w
 from accord.experiments.paper._required_runs import (
     RequiredRun,
     check_same_runs,
-    find_record,
     repetitions_of,
     required_runs,
     run_names,
@@ -54,20 +53,20 @@ def status_of(target: Target, scale: str, *, out: Path, data: Path) -> TargetSta
 
 
 def _status_of_runs(runs: Sequence[RequiredRun], data: Path) -> TargetStatus:
-    if any(find_record(run.folder) for run in runs):
-        finished = sum(run.finished for run in runs)
+    if any(required.run.find_record() for required in runs):
+        finished = sum(required.finished for required in runs)
         if finished == len(runs):
             return TargetStatus("partly", "trained, not measured yet")
         return TargetStatus("partly", f"{finished} of {len(runs)} runs trained")
-    for run in runs:
-        missing = missing_data(run.cell_spec, data)
+    for required in runs:
+        missing = missing_data(required.cell_spec, data)
         if missing is not None:
-            return TargetStatus(DATA_MISSING, _instructions(missing, run, data))
+            return TargetStatus(DATA_MISSING, _instructions(missing, required, data))
     return TargetStatus("not run")
 
 
-def _instructions(missing: str, run: RequiredRun, data: Path) -> str:
-    source, path = sources()[run.cell.data], run.cell_spec.data.path
+def _instructions(missing: str, required: RequiredRun, data: Path) -> str:
+    source, path = sources()[required.cell.data], required.cell_spec.data.path
     what, origin = source.name, source.origin
     if missing != path and missing.startswith(f"{path}/"):
         what = f"this part of {source.name}"
