@@ -19,7 +19,7 @@ def loaded_by(statement):
     script = f"import sys\n{statement}\nprint(*sorted({HEAVY!r} & sys.modules.keys()))"
     script = script.replace(f"{HEAVY!r} &", f"set({HEAVY!r}) &")
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True
     )
     return done.stdout.splitlines()[-1].split()
 

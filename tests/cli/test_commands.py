@@ -235,7 +235,7 @@ def test_the_installed_command_and_the_module_are_the_same(record):
             [sys.executable, *command, "score", record, "--json"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=True,
         )
         assert json.loads(done.stdout)["networks"] == 3
@@ -249,7 +249,7 @@ def test_a_closed_pipe_is_no_error(record):
         executable="/bin/bash",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

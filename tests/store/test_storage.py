@@ -300,7 +300,7 @@ except OSError as error:
     print(type(error).__name__, error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
     assert "StorageError" in done.stdout, done.stderr
     assert "cannot write: permission denied" in done.stdout

@@ -1,7 +1,9 @@
 """Rows are appended durably, by one writer per network."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -236,20 +238,25 @@ import os, sys, time
 from accord import Recorder
 recorder = Recorder({str(path)!r}, network=0, samples={SAMPLES}, classes={CLASSES})
 if os.fork() == 0:
+    print(os.getpid())
     try:
         recorder.record([0] * {SAMPLES})
     except Exception as error:
         print(type(error).__name__, error, flush=True)
     os.close(1)
-    time.sleep(30)
+    time.sleep(10_000)
 os.kill(os.getpid(), 9)
 """
     writer = subprocess.run(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=20, check=False
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=300, check=False
     )
-    assert "RecordClosed" in writer.stdout
-    assert "a forked process must open its own" in writer.stdout
-    Recorder(path, network=0, **SIZE).close()
+    child = int(writer.stdout.partition("\n")[0])
+    try:
+        assert "RecordClosed" in writer.stdout
+        assert "a forked process must open its own" in writer.stdout
+        Recorder(path, network=0, **SIZE).close()
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_closed_recorder_takes_no_more_rows(path):
@@ -414,7 +421,7 @@ recorder.record([0] * {SAMPLES})
 recorder.close()
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("all open\n", "", 0)
 
