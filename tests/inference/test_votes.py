@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import accord
+from accord import Recorder
 from accord.data import read_dataset
 from accord.errors import RecordMismatch, StorageError
 from accord.inference import _evaluate, infer
@@ -103,3 +104,29 @@ def test_votes_that_fit_nowhere_are_an_error(whole):
     run = checkpoints_of_run(whole)
     with pytest.raises(StorageError, match=r"no space for .* GB of votes.*TMPDIR"):
         AllVotes(run, SampleInfo(2**55, 10), probabilities=False)
+
+
+def test_a_record_is_resumed_between_the_members_of_a_batch_ensemble(
+    train_small, tmp_path, monkeypatch
+):
+    run = train_small(
+        tmp_path / "run",
+        ("networks = 3", "networks = 1\nbatch_ensemble = 2"),
+        ("epochs = 6", "epochs = 2"),
+        ("checkpoints = 4", 'checkpoints = "all"'),
+    )
+    record, calls = Recorder.record, []
+
+    def interrupt(*arguments, **options):
+        calls.append(options)
+        if len(calls) == 2:  # the second member, at the first epoch
+            raise KeyboardInterrupt
+        record(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Recorder, "record", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            infer(run, TEST.inputs, record=tmp_path / "votes")
+    infer(run, TEST.inputs, record=tmp_path / "votes")
+    kept = accord.open(tmp_path / "votes").labels[:]
+    np.testing.assert_array_equal(kept, accord.open(run / "test").labels[:])
