@@ -6,20 +6,26 @@ import errno
 import io
 import os
 import re
+import threading
 import uuid
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, SourceError, StorageError
 
+if TYPE_CHECKING:
+    import _csv
+
 PART: Final = ".part"  # the ending of files that are being written
 _CRLF: Final = "\r\n"
+_LONGEST_CELL: Final = 2**31 - 1  # characters: the largest C long on every platform
+_CELL_LIMIT = threading.Lock()
 _URL: Final = re.compile(r"[a-zA-Z][\w+.-]+:/")  # a drive, such as C:/, is one letter
 _DENIED: Final = "permission denied. Change the permissions, or choose another place"
 _CAUSES: Final = {
@@ -159,6 +165,40 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     writer.writerow(columns)
     writer.writerows(rows)
     return text.getvalue()
+
+
+@contextlib.contextmanager
+def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
+    """Open a CSV file; errors in the context become `SourceError`, with the line if possible.
+
+    Raises:
+        SourceError: the file is missing, is not UTF-8, or has a misplaced quotation mark.
+    """
+    reader = None
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
+            # Not strict, a quotation mark left open would hide all later rows.
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
+            yield reader
+    except csv.Error as error:
+        line = reader.line_num if reader else 1
+        raise SourceError(
+            f"{path}: line {line} cannot be read: {error}. Double a quotation mark "
+            "inside a cell, and enclose the cell in quotation marks."
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from error
+
+
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    # csv refuses cells of more than 131,072 characters, by a limit that all threads share.
+    with _CELL_LIMIT:
+        before = csv.field_size_limit(_LONGEST_CELL)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(before)
 
 
 class _Lines:

@@ -1,6 +1,5 @@
 """Labels from .npy, .npz, .csv and .pt files."""
 
-import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import load_npy, load_npz
+from accord._files import load_npy, load_npz, open_csv
 from accord.data._dataset import Labels
 from accord.data._pickle import load_torch
 from accord.errors import ChoiceError, PredictionError, SourceError
@@ -53,7 +52,7 @@ def read_arrays(path: Path) -> Arrays:
         return _FORMATS[path.suffix](path)
     except SourceError:
         raise
-    except (OSError, EOFError, ValueError, csv.Error) as error:
+    except (OSError, EOFError, ValueError) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
 
 
@@ -81,8 +80,8 @@ def _read_torch(path: Path) -> Arrays:
 
 
 def _read_csv(path: Path) -> Arrays:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.reader(file) if row]
+    with open_csv(path) as reader:
+        rows = [row for row in reader if row]
     if len({len(row) for row in rows}) > 1:
         raise SourceError(f"{path}: its rows have different numbers of cells.")
     names = [str(number) for number in range(len(rows[0]))] if rows else []

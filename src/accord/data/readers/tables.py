@@ -1,9 +1,6 @@
 """Tables and texts from CSV, TSV and Parquet files."""
 
-import csv
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -11,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import open_csv
 from accord.data._dataset import (
     Dataset,
     Features,
@@ -29,8 +27,6 @@ Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
 Columns: TypeAlias = dict[str, Column]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_LONGEST_CELL: Final = 2**31 - 1  # characters: the largest C long on every platform
-_CELL_LIMIT = threading.Lock()
 
 
 def read_table(
@@ -290,35 +286,13 @@ def read_columns(path: Path, ending: str) -> Columns:
 
 def _read_delimited(path: Path, ending: str) -> Columns:
     delimiter = _DELIMITERS[ending]
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
-            header = next(reader, [])
-            rows = [
-                _check_row(path, reader.line_num, header, row, delimiter) for row in reader if row
-            ]
-    except csv.Error as error:
-        raise SourceError(
-            f"{path}: line {reader.line_num} cannot be read: {error}. Double a quotation mark "
-            "inside a cell, and enclose the cell in quotation marks."
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from error
+    with open_csv(path, delimiter=delimiter) as reader:
+        header = next(reader, [])
+        rows = [_check_row(path, reader.line_num, header, row, delimiter) for row in reader if row]
     if len(set(header)) < len(header):
         raise SourceError(f"{path}: two columns have the same name: {', '.join(header)}.")
     cells = zip(*rows, strict=True) if rows else ((),) * len(header)
     return dict(zip(header, cells, strict=True))
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    # csv refuses cells of more than 131,072 characters, by a limit that all threads share.
-    with _CELL_LIMIT:
-        before = csv.field_size_limit(_LONGEST_CELL)
-        try:
-            yield
-        finally:
-            csv.field_size_limit(before)
 
 
 def _check_row(
