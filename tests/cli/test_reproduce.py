@@ -203,12 +203,11 @@ def test_no_bar_is_shown_while_a_result_is_printed(reproduce, tmp_path, monkeypa
     shown, seen = [], []
 
     class Watched(Bar):
-        def __enter__(self):
-            shown.append(self)
-            return self
+        def _open(self):
+            shown[:] = [self]
 
-        def __exit__(self, *_):
-            shown.remove(self)
+        def close(self):
+            shown.clear()
 
     monkeypatch.setattr("accord.cli.reproduce.Bar", Watched)
     monkeypatch.setattr("accord.cli.reproduce._print", lambda *_, **__: seen.append(len(shown)))

@@ -37,7 +37,11 @@ class Bar:
         self._reached: dict[int, float] = {}  # network -> epochs of training
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        self._open()
+        return self
+
+    def _open(self) -> None:
+        if self._bar is None and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -51,7 +55,6 @@ class Bar:
             )
             self._bar.start()
             self._task = self._bar.add_task(self._description, total=None)
-        return self
 
     def __exit__(
         self,
@@ -59,13 +62,19 @@ class Bar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the bar; it returns when there is more progress."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
 
     def begin(self, description: str) -> None:
         """Start the next part of the work."""
         self._description = description
         self._reached = {}
+        self._open()
 
     def training(self, event: "TrainingProgress") -> None:
         """Show how far the training of one network is."""
@@ -82,6 +91,7 @@ class Bar:
         self._show(self._description, done, total, line=False)
 
     def _show(self, text: str, done: int, total: int, *, line: bool) -> None:
+        self._open()
         if self._bar is not None:
             self._bar.update(self._task, description=text, completed=done, total=total)
         elif line or time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:

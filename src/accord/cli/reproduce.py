@@ -17,7 +17,6 @@ from accord.errors import ChoiceError, missing_extra, suggest
 
 if TYPE_CHECKING:
     from accord.experiments.paper import Failure, ReproduceContext, Result, Target
-    from accord.training import Progress
 
 
 EPILOG = epilog(
@@ -104,32 +103,6 @@ def reproduce(
         )
 
 
-class _RunBars:
-    """A progress bar while networks train, removed while a result is printed."""
-
-    def __init__(self) -> None:
-        self._bar: Bar | None = None
-
-    def start(self, description: str) -> None:
-        """Start the next run."""
-        self._open().begin(description)
-
-    def progress(self, event: "Progress") -> None:
-        """Show the latest epoch of a network."""
-        self._open().training(event)
-
-    def close(self) -> None:
-        """Remove the bar until the next run starts."""
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-            self._bar = None
-
-    def _open(self) -> Bar:
-        if self._bar is None:
-            self._bar = Bar("training").__enter__()
-        return self._bar
-
-
 def _reproduce(
     targets: "list[Target]",
     context: "ReproduceContext",
@@ -141,21 +114,18 @@ def _reproduce(
 ) -> None:
     from accord.experiments.paper import Failure, reproduce_all
 
-    bars = _RunBars()
-    context = replace(context, progress=bars.progress, on_start=bars.start)
-    _warn_of_repetitions(targets, context, repetitions)
     results: list[Result] = []
     failures: list[Failure] = []
-    try:
+    with Bar("training") as bar:
+        context = replace(context, progress=bar.training, on_start=bar.begin)
+        _warn_of_repetitions(targets, context, repetitions)
         for one in reproduce_all(targets, context, scale=scale, repetitions=repetitions):
-            bars.close()
+            bar.close()  # while a result is printed
             if isinstance(one, Failure):
                 failures.append(one)
             else:
                 _print(one, first=not results, as_json=as_json)
                 results.append(one)
-    finally:
-        bars.close()
     if as_json:
         failed = [{"target": one.target.name, "why": str(one.error)} for one in failures]
         items = [result.as_json() for result in results]

@@ -32,7 +32,7 @@ from accord.experiments.cluster._train import (
     publish_spec,
     train_one,
 )
-from accord.training import parse_spec, train
+from accord.training import Progress, parse_spec, train
 
 SPEC = parse_spec(SMALL)
 
@@ -148,22 +148,25 @@ def test_worker_waits_for_a_busy_network(tmp_path, monkeypatch):
 
 def test_watcher_yields_the_latest_epoch_of_each_network_once(tmp_path):
     write_record(tmp_path / "record", networks=1, epochs=2)
-    watcher = RecordWatcher(tmp_path / "record", [0, 1])
-    assert list(watcher.new_epochs()) == []  # what was there before is no new_epochs
+    watcher = RecordWatcher(tmp_path / "record", [0, 1], epochs=9)
+    assert list(watcher.new_epochs()) == []  # recorded before
     write_record(tmp_path / "record", networks=2, epochs=4)
-    assert list(watcher.new_epochs()) == [(0, 4.0, 0.25), (1, 4.0, 0.25)]
+    assert list(watcher.new_epochs()) == [
+        Progress(0, 4.0, 9, 0.25, 2),
+        Progress(1, 4.0, 9, 0.25, 2),
+    ]
     assert list(watcher.new_epochs()) == []
 
 
 def test_watcher_waits_for_a_missing_or_incomplete_record(tmp_path):
-    watcher = RecordWatcher(tmp_path / "record", [0])
+    watcher = RecordWatcher(tmp_path / "record", [0], epochs=9)
     assert list(watcher.new_epochs()) == []
     write_record(tmp_path / "record", networks=1, epochs=3)
     gap = tmp_path / "record/network-000/commits/c.1"
     gap.rename(tmp_path / "late")
     assert list(watcher.new_epochs()) == []
     (tmp_path / "late").rename(gap)
-    assert [new_epochs.progress for new_epochs in watcher.new_epochs()] == [3.0]
+    assert [event.epoch for event in watcher.new_epochs()] == [3.0]
 
 
 def test_cluster_trains_the_same_networks_as_one_process(here, tmp_path):

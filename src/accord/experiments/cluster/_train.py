@@ -8,9 +8,8 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from accord._files import write_file
 from accord.errors import (
@@ -37,7 +36,7 @@ from accord.store._record_reader import check_numbers
 from accord.store._storage import Folder
 
 if TYPE_CHECKING:
-    from accord.training import OnProgress, RunResult, Spec
+    from accord.training import OnProgress, Progress, RunResult, Spec
 
 LOGS: Final = "logs"
 FILE_SYSTEM_SECONDS: Final = 5.0  # shared file systems show new files late
@@ -164,32 +163,26 @@ def _train_network(task: NetworkTask, log: Callable[[str], None]) -> Plain:
             return {"failed": result.failed, "notes": result.notes}
 
 
-class LatestEpoch(NamedTuple):
-    """The latest recorded epoch of a network."""
-
-    network: int
-    progress: float
-    loss: float
-
-
 class RecordWatcher:
-    """Finds new epochs of networks in a growing record."""
+    """Finds new epochs of a run's networks in its growing record."""
 
-    def __init__(self, record: Path, networks: Sequence[int]) -> None:
-        self._folder = Folder(record)
-        self._seen = {network: self._epochs(network) or 0 for network in networks}
+    def __init__(self, record: Path, networks: Sequence[int], *, epochs: int) -> None:
+        self._folder, self._epochs = Folder(record), epochs
+        self._seen = {network: self._recorded(network) or 0 for network in networks}
 
-    def new_epochs(self) -> Iterator[LatestEpoch]:
+    def new_epochs(self) -> "Iterator[Progress]":
         """Yield the latest epoch of each network that has recorded one since the last call."""
-        for network, seen in self._seen.items():
-            epochs = self._epochs(network)
-            if epochs is not None and epochs > seen:
-                self._seen[network] = epochs
-                commit = read_commit(self._folder, network, epochs - 1)
-                loss = commit["told"].get("loss", 0.0)
-                yield LatestEpoch(network, commit["progress"], loss)
+        from accord.training import Progress
 
-    def _epochs(self, network: int) -> int | None:
+        for network, seen in self._seen.items():
+            recorded = self._recorded(network)
+            if recorded is not None and recorded > seen:
+                self._seen[network] = recorded
+                commit = read_commit(self._folder, network, recorded - 1)
+                loss, networks = commit["told"].get("loss", 0.0), len(self._seen)
+                yield Progress(network, commit["progress"], self._epochs, loss, networks)
+
+    def _recorded(self, network: int) -> int | None:
         try:
             return committed_epochs(self._folder, network)
         except (RowDamaged, StorageError):  # listed while it grew: complete at the next call
@@ -273,21 +266,16 @@ def train_remotely(
             )
             for number in chosen
         ]
-        watcher = RecordWatcher(record, chosen)
-        poll = partial(_report, watcher, progress, networks=len(chosen), epochs=spec.train.epochs)
+        watcher = RecordWatcher(record, chosen, epochs=spec.train.epochs)
+
+        def poll() -> None:
+            for event in watcher.new_epochs():
+                if progress is not None:
+                    progress(event)
+
         failed, notes = _run_tasks(cluster, tasks, resources, retries=retries, poll=poll)
     run.write_metrics()
     return RunResult(out, failed, notes)
-
-
-def _report(
-    watcher: RecordWatcher, progress: "OnProgress | None", *, networks: int, epochs: int
-) -> None:
-    from accord.training import Progress
-
-    if progress is not None:
-        for latest in watcher.new_epochs():
-            progress(Progress(latest.network, latest.progress, epochs, latest.loss, networks))
 
 
 def _resources_text(networks: int, resources: Resources, nodes: Sequence[Node]) -> str:
