@@ -1,4 +1,4 @@
-"""What the report measures itself equals its definition."""
+"""The summary that a report shows."""
 
 import pytest
 

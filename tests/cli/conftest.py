@@ -5,7 +5,7 @@ from accord.cli.app import run
 
 @pytest.fixture
 def accord(capsys):
-    """Run one command; return its exit status, what it printed and what it said."""
+    """Run one command; return its exit status, standard output and standard error."""
 
     def call(*arguments):
         status = run([str(argument) for argument in arguments])

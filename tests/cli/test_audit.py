@@ -35,16 +35,16 @@ def record(rows, tmp_path_factory):
 
 def test_audit_prints_json_and_nothing_else(accord, record, rows):
     status, out, err = accord("audit", record, "--json")
-    told = json.loads(out)
+    document = json.loads(out)
     assert (status, err) == (0, "")
-    assert told["samples"] == 600
-    assert sorted(told["ranking"]) == list(range(600))
+    assert document["samples"] == 600
+    assert sorted(document["ranking"]) == list(range(600))
     wrong = rows.sample_info.given != rows.truth()
-    assert told["noise_rate"] == pytest.approx(wrong.mean(), abs=0.02)
+    assert document["noise_rate"] == pytest.approx(wrong.mean(), abs=0.02)
     ranks = np.empty(600)
-    ranks[told["ranking"]] = np.arange(600)
+    ranks[document["ranking"]] = np.arange(600)
     duels = ranks[wrong][:, np.newaxis] < ranks[~wrong]
-    assert told["auroc"] == pytest.approx(duels.mean(), abs=1e-3)
+    assert document["auroc"] == pytest.approx(duels.mean(), abs=1e-3)
 
 
 def test_audit_prints_text(accord, record):
@@ -64,8 +64,8 @@ def test_audit_writes_its_files(accord, record, tmp_path):
 
 def test_audit_takes_networks_and_epochs(accord, record):
     chosen = ("--networks", "3,0", "--epochs", "1:7")
-    told = json.loads(accord("audit", record, "--json", *chosen)[1])
-    assert (told["networks"], told["epochs"]) == (2, 6)
+    document = json.loads(accord("audit", record, "--json", *chosen)[1])
+    assert (document["networks"], document["epochs"]) == (2, 6)
 
 
 def test_a_review_goes_round(accord, record, rows, tmp_path):
@@ -89,11 +89,11 @@ def test_a_review_goes_round(accord, record, rows, tmp_path):
     changed = np.array([int(row["sample"]) for row in decided])
     np.testing.assert_array_equal(found[changed], rows.truth()[changed])
     assert (found != rows.sample_info.given).sum() == 40
-    told = json.loads(accord("audit", record, "--decisions", queue, "--json")[1])
-    assert told["review"]["actual"] == 1.0
+    document = json.loads(accord("audit", record, "--decisions", queue, "--json")[1])
+    assert document["review"]["actual"] == 1.0
 
 
-def test_what_is_said_of_corrected_labels_is_a_spec(accord, record, tmp_path):
+def test_the_printed_noise_setting_is_valid_in_a_spec(accord, record, tmp_path):
     labels = tmp_path / "labels.npy"
     _, _, err = accord("audit", record, "--corrected", labels, "--proposals")
     noise = err.split("in a spec: ")[1].strip()
@@ -111,7 +111,7 @@ def test_a_queue_for_label_studio(accord, record, tmp_path):
     assert json.loads(queue.read_text())[0]["data"]["image"].startswith("https://host/")
 
 
-def test_a_class_that_nobody_predicts_is_told_apart_from_the_json(accord, rows, tmp_path):
+def test_an_unpredicted_class_is_noted_on_standard_error(accord, rows, tmp_path):
     labels = rows.read_labels(range(4), range(12), slice(None))
     mute = type(rows)(np.where(labels == 4, 0, labels), rows.sample_info)
     status, out, err = accord("audit", write_rows(mute, tmp_path / "mute"), "--json")

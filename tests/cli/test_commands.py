@@ -27,7 +27,7 @@ def winners_by_definition(labels):
     return [max(range(CLASSES), key=lambda c: (flat[:, s] == c).sum()) for s in range(SAMPLES)]
 
 
-def test_the_commands_of_the_contract_are_all_there():
+def test_all_promised_commands_exist():
     assert set(COMMANDS) >= {
         "audit", "compare", "infer", "reproduce", "train", "trust", "watch",
         "demo", "import", "show", "predict", "score", "check", "pack", "report", "bench",
@@ -223,7 +223,7 @@ def test_one_network_is_the_fault_of_the_record_or_of_the_choice(accord, tmp_pat
     assert accord(*command, path, "--networks=1")[0] == 2
 
 
-def test_the_version_is_told(accord):
+def test_the_version_is_printed(accord):
     import accord as package
 
     assert accord("--version")[:2] == (0, f"accord {package.__version__}\n")
@@ -283,7 +283,7 @@ def test_runs_are_kept_on_this_machine(accord, arguments, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_path_with_a_space_is_quoted_where_a_command_is_told(accord, tmp_path):
+def test_a_path_with_a_space_is_quoted_in_a_printed_command(accord, tmp_path):
     np.savez(tmp_path / "logs.npz", labels=np.zeros((1, 2, 3), np.uint8))
     place = tmp_path / "my record"
     status, _, err = accord("import", tmp_path / "logs.npz", place, "--classes", "2")

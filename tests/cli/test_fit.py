@@ -12,7 +12,7 @@ DRAWN = {"networks": 4, "accuracies": (0.4, 0.8, 0.9, 0.5), "turns": 0.8, "class
 
 
 def write_rows(path, *, epochs=None, split="test", **options):
-    """Write drawn votes as recorders do; `epochs` says how many each network holds."""
+    """Write drawn votes as recorders do; `epochs` is the number for each network."""
     rows = draw_rows(**(DRAWN | options))
     labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
     for number, err in enumerate(labels):
@@ -38,7 +38,7 @@ def labels_in(out):
 
 
 @pytest.mark.parametrize("rule", ["before-overfit", "dawid-skene", "weighted-agreement"])
-def test_what_one_record_tells_predicts_another(accord, first, second, tmp_path, rule):
+def test_a_rule_fitted_on_one_record_predicts_another(accord, first, second, tmp_path, rule):
     file = tmp_path / "rule.npz"
     status, out, err = accord("fit", first, "--rule", rule, "--out", file)
     assert (status, out) == (0, "")
@@ -52,7 +52,7 @@ def test_what_one_record_tells_predicts_another(accord, first, second, tmp_path,
     assert not np.array_equal(own, fitted(open_record(second).reader).scores)
 
 
-def test_dawid_skene_is_fitted_unless_another_is_asked_for(accord, first, tmp_path):
+def test_dawid_skene_is_fitted_by_default(accord, first, tmp_path):
     assert accord("fit", first, "--out", tmp_path / "rule.npz")[0] == 0
     with np.load(tmp_path / "rule.npz") as found:
         assert str(found["rule"]) == "dawid-skene"
@@ -68,7 +68,7 @@ def test_the_recommended_rule_is_fitted_and_named(accord, first, tmp_path):
     assert open_record(first).fit("recommended").name == chosen.rule != "recommended"
 
 
-def test_fitting_on_samples_that_were_trained_on_is_cautioned_against(accord, first, tmp_path):
+def test_fitting_on_training_samples_prints_a_warning(accord, first, tmp_path):
     train = write_rows(tmp_path / "train", split="train")
     status, out, err = accord("fit", train, "--out", tmp_path / "rule.npz")
     assert (status, out) == (0, "")
@@ -96,7 +96,7 @@ def test_a_rule_is_fitted_on_some_networks_and_epochs(accord, first, second, tmp
     assert labels_in(out) == find_rule("dawid-skene").fit(some[0])(some[1]).labels.tolist()
 
 
-def test_networks_of_unequal_length_are_cut_if_asked(accord, tmp_path):
+def test_common_cuts_networks_of_unequal_length(accord, tmp_path):
     path = write_rows(tmp_path / "unequal", epochs=(4, 3, 3, 4))
     status, _, err = accord("fit", path, "--out", tmp_path / "rule.npz")
     assert status == 1
@@ -114,7 +114,7 @@ def test_networks_of_unequal_length_are_cut_if_asked(accord, tmp_path):
         ({"classes": 3}, "fitted on 4 classes; this record has 3"),
     ],
 )
-def test_a_record_of_other_voters_is_refused(accord, first, tmp_path, options, words):
+def test_a_record_of_other_networks_is_refused(accord, first, tmp_path, options, words):
     accord("fit", first, "--out", tmp_path / "rule.npz")
     other = write_rows(tmp_path / "other", samples=60, **options)
     status, out, err = accord("predict", other, "--fitted", tmp_path / "rule.npz")
@@ -124,9 +124,7 @@ def test_a_record_of_other_voters_is_refused(accord, first, tmp_path, options, w
 
 
 @pytest.mark.parametrize("rule", ["max-agreement", "majority", "oracle-best-epoch"])
-def test_a_rule_that_learns_nothing_is_refused_and_those_that_learn_are_named(
-    accord, first, tmp_path, rule
-):
+def test_a_rule_that_cannot_be_fitted_is_refused(accord, first, tmp_path, rule):
     status, out, err = accord("fit", first, "--rule", rule, "--out", tmp_path / "rule.npz")
     assert (status, out) == (2, "")
     assert f"{rule} has no parameters" in err
@@ -176,18 +174,18 @@ def test_mistakes_are_named(accord, first, tmp_path, arguments, status, words):
     assert words in err
 
 
-def test_the_name_of_the_file_is_looked_at_before_the_record(accord):
+def test_the_file_name_is_checked_before_the_record(accord):
     status, _, err = accord("fit", "nowhere", "--out", "rule.txt")
     assert status == 2
     assert "rule.txt: a fitted rule is saved as an .npz file" in err
 
 
-def test_both_names_are_told_where_a_rule_and_a_file_are_given(accord, first):
+def test_an_error_names_both_the_rule_and_the_file(accord, first):
     _, _, err = accord("predict", first, "--rule", "single", "--fitted", "rule.npz")
     assert "--rule single and --fitted rule.npz both name a rule" in err
 
 
-def test_the_recommended_rule_is_taken_and_told(accord, first):
+def test_the_recommended_rule_is_used_and_named(accord, first):
     found = open_record(first).recommend()
     status, out, err = accord("predict", first, "--rule", "recommended")
     assert status == 0
@@ -204,7 +202,7 @@ def test_the_recommendation_is_for_the_networks_that_are_chosen(accord, first):
     assert labels_in(out) == open_record(first).select(networks=[1]).predict().labels.tolist()
 
 
-def test_what_a_rule_has_to_say_is_told_on_standard_error(accord, first):
+def test_the_note_of_a_prediction_is_on_standard_error(accord, first):
     chosen = ("--rule", "weighted-agreement", "--networks", "1")
     status, out, err = accord("predict", first, *chosen)
     assert status == 0
@@ -230,7 +228,7 @@ def test_other_networks_than_fitted_are_refused_by_their_numbers(accord, first, 
     assert "dawid-skene was fitted on networks 0, 1; this record has 2, 3." in err
 
 
-def test_an_older_file_is_used_and_a_note_is_told(accord, first, tmp_path):
+def test_an_older_file_is_used_with_a_note(accord, first, tmp_path):
     accord("fit", first, "--out", tmp_path / "rule.npz")
     with np.load(tmp_path / "rule.npz") as kept:
         old = {name: kept[name] for name in kept.files if name not in ("networks", "progress")}
@@ -241,6 +239,6 @@ def test_an_older_file_is_used_and_a_note_is_told(accord, first, tmp_path):
     assert "dawid-skene: the file does not name its networks and epochs" in err
 
 
-def test_one_epoch_is_told_as_one(accord, first, tmp_path):
+def test_one_epoch_is_singular(accord, first, tmp_path):
     chosen = ("--rule", "weighted-agreement", "--epochs", ":1", "--out", tmp_path / "rule.npz")
     assert "fitted on 4 networks, 1 epoch, 600 samples." in accord("fit", first, *chosen)[2]

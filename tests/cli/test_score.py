@@ -1,4 +1,4 @@
-"""`accord score` leaves out what a record is too large for, and says so."""
+"""`accord score` names the rules that it leaves out."""
 
 import json
 
@@ -20,7 +20,7 @@ def wide(tmp_path_factory):
     return str(path)
 
 
-def test_a_rule_that_is_left_out_is_told_on_standard_error(accord, wide):
+def test_a_rule_that_is_left_out_is_named_on_standard_error(accord, wide):
     status, out, err = accord("score", wide)
     assert status == 0
     assert "max-agreement" in out
@@ -38,13 +38,13 @@ def test_json_names_what_is_left_out(accord, wide):
     assert list(found["left_out"]) == ["before-overfit", "dawid-skene"]
 
 
-def test_rules_that_are_asked_for_leave_nothing_out(accord, wide):
+def test_named_rules_leave_nothing_out(accord, wide):
     status, out, err = accord("score", wide, "--rule", "majority", "--json")
     assert (status, err) == (0, "")
     assert "left_out" not in json.loads(out)
 
 
-def test_a_rule_that_is_asked_for_and_too_large_is_an_error(accord, wide):
+def test_a_named_rule_that_is_too_large_is_an_error(accord, wide):
     status, out, err = accord("score", wide, "--rule", "dawid-skene")
     assert (status, out) == (1, "")
     assert "confusion matrices would take 5 GiB" in err

@@ -76,15 +76,15 @@ def test_a_threshold_from_one_record_is_used_on_another(accord, record, blind, t
     status, out, err = accord(
         "trust", blind, "--threshold", chosen["threshold"], "--json", "--out", path
     )
-    told = json.loads(out)["answers"]
+    expected = json.loads(out)["answers"]
     assert status == 0
     assert "samples.csv: 400 samples" in err
-    assert (told["target"], told["risk"]) == (None, None)
-    assert told["coverage"] == pytest.approx(chosen["coverage"])  # the votes are the same
-    assert sum(int(row["answers"]) for row in rows_of(path)) == 400 * told["coverage"]
+    assert (expected["target"], expected["risk"]) == (None, None)
+    assert expected["coverage"] == pytest.approx(chosen["coverage"])  # the votes are the same
+    assert sum(int(row["answers"]) for row in rows_of(path)) == 400 * expected["coverage"]
 
 
-def test_a_risk_without_true_labels_is_said_to_be_without_effect(accord, record, blind):
+def test_a_risk_without_true_labels_has_no_effect(accord, record, blind):
     assert accord("trust", blind)[2] == accord("trust", record, "--risk", "0.3")[2] == ""
     status, out, err = accord("trust", blind, "--risk", "0.3")
     assert (status, out) == (0, accord("trust", blind)[1])
@@ -92,7 +92,7 @@ def test_a_risk_without_true_labels_is_said_to_be_without_effect(accord, record,
     assert "--threshold T" in err
 
 
-def test_networks_of_unequal_length_need_a_word(accord, tmp_path):
+def test_networks_of_unequal_length_need_common(accord, tmp_path):
     path = write(tmp_path / "unequal", lengths=(8, 5, 6))
     assert accord("trust", path)[0] == 1
     status, out, _ = accord("trust", path, "--common", "--json")
@@ -104,7 +104,7 @@ def test_a_bad_network_is_named(accord, tmp_path):
     assert "network 2 is constant. To leave out: --networks 0,1,3" in accord("trust", path)[1]
 
 
-def test_samples_that_were_trained_on_are_noted_apart_from_the_json(accord, tmp_path):
+def test_training_samples_are_noted_on_standard_error(accord, tmp_path):
     path = write(tmp_path / "train", given=np.zeros(SAMPLES, int), split="train")
     status, out, err = accord("trust", path, "--json")
     assert status == 0
@@ -112,7 +112,7 @@ def test_samples_that_were_trained_on_are_noted_apart_from_the_json(accord, tmp_
     assert json.loads(out)["notes"] != []
 
 
-def test_verified_samples_tell_the_accuracy(accord, record, blind, tmp_path):
+def test_verified_samples_estimate_the_accuracy(accord, record, blind, tmp_path):
     queue = tmp_path / "queue.csv"
     status, _, err = accord("trust", blind, "--verify", "100", "--out", queue)
     assert status == 0
@@ -154,7 +154,7 @@ def test_decisions_that_a_spreadsheet_saved_with_semicolons_are_kept(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (["--risk", "0"], "--risk must lie between 0 and 1, such as 0.05; got 0"),
         (["--risk", "5"], "--risk must lie between 0 and 1, such as 0.05; got 5"),
@@ -171,13 +171,13 @@ def test_decisions_that_a_spreadsheet_saved_with_semicolons_are_kept(
     ],
 )
 def test_bad_options_are_refused_with_the_cure(
-    accord, record, tmp_path, monkeypatch, options, told
+    accord, record, tmp_path, monkeypatch, options, expected
 ):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     status, out, err = accord("trust", record, *options)
     assert (status, out) == (2, "")
-    assert told in err
+    assert expected in err
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -81,7 +81,7 @@ def test_a_bad_network_is_named_with_the_cure(accord, tmp_path):
     assert "warning" not in out
 
 
-def test_networks_of_unequal_length_are_cut_and_that_is_said(accord, tmp_path):
+def test_networks_of_unequal_length_are_cut_with_a_note(accord, tmp_path):
     path = write(tmp_path / "unequal", run_rows(end=None), lengths=[9, 4, 7])
     status, out, err = accord("watch", path, "--json")
     assert status == 0
@@ -89,7 +89,7 @@ def test_networks_of_unequal_length_are_cut_and_that_is_said(accord, tmp_path):
     assert "watching the 4 epochs that all networks have" in err
 
 
-def test_networks_of_equal_length_are_not_called_cut_because_of_others(accord, tmp_path):
+def test_selected_networks_of_equal_length_have_no_note(accord, tmp_path):
     path = write(tmp_path / "unequal", run_rows(end=None), lengths=[7, 4, 7])
     status, out, err = accord("watch", path, "--json", "--networks", "0,2")
     assert (status, err) == (0, "")
@@ -109,7 +109,7 @@ def test_a_missing_record_is_an_error(accord, tmp_path):
         assert "nowhere: no such file or folder" in err
 
 
-def test_following_tells_each_epoch_and_stops_when_idle(accord, clean):
+def test_following_prints_each_epoch_and_stops_when_idle(accord, clean):
     status, out, err = accord("watch", clean, "--follow", "--idle", "0", "--every", "0.01")
     assert (status, err) == (0, "")
     assert [line.split(":")[0] for line in out.splitlines()] == [f"epoch {e}" for e in range(40)]
@@ -149,8 +149,8 @@ def test_following_waits_for_what_is_still_to_come(capsys, tmp_path, monkeypatch
     with pytest.raises(StopIteration):
         run(["watch", str(path), "--follow"])
     printed = capsys.readouterr()
-    told = [line.split(":")[0] for line in printed.out.splitlines()]
-    assert told == ["epoch 0", "epoch 1", "epoch 2"]
+    document = [line.split(":")[0] for line in printed.out.splitlines()]
+    assert document == ["epoch 0", "epoch 1", "epoch 2"]
     waited = [line for line in printed.err.splitlines() if "waiting" in line]
     assert len(waited) == 2
     assert "has no epochs yet" in waited[0]
@@ -285,7 +285,7 @@ def test_a_record_of_other_samples_is_watched_without_a_warning(accord, overfitt
     assert accord("watch", overfitted, "--follow", "--idle", "0")[2] == ""
 
 
-def test_one_epoch_is_told_as_one(accord, tmp_path):
+def test_one_epoch_is_singular(accord, tmp_path):
     path = write(tmp_path / "short", run_rows(end=None), lengths=[2, 1, 2])
     status, out, err = accord("watch", path)
     assert status == 0

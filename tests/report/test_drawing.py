@@ -1,4 +1,4 @@
-"""An axis shows what matters, and a value that it leaves out is told in words."""
+"""Axes, labels and panels of figures."""
 
 import numpy as np
 import pytest
@@ -15,19 +15,19 @@ def drawn(sizes, accuracy, voted=0.7):
     return axes
 
 
-def test_the_first_of_several_sizes_does_not_stretch_the_axis_but_is_told():
+def test_the_axis_leaves_out_the_first_of_several_sizes_and_notes_its_value():
     axes = drawn([1, 2, 4], [0.1, 0.8, 0.9])
     assert axes.get_ylim()[0] == pytest.approx(0.68)
     assert "↓ 10.0" in [text.get_text() for text in axes.texts]
 
 
-def test_an_only_size_is_on_the_axis():
+def test_a_single_size_is_on_the_axis():
     axes = drawn([1], [0.1])
     assert axes.get_ylim()[0] < 0.1
     assert not any("↓" in text.get_text() for text in axes.texts)
 
 
-def test_a_note_of_a_hidden_point_is_clear_of_the_majority():
+def test_a_note_of_a_hidden_point_does_not_cover_the_majority():
     axes = drawn([1, 2, 4, 8], [0.44, 0.69, 0.88, 0.9], voted=0.64)
     (note,) = (text for text in axes.texts if "↓" in text.get_text())
     shape = note.get_window_extent()

@@ -74,7 +74,7 @@ def test_a_figure_is_drawn_where_nothing_is_wrong(make_record, name):
     ET.fromstring(svg_of(record_figure(name, summarize(make_record(3, 4, 20, 3, wrong=0).reader))))
 
 
-def test_labels_at_the_ends_tell_the_accuracies(drawings, record):
+def test_labels_at_line_ends_show_the_accuracies(drawings, record):
     texts = "".join(ET.fromstring(drawings["accuracy"]).itertext())
     for one in record.score([*CURVES, "oracle-best-epoch"]):
         name = "best epoch (oracle)" if one.oracle else one.rule
@@ -161,8 +161,8 @@ def test_the_readme_shows_what_is_drawn_of_the_example_record():
         record_figure("overfit", summarize(accord.open("example://cifar10-sym40").reader))
     )
     shown = [ET.fromstring(text).itertext() for text in (picture.read_bytes(), drawn)]
-    said, wanted = ([text for text in texts if text.strip()] for texts in shown)
-    assert said == wanted
+    predicted, wanted = ([text for text in texts if text.strip()] for texts in shown)
+    assert predicted == wanted
 
 
 def test_an_unknown_figure_is_refused_with_those_there_are(record):
@@ -235,15 +235,15 @@ def test_without_probabilities_the_votes_are_alone(make_record):
     assert "mean probability" not in caption("risk-coverage", record)
 
 
-def test_shares_of_votes_are_modest_or_bold(make_record):
+def test_shares_of_votes_are_underconfident_or_overconfident(make_record):
     modest = make_record(3, 8, 400, 4, wrong=0.4)
     assert modest.predict().scores.mean() < (modest.predict().labels == modest.truth).mean()
     assert "are underconfident here" in caption("reliability", modest)
     sample_info = make_sample_info(samples=4, classes=2, truth=[1, 1, 1, 0])
     bold = Record(ArrayReader(np.zeros((2, 3, 4), int), sample_info))
-    told = caption("reliability", bold)
-    assert "are overconfident here: 100.0 % on average, with 25.0 % right" in told
-    assert told.endswith("line: 75.0 points.")
+    document = caption("reliability", bold)
+    assert "are overconfident here: 100.0 % on average, with 25.0 % right" in document
+    assert document.endswith("line: 75.0 points.")
 
 
 def test_risk_is_drawn_over_coverage_up_to_all_samples(record):
@@ -328,18 +328,18 @@ def test_what_each_epoch_knew_of_the_forgotten_is_drawn(record):
     np.testing.assert_allclose(drawn.get_ydata(), found.knew / len(gone))
     kept = (record.predict().labels == record.truth)[gone].mean()
     assert f"max-agreement {100 * kept:.1f}" in texts("forgotten", record)
-    told = caption("forgotten", record)
-    assert f"the {len(gone)} forgotten samples" in told
-    assert f"It is highest, {100 * found.knew.max() / len(gone):.1f} %" in told
-    assert f"is right on {100 * kept:.1f} %." in told
-    assert f"after {found.best_epoch + 1} epoch" in told
+    document = caption("forgotten", record)
+    assert f"the {len(gone)} forgotten samples" in document
+    assert f"It is highest, {100 * found.knew.max() / len(gone):.1f} %" in document
+    assert f"is right on {100 * kept:.1f} %." in document
+    assert f"after {found.best_epoch + 1} epoch" in document
 
 
-def test_where_nothing_was_forgotten_the_caption_says_so(make_record):
+def test_the_caption_notes_that_no_sample_was_forgotten(make_record):
     assert "no sample was forgotten" in caption("forgotten", make_record(3, 4, 20, 3, wrong=0))
 
 
-def test_parts_of_epochs_are_told_in_two_digits(record):
+def test_fractions_of_epochs_are_rounded_to_two_digits(record):
     class Uneven(ArrayReader):
         def networks_info(self):
             return tuple(
@@ -348,5 +348,5 @@ def test_parts_of_epochs_are_told_in_two_digits(record):
             )
 
     rows = Uneven(record.labels[:], record.reader.sample_info)
-    told = caption("forgotten", Record(rows))
-    assert re.search(r"after \d(\.\d\d?)? epochs? of training", told)
+    document = caption("forgotten", Record(rows))
+    assert re.search(r"after \d(\.\d\d?)? epochs? of training", document)

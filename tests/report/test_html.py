@@ -1,4 +1,4 @@
-"""The page holds what the record says, escapes what the user says, and needs nothing else."""
+"""The HTML page of a record."""
 
 import re
 import sys
@@ -84,7 +84,7 @@ def test_oracles_are_set_apart(page):
     assert '<tr data-rule="oracle' not in before
 
 
-def test_the_paired_comparison_is_told(page, record):
+def test_the_page_shows_the_paired_comparison(page, record):
     changes = record.changes("majority", "max-agreement")
     text = Page(page).text
     assert f"turned right {changes.turned_right} samples" in text
@@ -93,7 +93,7 @@ def test_the_paired_comparison_is_told(page, record):
     assert f"95 % interval {100 * changes.low:+.1f} to {100 * changes.high:+.1f}" in text
 
 
-def test_the_facts_stand_at_the_top(page):
+def test_the_sizes_are_at_the_top(page):
     assert "networks 3 epochs 8 samples 120 classes 4 split test" in Page(page).text
 
 
@@ -138,7 +138,7 @@ def test_the_same_record_gives_the_same_page(page, record):
     assert page_of(record) == page
 
 
-def test_what_the_user_wrote_is_escaped(tmp_path):
+def test_text_of_the_user_is_escaped(tmp_path):
     evil = "<script>alert(1)</script>"
     path = tmp_path / "<script>runs"
     with Recorder(
@@ -177,7 +177,7 @@ def test_no_more_samples_are_to_be_verified_than_is_possible(make_record, sample
     assert re.findall(r"--verify (\d+)", text) == ([] if verify is None else [str(verify)])
 
 
-def test_one_sample_is_told_as_one():
+def test_one_sample_is_singular():
     labels = np.array([[[0], [1]]])
     scored = make_sample_info(samples=1, classes=2, truth=[0])
     text = Page(page_of(Record(ArrayReader(labels, scored)))).text
@@ -206,7 +206,7 @@ def test_any_record_gives_a_whole_page(make_record, shape, truth):
     assert ("Only one epoch" in text) == (shape[1] == 1)
 
 
-def test_figures_that_would_say_nothing_are_left_out(make_record):
+def test_meaningless_figures_are_left_out(make_record):
     assert figures_on(page_of(make_record(1, 6, 30, 3))) == [
         "accuracy",
         "epochs",
@@ -258,18 +258,18 @@ def test_a_class_that_gets_worse_has_changed_too():
     assert "-100.0</td>" in worst
 
 
-def test_recorders_facts_are_told_once_where_equal_and_one_by_one_where_not(tmp_path):
+def test_equal_metadata_is_shown_once_and_other_metadata_by_network(tmp_path):
     for network in range(2):
         about = {"data": "digits", "recipe": {"lr": 0.1}, "seed": network}
         with Recorder(tmp_path, network=network, samples=1, classes=2, metadata=about) as recorder:
             recorder.record([0])
-    told = dict(
+    document = dict(
         re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', page_of(open_record(tmp_path)))
     )
-    assert told == {"data": "digits", "recipe.lr": "0.1", "seed": "network 0: 0; network 1: 1"}
+    assert document == {"data": "digits", "recipe.lr": "0.1", "seed": "network 0: 0; network 1: 1"}
 
 
-def test_a_long_fact_is_cut_and_says_so(tmp_path):
+def test_long_metadata_is_cut_with_its_length(tmp_path):
     about = {"notes": "x" * 5000}
     with Recorder(tmp_path, network=0, samples=1, classes=2, metadata=about) as recorder:
         recorder.record([0])
@@ -288,7 +288,7 @@ def test_a_path_that_is_no_text_is_shown_as_far_as_it_is(make_record, tmp_path):
     assert "<h1>runs/m?ller</h1>" in (tmp_path / "report.html").read_text("utf-8")
 
 
-def test_a_page_that_cannot_be_written_is_told(record, tmp_path):
+def test_an_unwritable_page_raises(record, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match=r"report\.html: cannot write: .*not a folder"):
         write_report(summarize(record.reader), tmp_path / "file" / "report.html")

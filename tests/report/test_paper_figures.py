@@ -1,4 +1,4 @@
-"""Every figure of the paper is drawn from its numbers alone, and nothing of it is cut off."""
+"""The figures of the paper, drawn from numbers."""
 
 import json
 import re
@@ -136,7 +136,7 @@ def test_a_curve_goes_through_its_numbers_in_its_own_look(setting):
     assert written == {gid: line.get_color() for gid, line in lines.items()}
 
 
-def test_the_ends_of_curves_tell_their_accuracies(drawings, setting):
+def test_ends_of_curves_show_their_accuracies(drawings, setting):
     texts = "".join(ET.fromstring(drawings[5]).itertext())
     for rule in ("single", "majority", "max-agreement"):
         (score,) = setting.record.score([rule])
@@ -269,8 +269,8 @@ def test_every_epoch_of_every_strip_has_the_colour_of_its_class():
     )
     # Of the others, 3, 4 and 5 have two votes each: the smaller ones get a colour.
     inks = {2: right, 1: wrong, 3: most, 4: next_, 5: rest, 0: rest}
-    said = [*PANEL["predicted"], PANEL["majority"], PANEL["max_agreement"]]
-    for row, classes in zip(rows, said, strict=True):
+    predicted = [*PANEL["predicted"], PANEL["majority"], PANEL["max_agreement"]]
+    for row, classes in zip(rows, predicted, strict=True):
         for epoch, label in enumerate(classes):
             (colour,) = (
                 colour

@@ -1,4 +1,4 @@
-"""What a caption claims holds for the record it stands under."""
+"""Captions and findings of the report."""
 
 import re
 from dataclasses import replace
@@ -121,12 +121,12 @@ def without(record, **sample_info):
     return Record(ArrayReader(labels, made, name="mine"))
 
 
-def test_an_alarm_is_told_with_its_epoch(falling):
+def test_an_alarm_names_the_last_good_epoch(falling):
     found = falling.watch()
     assert found.alarm
-    told = overfit_finding(summarize(falling.reader))
-    assert (told["alarm"], told["epoch"]) == (True, found.epoch)
-    assert told["when"] == f"after {found.epoch + 1} epochs of training"
+    document = overfit_finding(summarize(falling.reader))
+    assert (document["alarm"], document["epoch"]) == (True, found.epoch)
+    assert document["when"] == f"after {found.epoch + 1} epochs of training"
     text = section(page_of(falling), "overfitting")
     assert " Detected " in text
     assert f"by {100 * found.fall:.1f} points after its peak" in text
@@ -176,12 +176,12 @@ def test_overfit_needs_networks_and_epochs_to_compare(falling):
 
 def test_suspects_are_the_top_of_the_ranking(training):
     found = audit(training.reader)
-    told = label_finding(summarize(training.reader))
-    assert told["flagged"] == str(found.flagged.sum())
-    assert told["rate"] == f"{100 * found.noise_rate:.1f} %"
+    document = label_finding(summarize(training.reader))
+    assert document["flagged"] == str(found.flagged.sum())
+    assert document["rate"] == f"{100 * found.noise_rate:.1f} %"
     top = found.ranking[:20]
-    assert [int(one["sample"]) for one in told["suspects"]] == top.tolist()
-    for one, sample in zip(told["suspects"], top, strict=True):
+    assert [int(one["sample"]) for one in document["suspects"]] == top.tolist()
+    for one, sample in zip(document["suspects"], top, strict=True):
         assert one["given"] == NAMES[found.given[sample]]
         assert one["proposed"] == NAMES[found.proposed[sample]]
         assert one["suspicion"] == f"{found.suspicion[sample]:.3f}"
@@ -207,11 +207,11 @@ def test_suspects_stand_on_the_page(training):
 def test_ids_and_plain_numbers_are_shown_where_they_are_all_there_is(training):
     ids = [f"<image> {sample}" for sample in range(600)]
     record = without(training, ids=ids, class_names=None, truth=None)
-    told = label_finding(summarize(record.reader))
+    document = label_finding(summarize(record.reader))
     first = audit(record.reader).ranking[0]
-    assert told["suspects"][0]["sample"] == f"<image> {first}"
-    assert told["suspects"][0]["given"] == str(record.given[first])
-    assert told["score"] is None
+    assert document["suspects"][0]["sample"] == f"<image> {first}"
+    assert document["suspects"][0]["given"] == str(record.given[first])
+    assert document["score"] is None
     page = page_of(record)
     assert f"&lt;image&gt; {first}" in page
     assert "<image>" not in page
@@ -221,23 +221,23 @@ def test_ids_and_plain_numbers_are_shown_where_they_are_all_there_is(training):
 def test_fewer_suspects_than_twenty_are_all_listed():
     record = Record(memorised_rows(samples=40))
     found = audit(record.reader)
-    told = label_finding(summarize(record.reader))
+    document = label_finding(summarize(record.reader))
     assert 0 < found.flagged.sum() < 20
-    assert len(told["suspects"]) == found.flagged.sum()
+    assert len(document["suspects"]) == found.flagged.sum()
 
 
 def test_without_a_suspect_only_the_ranking_is_scored():
     record = Record(memorised_rows(rate=0.02))
     found = audit(record.reader)
     assert not found.flagged.any()
-    told = label_finding(summarize(record.reader))["score"]
-    assert told.endswith(f"AUROC {found.score.auroc:.3f}.")
+    document = label_finding(summarize(record.reader))["score"]
+    assert document.endswith(f"AUROC {found.score.auroc:.3f}.")
 
 
 def test_labels_that_cannot_be_audited_are_not_passed_over(training):
     late = training.select(epochs=[11])  # all labels are known by heart
-    told = label_finding(summarize(late.reader))
-    assert "wrong labels cannot be found" in told["refused"]
+    document = label_finding(summarize(late.reader))
+    assert "wrong labels cannot be found" in document["refused"]
     text = section(page_of(late), "labels")
     assert "The given labels could not be audited. memorised: at every epoch" in text
     assert "suspicion" not in text
@@ -273,7 +273,7 @@ def test_too_many_classes_to_audit_leave_the_rest_of_the_report(training, monkey
     assert section(text, "network-health") is not None
 
 
-def test_the_noise_rate_is_told_beside_the_labels_flagged_where_many_are_undecided():
+def test_the_mean_suspicion_is_shown_if_many_labels_are_undecided():
     generator = np.random.default_rng(0)
     truth = generator.integers(0, 2, 400)
     given = np.where(generator.random(400) < 0.2, 1 - truth, truth)
@@ -286,13 +286,13 @@ def test_the_noise_rate_is_told_beside_the_labels_flagged_where_many_are_undecid
     assert rate in section(page_of(record), "labels")
 
 
-def test_one_rate_is_told_where_votes_decide(training):
+def test_the_mean_suspicion_is_left_out_if_votes_decide(training):
     assert "By the mean suspicion" not in section(page_of(training), "labels")
 
 
 @pytest.fixture(scope="module")
 def spoilt(hard):
-    """Five networks, a sixth that guesses and a seventh that says one class."""
+    """Five networks, a sixth that guesses and a seventh that predicts one class."""
     return Record(
         CorruptReader(CorruptReader(hard.reader, kind="random", count=1), kind="constant", count=1)
     )
@@ -303,7 +303,7 @@ def with_facts(record, **sample_info):
     return Record(ArrayReader(record.labels[:], made))
 
 
-def test_the_page_tells_how_much_is_answered_at_small_risks(hard):
+def test_the_page_shows_the_coverage_at_small_risks(hard):
     curve = hard.risk_coverage()
     text = section(page_of(hard), "trust")
     for risk in (0.05, 0.01):
@@ -312,7 +312,7 @@ def test_the_page_tells_how_much_is_answered_at_small_risks(hard):
     assert "trained on these samples" not in text
 
 
-def test_all_and_none_are_told_in_words(make_record):
+def test_full_and_no_coverage_are_words(make_record):
     perfect = trust_finding(summarize(make_record(3, 4, 20, 3, wrong=0).reader))
     assert [one["answered"] for one in perfect["risks"]] == ["all", "all"]
     sample_info = make_sample_info(samples=4, classes=2, truth=[1, 1, 1, 1])
@@ -336,27 +336,27 @@ def test_without_truth_there_is_neither_trust_nor_forgetting_but_a_way_to_it(har
     assert section(text, "trust") is None
     assert section(text, "forgetting") is None
     assert "--verify 300" in text
-    told = section(text, "network-health")
-    assert "All 5 vote with the others." in told
-    assert "accuracy" not in told
+    document = section(text, "network-health")
+    assert "All 5 vote with the others." in document
+    assert "accuracy" not in document
 
 
 def test_networks_are_listed_with_agreement_and_accuracy(hard):
-    told = networks_finding(summarize(hard.reader))
+    document = networks_finding(summarize(hard.reader))
     last = hard.labels[:][:, -1]
-    for row, member in zip(told["rows"], hard.network_health(), strict=True):
+    for row, member in zip(document["rows"], hard.network_health(), strict=True):
         assert (row["network"], row["kind"]) == (member.network, "good")
         assert row["agreement"] == row["at"] == member.agreement
         assert row["accuracy"] == pytest.approx((last[member.network] == hard.truth).mean())
-    assert told["left_out"] is None
+    assert document["left_out"] is None
     text = section(page_of(hard), "network-health")
-    row = told["rows"][2]
+    row = document["rows"][2]
     assert f" 2 {row['agreement']:.2f} {100 * row['accuracy']:.2f} %" in text
 
 
 def test_bad_networks_come_first_with_what_leaving_them_out_changes(spoilt, hard):
-    told = networks_finding(summarize(spoilt.reader))
-    assert [(one["network"], one["kind"]) for one in told["rows"]][:3] == [
+    document = networks_finding(summarize(spoilt.reader))
+    assert [(one["network"], one["kind"]) for one in document["rows"]][:3] == [
         (5, "random"),
         (6, "constant"),
         (0, "good"),
@@ -400,12 +400,12 @@ def test_a_network_below_chance_stays_on_the_scale():
     assert [(one["agreement"], one["at"]) for one in rows] == [(-1, 0), (-1, 0)]
 
 
-def test_what_cannot_be_told_of_networks_is_said(make_record, make_hard):
+def test_networks_that_cannot_be_compared_are_noted(make_record, make_hard):
     apart = make_record(3, 2, 50, 4, wrong=1)
     labels = np.stack([np.full((2, 50), n) for n in range(3)])
     sample_info = make_sample_info(samples=50, classes=4, truth=apart.truth)
-    told = networks_finding(summarize(Record(ArrayReader(labels, sample_info)).reader))
-    assert told["sentence"].startswith("No two networks agree beyond chance")
+    document = networks_finding(summarize(Record(ArrayReader(labels, sample_info)).reader))
+    assert document["sentence"].startswith("No two networks agree beyond chance")
     two = networks_finding(summarize(make_hard(2, 4).reader))
     assert "the bad one could not be identified" in two["sentence"]
     assert networks_finding(summarize(make_record(1, 4, 30, 3).reader)) is None
@@ -413,17 +413,17 @@ def test_what_cannot_be_told_of_networks_is_said(make_record, make_hard):
 
 def test_of_many_networks_those_that_agree_least_are_shown(make_record):
     many = make_record(MOST_NETWORKS + 5, 2, 80, 3)
-    told = networks_finding(summarize(many.reader))
+    document = networks_finding(summarize(many.reader))
     agreements = sorted(one.agreement for one in many.network_health())
-    assert sorted(one["agreement"] for one in told["rows"]) == agreements[:MOST_NETWORKS]
-    numbers = [one["network"] for one in told["rows"]]
+    assert sorted(one["agreement"] for one in document["rows"]) == agreements[:MOST_NETWORKS]
+    numbers = [one["network"] for one in document["rows"]]
     assert numbers == sorted(numbers)
     text = section(page_of(many), "network-health")
     assert f"Of 35 networks, the {MOST_NETWORKS} that agree least" in text
     assert "that agree least" not in section(page_of(make_record(3, 2, 80, 3)), "network-health")
 
 
-def test_the_page_tells_what_was_forgotten_and_rescued(hard):
+def test_the_page_shows_forgotten_and_rescued_samples(hard):
     found = hard.forgetting()
     gone = found.forgotten
     kept = int((hard.predict().labels == hard.truth)[gone].sum())
@@ -445,7 +445,7 @@ def test_one_epoch_cannot_forget(make_record):
     assert forgotten_finding(summarize(make_record(3, 1, 20, 3).reader)) is None
 
 
-def test_one_bad_network_is_told_as_one(hard):
+def test_one_bad_network_is_singular(hard):
     record = Record(CorruptReader(hard.reader, kind="constant", count=1))
     assert networks_finding(summarize(record.reader))["sentence"].startswith(
         "1 of 6 does not vote with"

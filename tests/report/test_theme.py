@@ -1,4 +1,4 @@
-"""Colours can be read on their page, and told apart."""
+"""Colours are legible on their page, and distinguishable."""
 
 import pytest
 

@@ -64,7 +64,7 @@ def test_theory_figure_without_trajectories_shows_counts_alone(measured):
     assert not any("test loss" in text for text in texts)
 
 
-def test_the_toy_tells_how_much_is_wrong(drawings, measured):
+def test_the_toy_shows_the_shares_of_errors(drawings, measured):
     texts, toy = texts_of(drawings["toy"]), measured["toy"]
     each = ", ".join(f"{100 * one:.1f}" for one in toy.wrong(toy.networks_last))
     assert f"networks: {each} % wrong" in texts

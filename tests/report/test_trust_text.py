@@ -1,4 +1,4 @@
-"""What is printed and written of trust is what was measured."""
+"""Text, JSON and CSV of trust."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ def written(record, found, path):
         return list(csv.DictReader(file))
 
 
-def test_text_tells_bins_thresholds_networks_and_forgetting(hard):
+def test_text_shows_bins_thresholds_networks_and_forgetting(hard):
     found = measure_trust(hard.reader, risk=0.1)
     text = trust_text(Overview.of(hard.reader), found)
     lines = text.splitlines()
@@ -48,7 +48,7 @@ def test_text_tells_bins_thresholds_networks_and_forgetting(hard):
     assert "--verify" not in text
 
 
-def test_of_some_epochs_the_one_that_knew_most_is_told_with_its_true_epoch(hard):
+def test_the_best_epoch_of_a_selection_is_shown_with_its_progress(hard):
     later = Record(hard.reader.select(epochs=slice(3, None)))
     found = measure_trust(later.reader)
     best = found.forgetting.best_epoch
@@ -57,7 +57,7 @@ def test_of_some_epochs_the_one_that_knew_most_is_told_with_its_true_epoch(hard)
     assert when in trust_text(Overview.of(later.reader), found)
 
 
-def test_a_printed_threshold_answers_who_lies_on_it(make_hard):
+def test_a_printed_threshold_includes_the_sample_on_it(make_hard):
     """Two thirds, printed, must not be more than two thirds."""
     record = make_hard(3, 1)
     found = measure_trust(record.reader, threshold=2 / 3)
@@ -75,16 +75,16 @@ def test_the_fullest_bin_has_the_longest_bar_and_none_is_without():
 
 def test_thresholds_answer_each_tenth_of_the_samples(hard):
     found = measure_trust(hard.reader)
-    told = trust_json(Overview.of(hard.reader), found)["thresholds"]
+    document = trust_json(Overview.of(hard.reader), found)["thresholds"]
     margin, wrong = hard.margin(), hard.predict().labels != hard.truth
-    for one in told:
+    for one in document:
         answered = margin >= one["threshold"]
         assert one["coverage"] == pytest.approx(answered.mean())
         assert one["risk"] == pytest.approx(wrong[answered].mean())
-    assert told[0]["coverage"] == 1
-    coverages = [one["coverage"] for one in told]
+    assert document[0]["coverage"] == 1
+    coverages = [one["coverage"] for one in document]
     assert coverages == sorted(set(coverages), reverse=True)
-    for tenth in range(1, 11):  # the smallest coverage that reaches it is told
+    for tenth in range(1, 11):  # the smallest coverage that reaches it
         reached = min(
             (margin >= one).mean() for one in margin if (margin >= one).mean() >= tenth / 10 - 1e-9
         )
@@ -93,21 +93,25 @@ def test_thresholds_answer_each_tenth_of_the_samples(hard):
 
 def test_json_holds_everything_with_truth(hard):
     found = measure_trust(hard.reader, risk=0.1)
-    told = json.loads(json.dumps(trust_json(Overview.of(hard.reader), found), allow_nan=False))
-    sizes = [told[key] for key in ("networks", "epochs", "samples", "classes")]
+    document = json.loads(json.dumps(trust_json(Overview.of(hard.reader), found), allow_nan=False))
+    sizes = [document[key] for key in ("networks", "epochs", "samples", "classes")]
     assert sizes == [5, 12, 1000, 4]
-    assert (told["record"], told["rule"], told["by"]) == ("runs/mine", "max-agreement", "margin")
-    scores = hard.predict().scores
-    assert told["score"] == {"mean": scores.mean(), "median": np.median(scores)}
-    assert sum(one["samples"] for one in told["bins"]) == 1000
-    gaps = sum(one["samples"] * abs(one["score"] - one["right"]) for one in told["bins"])
-    assert told["calibration_error"] == pytest.approx(gaps / 1000)
-    assert told["largest_calibration_error"] == max(
-        abs(one["score"] - one["right"]) for one in told["bins"]
+    assert (document["record"], document["rule"], document["by"]) == (
+        "runs/mine",
+        "max-agreement",
+        "margin",
     )
-    assert told["area"] == found.curve.area
-    assert told["accuracy"] == found.accuracy
-    assert told["answers"] == {
+    scores = hard.predict().scores
+    assert document["score"] == {"mean": scores.mean(), "median": np.median(scores)}
+    assert sum(one["samples"] for one in document["bins"]) == 1000
+    gaps = sum(one["samples"] * abs(one["score"] - one["right"]) for one in document["bins"])
+    assert document["calibration_error"] == pytest.approx(gaps / 1000)
+    assert document["largest_calibration_error"] == max(
+        abs(one["score"] - one["right"]) for one in document["bins"]
+    )
+    assert document["area"] == found.curve.area
+    assert document["accuracy"] == found.accuracy
+    assert document["answers"] == {
         "target": 0.1,
         "threshold": found.answers.threshold,
         "coverage": found.answers.coverage,
@@ -117,7 +121,7 @@ def test_json_holds_everything_with_truth(hard):
         "reason": "",
     }
     gone = hard.forgetting()
-    assert told["forgotten"] == {
+    assert document["forgotten"] == {
         "samples": len(gone.forgotten),
         "share": gone.share,
         "judged_by": "truth",
@@ -126,11 +130,11 @@ def test_json_holds_everything_with_truth(hard):
         "knew": gone.knew.max(),
         "rescued": found.rescued,
     }
-    assert (told["bad_networks"], told["notes"]) == ({}, [])
-    assert "verified" not in told
+    assert (document["bad_networks"], document["notes"]) == ({}, [])
+    assert "verified" not in document
 
 
-def test_without_truth_it_says_how_to_learn_more(make_hard):
+def test_without_truth_the_text_names_the_next_commands(make_hard):
     blind = make_hard(truth=False)
     found = measure_trust(blind.reader)
     text = trust_text(Overview.of(blind.reader), found)
@@ -139,10 +143,10 @@ def test_without_truth_it_says_how_to_learn_more(make_hard):
     assert "accord trust runs/mine --verify 300 --out queue.csv" in text
     assert "as judged by max-agreement; " in text
     assert not text.endswith("by max-agreement")
-    told = json.loads(json.dumps(trust_json(Overview.of(blind.reader), found), allow_nan=False))
-    assert not {"accuracy", "calibration_error", "area", "thresholds"} & set(told)
-    assert set(told["bins"][0]) == {"from", "samples", "score"}
-    assert told["forgotten"]["rescued"] is None
+    document = json.loads(json.dumps(trust_json(Overview.of(blind.reader), found), allow_nan=False))
+    assert not {"accuracy", "calibration_error", "area", "thresholds"} & set(document)
+    assert set(document["bins"][0]) == {"from", "samples", "score"}
+    assert document["forgotten"]["rescued"] is None
     small = make_hard(samples=100, truth=False)
     assert "--verify 50 " in trust_text(Overview.of(small.reader), measure_trust(small.reader))
     tiny = make_hard(samples=99, truth=False)
@@ -163,7 +167,7 @@ def test_verified_samples_take_the_place_of_the_advice(make_hard):
     }
 
 
-def test_a_threshold_without_truth_tells_the_coverage_alone(make_hard):
+def test_a_threshold_without_truth_has_coverage_only(make_hard):
     blind = make_hard(truth=False)
     found = measure_trust(blind.reader, threshold=0.5)
     share = 100 * (blind.margin() >= 0.5).mean()
@@ -172,7 +176,7 @@ def test_a_threshold_without_truth_tells_the_coverage_alone(make_hard):
     assert "wrong" not in text
 
 
-def test_a_risk_that_cannot_be_kept_is_told(hard):
+def test_a_risk_that_cannot_be_kept_has_a_reason(hard):
     text = trust_text(Overview.of(hard.reader), measure_trust(hard.reader, risk=1e-6))
     assert "no threshold keeps the risk below 1e-06" in text
 
@@ -183,8 +187,8 @@ def test_bad_networks_are_named_with_the_cure(hard):
     assert (
         "networks: network 5 is constant, network 6 is constant. To leave out: --networks 0,1,2,3,4"
     ) in trust_text(Overview.of(spoilt.reader), found)
-    told = trust_json(Overview.of(spoilt.reader), found)
-    assert told["bad_networks"] == {"5": "constant", "6": "constant"}
+    document = trust_json(Overview.of(spoilt.reader), found)
+    assert document["bad_networks"] == {"5": "constant", "6": "constant"}
 
 
 def test_networks_that_cannot_be_compared_are_not_called_good(make_record):
@@ -204,13 +208,13 @@ def test_a_path_with_spaces_can_be_copied(make_hard):
     )
 
 
-def test_nothing_forgotten_is_told_shortly(make_record):
+def test_no_forgotten_sample_is_one_line(make_record):
     perfect = make_record(3, 4, 20, 3, wrong=0)
     text = trust_text(Overview.of(perfect.reader), measure_trust(perfect.reader))
     assert text.endswith("forgotten: 0 samples, 0.0 %")
 
 
-def test_samples_are_written_with_what_decides(hard, tmp_path):
+def test_samples_are_written_with_score_margin_and_answer(hard, tmp_path):
     found = measure_trust(hard.reader, risk=0.1)
     rows = written(hard, found, tmp_path / "new" / "samples.csv")
     assert list(rows[0]) == ["sample", "label", "score", "margin", "answers"]
@@ -235,7 +239,7 @@ def test_ids_and_class_names_are_written_and_an_abstention_has_none(tmp_path):
     assert "margin" not in rows[0]
 
 
-def test_without_truth_or_threshold_nobody_says_who_is_answered(make_hard, hard, tmp_path):
+def test_without_truth_and_threshold_there_is_no_column_answers(make_hard, hard, tmp_path):
     blind = make_hard(truth=False)
     path = tmp_path / "samples.csv"
     assert "answers" not in written(blind, measure_trust(blind.reader), path)[0]

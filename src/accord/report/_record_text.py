@@ -134,7 +134,7 @@ def score_note(one: Score) -> str:
         low, high = 100 * min(one.per_network), 100 * max(one.per_network)
         return f"mean of the networks, {low:.2f} to {high:.2f}"
     if one.epoch is not None and one.progress is not None:
-        return f"an oracle: {epoch_text(one.epoch, one.progress)} was chosen by the truth"
+        return f"oracle: {epoch_text(one.epoch, one.progress)}, chosen by the truth"
     if one.coverage < 1:
         right = one.selective_accuracy
         of_those = "" if right is None else f", {100 * right:.2f} of those"

@@ -90,8 +90,8 @@ def contradicting(votes, given, label, classes):
     """The chance that a network contradicts a label with each class, if samples are all alike."""
     alike = [vote for vote, g in zip(votes, given, strict=True) if g == label]
     rate = sum(vote != label for vote in alike) / len(alike)
-    said = [vote for vote, g in zip(votes, given, strict=True) if vote != g and vote != label]
-    return {c: rate * said.count(c) / max(1, len(said)) for c in range(classes)}
+    predicted = [vote for vote, g in zip(votes, given, strict=True) if vote != g and vote != label]
+    return {c: rate * predicted.count(c) / max(1, len(predicted)) for c in range(classes)}
 
 
 @drawn(small_records())
@@ -125,7 +125,7 @@ def test_contradiction_equals_its_definition(record):
 @drawn(small_records())
 def test_classes_that_do_not_occur_change_nothing(record):
     labels, given, classes = record
-    spread = np.arange(classes) * 7 + 3  # more classes than samples, most of which nobody says
+    spread = np.arange(classes) * 7 + 3  # more classes than samples
     wide = ArrayReader(spread[labels], SampleInfo(len(given), 7 * classes + 3))
     wider = ArrayReader(spread[labels], SampleInfo(len(given), 1000))
     found, more = (measure_contradiction(rows, spread[given]) for rows in (wide, wider))
@@ -149,7 +149,7 @@ def test_classes_that_do_not_occur_are_not_counted():
     )  # tables (network, epoch, class) of all would be 48 times that each
 
 
-def test_epochs_that_tell_lie_between_random_votes_and_votes_by_heart():
+def test_informative_epochs_lie_between_random_and_memorised_votes():
     record = memorised_rows()
     found = measure_contradiction(record, record.sample_info.given)
     assert found.weights.argmax() in range(2, 6)
@@ -173,7 +173,7 @@ def test_only_some_samples_of_a_large_record_are_looked_at(monkeypatch):
         np.testing.assert_array_equal(getattr(some, field.name), getattr(expected, field.name))
 
 
-def test_of_many_epochs_that_tell_some_are_kept(monkeypatch):
+def test_some_of_many_informative_epochs_are_kept(monkeypatch):
     record = memorised_rows(epochs=24)
     found = measure_contradiction(record, record.sample_info.given)
     all_steps = found.integer_weights
@@ -186,7 +186,7 @@ def test_of_many_epochs_that_tell_some_are_kept(monkeypatch):
 
 
 @drawn(st.integers(1, 6), st.integers(2, 7), st.integers(0, 2**32 - 1))
-def test_rivals_are_the_classes_with_the_most_votes(samples, classes, seed):
+def test_alternatives_are_the_classes_with_the_most_votes(samples, classes, seed):
     generator = np.random.default_rng(seed)
     table, given = (
         generator.integers(0, 4, (samples, classes)),
@@ -216,7 +216,7 @@ def test_epochs_that_weigh_nothing_are_not_read(monkeypatch):
     record, read = memorised_rows(), []
     plain = record.read_labels
     monkeypatch.setattr(
-        record, "read_labels", lambda *asked: read.append(list(asked[1])) or plain(*asked)
+        record, "read_labels", lambda *wanted: read.append(list(wanted[1])) or plain(*wanted)
     )
     steps = np.array([0, 2, 0, 1] + [0] * 8)
     ((where, table),) = weigh_votes(record, steps)
@@ -265,7 +265,7 @@ def test_equal_suspicion_goes_to_the_first_sample():
     assert all(ranked.index(s) < ranked.index(s + 40) for s in range(40))
 
 
-def test_the_truth_has_no_say():
+def test_the_truth_is_not_used():
     record = memorised_rows()
     one, other = audit(record), audit(with_facts(record, truth=None))
     np.testing.assert_array_equal(one.suspicion, other.suspicion)
@@ -278,7 +278,7 @@ def test_the_truth_has_no_say():
     )  # all is
 
 
-def test_the_order_of_networks_and_epochs_has_no_say():
+def test_the_order_of_networks_and_epochs_does_not_matter():
     record = memorised_rows()
     found = audit(record)
     turned = audit(record.select(networks=[2, 0, 3, 1], epochs=range(11, -1, -1)))
@@ -322,7 +322,7 @@ def test_right_labels_that_are_learnt_at_once_are_left_alone():
     assert found.score is None
 
 
-def test_random_votes_say_nothing_of_the_labels():
+def test_random_votes_flag_no_label():
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 5, (4, 12, 600)).astype(np.uint8)
     found = audit(ArrayReader(labels, SampleInfo(600, 5, given=generator.integers(0, 5, 600))))
@@ -409,7 +409,7 @@ def test_labels_of_which_many_go_one_way_are_counted_though_networks_go_that_way
 
 
 @pytest.mark.parametrize("every", [2, 3])
-def test_a_record_of_every_second_epoch_tells_as_much(every):
+def test_every_second_epoch_suffices(every):
     for record in (memorised_rows(epochs=24), wavering_rows()):
         found = audit(record.select(epochs=range(0, record.epochs, every)))
         wrong = record.sample_info.given != record.truth()
@@ -440,7 +440,7 @@ def test_one_epoch_of_random_votes_flags_hardly_anything():
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_a_hundred_classes_of_forty_samples_are_told_apart(directed):
+def test_a_hundred_classes_of_forty_samples_are_distinguished(directed):
     record = memorised_rows(classes=100, samples=4000, directed=directed)
     found, wrong = audit(record), record.sample_info.given != record.truth()
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.03)
@@ -450,14 +450,14 @@ def test_a_hundred_classes_of_forty_samples_are_told_apart(directed):
     assert np.abs(found.noise_rates - rates).mean() < 0.03
 
 
-def test_more_classes_than_rivals_are_kept():
+def test_more_classes_than_alternatives_are_handled():
     record = memorised_rows(classes=40, samples=2000)
     found = audit(record)
     assert found.score.auroc > 0.99
     assert (found.proposed == record.truth()).mean() > 0.97
 
 
-def test_two_classes_have_one_rival():
+def test_two_classes_have_one_alternative():
     record = memorised_rows(classes=2)
     assert audit(record).score.auroc > 0.98
 
@@ -486,8 +486,8 @@ def test_probabilities_are_weighted_shares_of_votes():
     assert (table.shape, table.dtype) == ((600, 5), np.float64)
     np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
     steps = measure_contradiction(record, record.sample_info.given).integer_weights
-    said = labels_of(record)[:, :, 7]
-    expected = [((said == c) * steps).sum() / (4 * steps.sum()) for c in range(5)]
+    predicted = labels_of(record)[:, :, 7]
+    expected = [((predicted == c) * steps).sum() / (4 * steps.sum()) for c in range(5)]
     np.testing.assert_allclose(table[7], expected)
 
 
@@ -509,7 +509,7 @@ def test_one_network_is_refused():
         audit(memorised_rows(networks=1))
 
 
-def test_a_record_that_begins_when_all_is_known_by_heart_cannot_tell():
+def test_a_record_that_begins_after_memorisation_is_refused():
     record = memorised_rows()
     with pytest.raises(RecordError, match=r"agree with all given.*cannot be found.*first epoch on"):
         audit(record.select(epochs=[11]))
@@ -524,7 +524,7 @@ def test_a_share_of_labels_known_by_heart_is_never_rounded_up():
         audit(ArrayReader(labels, SampleInfo(3000, 5, given=given)))
 
 
-def test_one_sample_is_told_as_one():
+def test_one_sample_is_singular():
     with pytest.raises(RecordError, match="the only sample has the given label 2"):
         audit(ArrayReader(np.zeros((2, 3, 1), int), SampleInfo(1, 5, given=np.array([2]))))
 
@@ -622,7 +622,7 @@ def soon_by_heart_rows(rate, epochs=30):
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.4])
-def test_two_classes_are_counted_though_most_epochs_are_by_heart(rate):
+def test_two_classes_are_audited_though_most_epochs_are_memorised(rate):
     record = soon_by_heart_rows(rate)
     found = audit(record)
     wrong = record.sample_info.given != record.truth()
@@ -645,7 +645,7 @@ def weak_rows(memorised=0):
     return ArrayReader(votes.astype(np.uint8), SampleInfo(1500, 10, "train", truth, given))
 
 
-def test_networks_that_learn_little_make_the_noise_rate_look_too_high_and_a_note_says_so():
+def test_a_note_warns_that_underfitting_raises_the_noise_rate():
     record = weak_rows()
     found = audit(record)
     last = record.read_labels(range(4), [19], slice(None))
@@ -687,7 +687,7 @@ def test_epochs_by_heart_count_for_less_the_fewer_classes_there_are():
         assert least < seen.weights[1] / seen.weights[0] < most
 
 
-def test_random_votes_of_two_classes_tell_nothing():
+def test_random_votes_of_two_classes_flag_no_label():
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 2, (4, 30, 1000)).astype(np.uint8)
     found = audit(ArrayReader(labels, SampleInfo(1000, 2, given=generator.integers(0, 2, 1000))))
@@ -767,7 +767,7 @@ def test_blocks_make_no_difference(monkeypatch):
 
 
 def late_class_rows():
-    """Class 4 is said for the first time when all other labels are known by heart."""
+    """Class 4 is predicted first when all other labels are memorised."""
     record = memorised_rows(samples=2000)
     labels = record.read_labels(range(4), range(12), slice(None)).copy()
     labels[:, :11][labels[:, :11] == 4] = 0
@@ -804,7 +804,7 @@ def test_such_labels_are_as_often_wrong_as_all_others(monkeypatch):
 
 
 def test_where_there_are_no_others_nothing_is_suspected():
-    """All say class 0, which no label is, until all are known by heart."""
+    """All predict class 0, which no label is, until all are memorised."""
     given = np.arange(40) % 2 + 1
     labels = np.zeros((2, 3, 40), int)
     labels[:, 1:] = given

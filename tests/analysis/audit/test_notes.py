@@ -27,13 +27,13 @@ def test_a_good_audit_has_no_notes(found):
 
 
 @pytest.mark.parametrize("split", ["test", "validation"])
-def test_samples_that_were_held_out_are_said_to_be_no_training_samples(found, split):
+def test_held_out_samples_have_a_note(found, split):
     (note,) = audit_notes(found, memorised_rows(split=split).sample_info)
     assert note.startswith(f"the samples of the record belong to the {split} split, on")
     assert audit_notes(found, memorised_rows(split="part").sample_info) == []
 
 
-def test_a_record_that_is_known_to_begin_late_is_told():
+def test_a_late_first_epoch_has_a_note():
     record = memorised_rows(epochs=24)
     for first, late in ((0, False), (10, True), (14, True)):
         rows = record.select(epochs=range(first, 24))
@@ -41,7 +41,7 @@ def test_a_record_that_is_known_to_begin_late_is_told():
         assert any(LATE in note for note in notes) is late
 
 
-def test_a_record_in_which_nobody_begins_is_told_to_begin_late():
+def test_trained_networks_at_the_first_epoch_have_a_note():
     record = memorised_rows(samples=2000)
     given, truth = record.sample_info.given, record.truth()
     found_out = np.arange(2000) % 2 == 0  # the other wrong labels are known by heart
@@ -61,7 +61,7 @@ def test_a_record_in_which_nobody_begins_is_told_to_begin_late():
         (0.08, 0.65, 1.1, True),  # but these are known to be none
     ],
 )
-def test_beginners_are_told_by_how_they_begin(fall, alike, first, late):
+def test_untrained_networks_are_recognised_by_their_first_epochs(fall, alike, first, late):
     share = 0.5 * np.array([1, 1 - fall / 2, 1, 1 - fall, 0.5])
     seen = Contradiction(share, share, alike * share, 0 * share, np.zeros(5), share)
     assert _begins_late(seen, first) is late
@@ -69,7 +69,7 @@ def test_beginners_are_told_by_how_they_begin(fall, alike, first, late):
     assert not _begins_late(rising, 9.0)
 
 
-def test_a_late_beginning_is_told_as_far_as_it_is_known(found):
+def test_the_note_on_a_late_beginning_names_the_epoch_if_known(found):
     (known,) = notes_of(found, begins_late=True, first_epoch=51.0)
     assert known.startswith(f"recording began at epoch 51: {LATE}")
     (likely,) = notes_of(found, begins_late=True, first_epoch=1.0)
@@ -82,14 +82,14 @@ def test_contradiction_that_rises_is_no_late_beginning():
     assert not audit(rows).begins_late
 
 
-def test_labels_that_are_hardly_told_are_counted(found):
+def test_inconclusive_votes_have_a_note(found):
     (note,) = notes_of(found, suspicion=np.full(600, 0.3))
     assert "30 in 100 labels are misjudged" in note
     assert "noise rate of 30.0 %" in note
     assert notes_of(found, suspicion=np.full(600, 0.09)) == []
 
 
-def test_fewer_flagged_than_contradicted_together_are_told(found):
+def test_few_flags_beside_many_contradictions_have_a_note(found):
     few = np.arange(600) < 30
     (note,) = notes_of(found, flagged=few, beyond_chance=0.11)
     assert note.startswith("at the most informative epoch networks contradict 11 in 100 ")
@@ -100,7 +100,7 @@ def test_fewer_flagged_than_contradicted_together_are_told(found):
 
 
 @pytest.mark.parametrize("epochs", [1, 5])
-def test_votes_of_which_no_epoch_counts_are_told_and_nothing_else(epochs):
+def test_votes_without_an_informative_epoch_have_one_note(epochs):
     sample_info = SampleInfo(60, 3, given=np.arange(60) % 3)
     constant = audit(ArrayReader(np.zeros((3, epochs, 60), np.uint8), sample_info))
     assert not constant.suspicion.any()
@@ -111,21 +111,23 @@ def test_votes_of_which_no_epoch_counts_are_told_and_nothing_else(epochs):
 
 @pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize(("networks", "classes"), [(2, 2), (3, 10), (10, 3)])
-def test_of_one_epoch_of_guesses_the_ranking_is_never_said_to_hold(split, networks, classes):
+def test_the_ranking_of_one_epoch_of_guesses_is_not_called_reliable(split, networks, classes):
     generator = np.random.default_rng(0)
-    told = []
+    notes = []
     for _ in range(20):
         given, guesses = (
             generator.integers(0, classes, shape) for shape in (300, (networks, 1, 300))
         )
         sample_info = SampleInfo(300, classes, split=split, given=given)
-        told += audit_notes(audit(ArrayReader(guesses.astype(np.uint8), sample_info)), sample_info)
-    assert not any("the ranking is reliable" in note for note in told)
-    assert any("only one epoch is informative: the ranking may be arbitrary" in one for one in told)
+        notes += audit_notes(audit(ArrayReader(guesses.astype(np.uint8), sample_info)), sample_info)
+    assert not any("the ranking is reliable" in note for note in notes)
+    assert any(
+        "only one epoch is informative: the ranking may be arbitrary" in one for one in notes
+    )
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_of_one_epoch_that_tells_the_ranking_holds(split):
+def test_the_ranking_of_one_informative_epoch_is_called_reliable(split):
     rows = memorised_rows(split=split).select(epochs=[6])
     found = audit(rows)
     assert found.score.auroc > 0.8
@@ -134,7 +136,7 @@ def test_of_one_epoch_that_tells_the_ranking_holds(split):
     assert all("the ranking is reliable" in note for note in notes)
 
 
-def test_classes_are_told_apart_by_when_they_are_predicted(found):
+def test_notes_distinguish_classes_predicted_late_and_never(found):
     fours, threes = (found.given == 4).sum(), (found.given == 3).sum()
     never, late = notes_of(found, unpredicted=(3, 4), never_predicted=(4,))
     assert never == (
@@ -145,7 +147,7 @@ def test_classes_are_told_apart_by_when_they_are_predicted(found):
     assert f"the {threes} labels of this class are ranked by the votes of other epochs" in late
 
 
-def test_one_label_is_told_as_one(found):
+def test_one_label_is_singular(found):
     given = np.where(np.arange(600) == 0, 4, 0)
     (note,) = notes_of(found, given=given, unpredicted=(4,), never_predicted=(4,))
     assert "eel: the only label of this class could not" in note
@@ -163,7 +165,7 @@ def test_many_classes_are_not_all_named(found):
 SPARED = "flagged: either they have not learnt the class"
 
 
-def test_guesses_are_not_taken_for_right_labels():
+def test_contradicted_classes_without_flags_have_a_note():
     record = memorised_rows(samples=2000)
     guesses = np.random.default_rng(0).integers(0, 5, (4, 12, 2000)).astype(np.uint16)
     found = audit(ArrayReader(guesses, record.sample_info))
@@ -185,7 +187,7 @@ def rare_class():
     return ArrayReader(votes.astype(np.uint16), sample_info)
 
 
-def test_labels_of_a_rare_class_that_nobody_believes_are_told():
+def test_a_rare_class_contradicted_throughout_has_a_note():
     rows = rare_class()
     found = audit(rows)
     assert not found.flagged.any()
@@ -194,8 +196,8 @@ def test_labels_of_a_rare_class_that_nobody_believes_are_told():
     assert SPARED in note
 
 
-@pytest.mark.parametrize(("samples", "told"), [(5, False), (6, True)])
-def test_a_hundredth_of_the_labels_is_enough_to_tell(found, samples, told):
+@pytest.mark.parametrize(("samples", "expected"), [(5, False), (6, True)])
+def test_a_hundredth_of_the_labels_is_enough_for_a_note(found, samples, expected):
     contradicted = np.arange(600) < samples
     notes = notes_of(
         found,
@@ -203,11 +205,11 @@ def test_a_hundredth_of_the_labels_is_enough_to_tell(found, samples, told):
         agreement_given=np.where(contradicted, 0.4, 0.9),
         flagged=~contradicted,
     )
-    assert any(SPARED in note for note in notes) is told
+    assert any(SPARED in note for note in notes) is expected
 
 
 @pytest.mark.parametrize("change", ["agreed", "flagged", "unpredicted"])
-def test_classes_that_are_judged_otherwise_are_not_told_again(found, change):
+def test_classes_with_another_note_are_not_repeated(found, change):
     contradicted = np.arange(600) < 60
     notes = notes_of(
         found,
@@ -220,7 +222,7 @@ def test_classes_that_are_judged_otherwise_are_not_told_again(found, change):
     assert not any(SPARED in note for note in notes)
 
 
-def test_a_single_label_that_could_not_be_judged_is_spoken_of_as_one(found):
+def test_a_single_label_that_was_not_audited_is_singular(found):
     given = np.where(np.arange(600) == 0, 4, 0)
     for never, words in (
         ((4,), "and is ranked last"),

@@ -47,7 +47,7 @@ def small_cases(draw):
 
 def posteriors_by_definition(evidence, rates):
     """Multiply, for each candidate, the chance of the label and of all votes."""
-    told = []
+    document = []
     for classes, shares in zip(evidence.candidates, evidence.shares, strict=True):
         label, logs = classes[0], []
         for true in classes:
@@ -57,12 +57,12 @@ def posteriors_by_definition(evidence, rates):
                 chance += rates.memorised * (predicted == label)
                 log += evidence.vote_weight * rates.effective_votes * share * math.log(chance)
             logs.append(log)
-        told.append([1 / sum(math.exp(other - log) for other in logs) for log in logs])
-    return told
+        document.append([1 / sum(math.exp(other - log) for other in logs) for log in logs])
+    return document
 
 
 @drawn(small_cases())
-def test_chances_equal_their_definition(case):
+def test_posteriors_equal_their_definition(case):
     evidence, _, rates = case
     np.testing.assert_allclose(
         candidate_posteriors(evidence, rates), posteriors_by_definition(evidence, rates), rtol=1e-9
@@ -110,7 +110,7 @@ def effective_votes_by_definition(predicted, memorised, evidence, posteriors):
 
 
 @drawn(small_cases())
-def test_habits_equal_their_definition(case):
+def test_rates_equal_their_definition(case):
     evidence, posteriors, rates = case
     found = update_rates(rates, evidence, posteriors)
     given, predicted, memorised = rates_by_definition(rates, evidence, posteriors)
@@ -137,8 +137,8 @@ def test_independent_votes_are_counted(effective_votes):
     )
     given, votes = np.diag(np.bincount(truth).astype(float)), np.zeros((3, 3))
     np.add.at(votes, truth, shares)
-    told = count_effective_votes(predicted, 0.0, given=given, votes=votes, shares=shares)
-    assert told == pytest.approx(effective_votes, rel=0.03)
+    document = count_effective_votes(predicted, 0.0, given=given, votes=votes, shares=shares)
+    assert document == pytest.approx(effective_votes, rel=0.03)
 
 
 def evidence_of(record):
@@ -146,7 +146,7 @@ def evidence_of(record):
     return collect_evidence(record, given, measure_contradiction(record, given))
 
 
-def test_habits_are_learnt_without_the_truth():
+def test_rates_are_fitted_without_the_truth():
     record = memorised_rows(samples=6000, directed=True, rate=0.4)
     rates = fit_rates(evidence_of(record), classes=5)
     planted = np.zeros((5, 5))
@@ -165,7 +165,7 @@ def test_votes_that_cannot_scatter_are_no_more_than_they_are():
     assert update_rates(ErrorRates(even, even, 0.0, 1.0), evidence, posteriors).effective_votes == 7
 
 
-def test_first_chances_are_shares_with_a_vote_for_the_label():
+def test_initial_posteriors_are_shares_with_a_vote_for_the_label():
     evidence = Evidence(
         candidates=np.array([[1, 0, 2]]),
         shares=np.array([[0.25, 0.5, 0.25]]),
@@ -182,7 +182,7 @@ def test_the_rounds_end_when_little_changes(monkeypatch):
     evidence, rounds = evidence_of(memorised_rows()), []
     plain = posterior_module.update_rates
     monkeypatch.setattr(
-        posterior_module, "update_rates", lambda *asked: rounds.append(asked) or plain(*asked)
+        posterior_module, "update_rates", lambda *wanted: rounds.append(wanted) or plain(*wanted)
     )
     fit_rates(evidence, classes=5)
     assert 2 <= len(rounds) < 10
@@ -197,7 +197,7 @@ def test_the_rounds_end_when_little_changes(monkeypatch):
     assert len(rounds) == 4
 
 
-def test_habits_are_learnt_from_some_samples_and_used_on_all_in_parts(monkeypatch):
+def test_rates_are_fitted_on_some_samples_and_used_on_all_in_parts(monkeypatch):
     evidence = evidence_of(memorised_rows(samples=900))
     monkeypatch.setattr(posterior_module, "LEAST_FITTED", 300)
     monkeypatch.setattr(posterior_module, "FITTED_PER_CLASS", 60)
@@ -213,7 +213,7 @@ def test_habits_are_learnt_from_some_samples_and_used_on_all_in_parts(monkeypatc
     np.testing.assert_allclose(class_posteriors(evidence, classes=5), expected, rtol=1e-12)
 
 
-def test_few_voices_do_not_sharpen_the_odds(monkeypatch):
+def test_few_effective_votes_do_not_sharpen_the_odds(monkeypatch):
     evidence = dataclasses.replace(evidence_of(memorised_rows()), vote_weight=0.2)
     rates = ErrorRates(np.full((5, 5), 1 / 25), np.full((5, 5), 0.2), 0.1, 3.0)
     monkeypatch.setattr(posterior_module, "fit_rates", lambda *_, **__: rates)

@@ -461,7 +461,7 @@ def test_blanks_alone_decide_nothing(record, tmp_path):
     assert read_decisions(path, sample_info=record.sample_info).samples.tolist() == [6]
 
 
-def test_names_that_differ_in_blanks_alone_are_told_apart(tmp_path):
+def test_names_that_differ_in_blanks_only_are_distinguished(tmp_path):
     path = tmp_path / "decided.csv"
     path.write_text("sample,decided\n5,cat\n6, cat\n7,2\n")
     decisions = read_decisions(
@@ -661,7 +661,7 @@ def test_suspicion_is_about_the_chance_of_a_wrong_label(found, record):
     assert found.suspicion.mean() == pytest.approx(wrong.mean(), abs=0.03)
 
 
-def test_a_class_that_could_not_be_judged_is_told(record):
+def test_a_class_that_was_not_audited_has_a_note(record):
     labels = record.read_labels(range(4), range(12), slice(None))
     found = audit(ArrayReader(np.where(labels == 4, 0, labels), record.sample_info))
     mute = (record.sample_info.given == 4).sum()
@@ -672,7 +672,7 @@ def test_a_class_that_could_not_be_judged_is_told(record):
     assert audit_notes(audit(record), record.sample_info) == []
 
 
-def test_one_epoch_alone_is_told(record):
+def test_one_informative_epoch_has_a_note(record):
     (note,) = audit_notes(audit(record.select(epochs=[4])), record.sample_info)
     assert note.startswith("only one epoch is informative: the ranking is reliable, and")
     assert note.endswith("far too low. Record more epochs")

@@ -136,7 +136,7 @@ def test_a_score_that_is_no_number_is_not_taken_for_a_high_one():
 
 
 def draw(temperature, *, samples=4000, classes=4, voters=50, seed=0):
-    """Shares of votes whose classes are right as often as their powers say."""
+    """Shares of votes whose powers are the probabilities of their classes."""
     generator = np.random.default_rng(seed)
     votes = generator.multinomial(voters, generator.dirichlet(np.ones(classes), samples))
     shares = votes / voters

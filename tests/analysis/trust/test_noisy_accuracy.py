@@ -31,7 +31,7 @@ ASYMMETRIC = 0.7 * np.eye(CLASSES) + 0.3 * np.roll(np.eye(CLASSES), 1, axis=1)
 @pytest.mark.parametrize(
     "confusion", [symmetric_confusion(0.4, classes=CLASSES), ASYMMETRIC, np.eye(CLASSES)]
 )
-def test_the_interval_covers_the_accuracy_as_often_as_it_says(confusion):
+def test_the_interval_has_its_nominal_coverage(confusion):
     covered = values = 0.0
     for seed in range(300):
         truth, predicted = draw(400, seed=seed)

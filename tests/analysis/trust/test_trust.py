@@ -1,4 +1,4 @@
-"""What is measured of trust equals what the analysis says, sample by sample."""
+"""Trust in a rule, measured against counts by sample."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_a_promise_that_cannot_be_kept_is_refused():
         choose_threshold(np.arange(20) / 20, np.ones(20, bool), risk=0.01)
 
 
-def test_one_sample_is_told_as_one():
+def test_one_sample_is_singular():
     with pytest.raises(PredictionError, match=r"on 1 labelled sample\. Label more"):
         choose_threshold(np.ones(1), np.ones(1, bool), risk=0.01)
 
@@ -135,7 +135,7 @@ def test_no_choices_are_refused():
         choose_threshold(np.arange(20) / 20, np.ones(20, bool), risk=0.1, choices=0)
 
 
-def test_max_agreement_is_as_sure_as_its_margin(hard):
+def test_the_certainty_of_max_agreement_is_its_margin(hard):
     found = measure_trust(hard.reader)
     right = hard.predict().labels == hard.truth
     assert (found.rule, found.by) == ("max-agreement", "margin")
@@ -180,14 +180,14 @@ def test_who_is_answered_makes_up_the_coverage_and_the_risk(hard):
     assert 0 < found.answers.coverage < 1
 
 
-def test_a_risk_that_cannot_be_kept_answers_nothing_and_says_why(hard):
+def test_a_risk_that_cannot_be_kept_answers_nothing(hard):
     found = measure_trust(hard.reader, risk=1e-6)
     assert found.answers.threshold is None
     assert "no threshold keeps the risk below 1e-06" in found.answers.reason
     assert not found.answered.any()
 
 
-def test_a_threshold_from_elsewhere_is_told_with_its_own_bound(hard):
+def test_a_given_threshold_has_its_own_bound(hard):
     answers = measure_trust(hard.reader, threshold=0.5).answers
     answered = hard.margin() >= 0.5
     wrong = (hard.predict().labels != hard.truth)[answered]
@@ -219,7 +219,7 @@ def test_abstentions_are_never_answered_and_count_in_the_coverage(make_hard):
     assert everything.answers.coverage == labelled.mean()
 
 
-def test_a_rule_that_never_answers_is_told():
+def test_a_rule_that_always_abstains_is_refused():
     sample_info = make_sample_info(samples=2, classes=2, truth=[0, 1])
     split = Record(ArrayReader(np.array([[[0, 0]], [[1, 1]]]), sample_info, name="runs/split"))
     with pytest.raises(PredictionError, match=r"runs/split: consensus abstains on every sample"):
@@ -232,7 +232,7 @@ def test_an_impossible_risk_is_refused(hard, risk):
         measure_trust(hard.reader, risk=risk)
 
 
-def test_without_truth_what_can_be_told_is_told(make_hard):
+def test_without_truth_the_scores_are_measured(make_hard):
     blind = make_hard(truth=False)
     found = measure_trust(blind.reader)
     assert (found.accuracy, found.curve, found.rescued) == (None, None, None)
@@ -245,7 +245,7 @@ def test_without_truth_what_can_be_told_is_told(make_hard):
     assert (known.answers.risk, known.answers.bound) == (None, None)
 
 
-def test_networks_and_forgetting_are_told(hard):
+def test_networks_and_forgetting_are_measured(hard):
     spoilt = Record(CorruptReader(hard.reader, kind="constant", count=1))
     found = measure_trust(spoilt.reader)
     assert [one.kind for one in found.networks] == ["good"] * 5 + ["constant"]
@@ -258,12 +258,12 @@ def test_networks_and_forgetting_are_told(hard):
     assert found.rescued == (hard.predict().labels == hard.truth)[gone].sum()
 
 
-def test_what_should_be_known_is_noted(make_hard, make_record):
+def test_notes_warn_of_training_samples_and_oracles(make_hard, make_record):
     assert measure_trust(make_hard().reader).notes == ()
     assert measure_trust(make_hard(split="train").reader).notes == (TRAINED_ON,)
     held_out = make_hard(given=np.zeros(1000, int), split="validation")
     assert measure_trust(held_out.reader).notes == ()
-    (said,) = measure_trust(make_hard().reader, "oracle-best-epoch").notes
-    assert said.startswith("oracle-best-epoch is an oracle: it chose its epoch by the true labels")
+    (note,) = measure_trust(make_hard().reader, "oracle-best-epoch").notes
+    assert note.startswith("oracle-best-epoch is an oracle: it chose its epoch by the true labels")
     alone = measure_trust(make_record(1, 4, 60, 3).reader, "weighted-agreement")
     assert alone.notes[0].startswith("the epochs of a single network cannot be compared")

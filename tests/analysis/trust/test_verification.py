@@ -1,4 +1,4 @@
-"""What people verified comes back as it was drawn; a spoilt file is refused."""
+"""Verified samples: drawn, written, read, estimated."""
 
 import csv
 import re
@@ -24,7 +24,7 @@ def draw(samples=3000, seed=0):
     return scores, generator.random(samples) < scores
 
 
-def test_the_estimate_is_unbiased_and_covers_as_often_as_it_says():
+def test_the_estimate_is_unbiased_with_nominal_coverage():
     scores, right = draw()
     covered, values = 0, []
     for seed in range(400):
@@ -36,7 +36,7 @@ def test_the_estimate_is_unbiased_and_covers_as_often_as_it_says():
     assert 0.90 <= covered / 400 <= 0.99
 
 
-def test_strata_tell_more_than_a_plain_draw():
+def test_strata_narrow_the_interval():
     scores, right = draw()
     stratified = [
         verified_accuracy(right[one.samples], one).value
@@ -107,7 +107,7 @@ def test_all_right_is_no_proof_that_all_are():
     sampling = choose_to_verify(np.linspace(0, 1, 100), 20)
     found = verified_accuracy(np.ones(20), sampling)
     assert (found.value, found.high) == (1, 1)
-    assert 0.6 < found.low < 0.9  # a plain draw of 20 would say 0.832
+    assert 0.6 < found.low < 0.9  # a plain draw of 20 would give 0.832
     assert found.error > 0
 
 
@@ -138,8 +138,8 @@ def test_a_difference_that_was_never_negative_may_still_be():
     assert verified_accuracy(gap, sampling, difference=True).low < 0
     assert verified_accuracy(gap, sampling).low >= 0
     gap[1] = -1
-    asked = verified_accuracy(gap, sampling, difference=True)
-    assert verified_accuracy(gap, sampling) == asked  # one below 0 tells by itself
+    wanted = verified_accuracy(gap, sampling, difference=True)
+    assert verified_accuracy(gap, sampling) == wanted  # recognised by a value below 0
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_another_number_of_answers_is_refused():
         verified_accuracy(np.ones(3), found)
 
 
-def test_too_few_samples_for_the_strata_are_told():
+def test_too_few_samples_for_the_strata_are_refused():
     with pytest.raises(ChoiceError, match=r"3 samples are too few for 5 strata.*verify all"):
         choose_to_verify(np.linspace(0, 1, 3), 3)
 
@@ -318,7 +318,7 @@ def only(rows, **changed):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (
             lambda rows: [{k: v for k, v in row.items() if k != "stratum"} for row in rows],
@@ -339,10 +339,10 @@ def only(rows, **changed):
         ),
     ],
 )
-def test_a_spoilt_file_is_refused(queue, hard, change, told):
+def test_a_damaged_file_is_refused(queue, hard, change, expected):
     path, _, sample_info = queue
     decide(path, hard.truth, change)
-    with pytest.raises(SourceError, match=re.escape(told)):
+    with pytest.raises(SourceError, match=re.escape(expected)):
         read_verification(path, sample_info=sample_info)
 
 
@@ -354,7 +354,7 @@ def test_files_are_csv(queue, tmp_path):
         read_verification(tmp_path / "queue.json", sample_info=sample_info)
 
 
-def test_a_file_that_cannot_be_read_is_told(queue, tmp_path):
+def test_an_unreadable_file_is_refused(queue, tmp_path):
     _, sampling, sample_info = queue
     with pytest.raises(SourceError, match=r"gone\.csv: cannot be read"):
         read_verification(tmp_path / "gone.csv", sample_info=sample_info)
