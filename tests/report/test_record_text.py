@@ -99,7 +99,8 @@ def test_the_epoch_of_an_oracle_is_shown_with_its_progress(record):
     some = Record(record.reader.select(epochs=[1, 3]))
     found = json_of(some, ["oracle-best-epoch"])["rules"]["oracle-best-epoch"]
     assert found["progress"] == [2, 4][found["epoch"]]
-    expected = f"epoch {found['epoch']} of those read (after {found['progress']:g} epochs of training), chosen"
+    when = f"(after {found['progress']:g} epochs of training), chosen by the truth"
+    expected = f"epoch {found['epoch']} of those read {when}"
     assert expected in " ".join(text_of(some, ["oracle-best-epoch"]).split())
 
 
