@@ -72,7 +72,7 @@ class Refused(Exception):
 
 
 class _StandIn:
-    """Holds the values of an array until the whole file is read; runs no code of theirs."""
+    """A placeholder for an array or tensor, until the whole file is read."""
 
     __slots__ = ()
 
@@ -185,25 +185,11 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode("latin-1")
 
 
-def _no_bytes() -> bytes:
-    return b""
-
-
-def _ordered(pairs: Any = ()) -> dict[Any, Any]:
-    return dict(pairs)
-
-
-def _frombuffer(
-    data: Any, dtype: _DType, shape: tuple[int, ...], order: str, *_axes: Any
-) -> _Array:
-    return _Array().fill(data, dtype, shape, order)
-
-
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "_codecs.encode": _encode,
-    "builtins.bytes": _no_bytes,
-    "__builtin__.bytes": _no_bytes,
-    "collections.OrderedDict": _ordered,
+    "builtins.bytes": lambda: b"",
+    "__builtin__.bytes": lambda: b"",
+    "collections.OrderedDict": lambda pairs=(): dict(pairs),
     "numpy.dtype": _DType,
     "numpy.ndarray": _Array,
     "torch._utils._rebuild_tensor_v2": _Tensor,
@@ -211,7 +197,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 for _module in ("numpy.core", "numpy._core"):
     _FUNCTIONS[f"{_module}.multiarray._reconstruct"] = _Array
     _FUNCTIONS[f"{_module}.multiarray.scalar"] = _Scalar
-    _FUNCTIONS[f"{_module}.numeric._frombuffer"] = _frombuffer
+    _FUNCTIONS[f"{_module}.numeric._frombuffer"] = lambda *values: _Array().fill(*values[:4])
 _STORAGES: Final = {
     "torch.BoolStorage": "b1",
     "torch.ByteStorage": "u1",
