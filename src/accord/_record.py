@@ -29,8 +29,7 @@ from accord.rules import (
     recommend,
     resolve_rule,
 )
-from accord.store import NetworkInfo, RecordReader, open_reader
-from accord.store._layout import label_dtype
+from accord.store import NetworkInfo, RecordReader, label_dtype, open_reader
 
 Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
 

@@ -22,8 +22,8 @@ from accord.rules._overfitting import (
     score_epochs,
     smooth,
 )
-from accord.store import RecordReader, open_reader
-from accord.store._storage import EXAMPLE, Folder, open_storage
+from accord.store import Folder, RecordReader, open_reader, open_storage
+from accord.store._storage import EXAMPLE
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from accord.data import Inputs, Samples
 from accord.errors import PredictionError, SourceError
 from accord.inference._checkpoints_of_run import RunCheckpoints
 from accord.kernels._blocks import spans
-from accord.store._storage import CountProgress
+from accord.store import CountProgress
 from accord.training import NetworkSpec
 from accord.training._batches import Batches
 from accord.training._build import build_network

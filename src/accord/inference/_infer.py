@@ -24,8 +24,7 @@ from accord.rules import FittedRule, Prediction, Rule, find_rule
 from accord.rules._context import Context
 from accord.rules._fitted import PROGRESS_TOLERANCE
 from accord.rules._recommend import RECOMMENDED, resolve_rule
-from accord.store import RecordReader, SampleInfo, make_sample_info, open_reader
-from accord.store._storage import CountProgress
+from accord.store import CountProgress, RecordReader, SampleInfo, make_sample_info, open_reader
 
 Path = str | os.PathLike[str]
 BY_EPOCH: Final = ("weights", "groups")  # what fitted rules learn for each epoch

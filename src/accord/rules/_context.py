@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from accord.errors import ChoiceError
-from accord.store import ArrayReader, Block, NetworkInfo, RecordReader
-from accord.store._layout import label_dtype
+from accord.store import ArrayReader, Block, NetworkInfo, RecordReader, label_dtype
 from accord.store._record_reader import Subset, pick
 
 VARIABLE: Final = "ACCORD_MEMORY"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from accord._recorders.eval_mode import eval_mode
 from accord.data import InputSchema
 from accord.errors import ChoiceError
-from accord.store._record_reader import check_numbers
+from accord.store import check_numbers
 from accord.training._hardware import choose_device, uses_bfloat16
 from accord.training._loop import Recipe, autocast
 from accord.training._losses import build_loss

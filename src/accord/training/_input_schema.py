@@ -9,7 +9,7 @@ import numpy as np
 
 from accord.data import ImageFiles, InputSchema
 from accord.errors import SourceError
-from accord.store._storage import Folder
+from accord.store import Folder
 from accord.training._prepared_data import PreparedData
 
 SCHEMA_FILE: Final = "samples.json"

@@ -15,8 +15,7 @@ from accord._recorders.schedule import RecordedEpochs
 from accord.data import InputSchema
 from accord.errors import AccordError, NotARecord, SourceError, SpecError, StorageError
 from accord.kernels import equally_spaced
-from accord.store import describe, open_reader
-from accord.store._storage import Folder
+from accord.store import Folder, describe, open_reader
 from accord.training._batches import Batches
 from accord.training._build import build_network, check_networks
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_state

@@ -31,9 +31,8 @@ from accord.experiments.cluster._cluster import (
     allocate,
     units_text,
 )
+from accord.store import Folder, check_numbers
 from accord.store._layout import committed_epochs, now, read_commit
-from accord.store._record_reader import check_numbers
-from accord.store._storage import Folder
 
 if TYPE_CHECKING:
     from accord.training import OnProgress, Progress, RunResult, Spec
