@@ -132,8 +132,9 @@ def keep_run(source: Path, kept: Path, every: int) -> None:
             epochs = slice(every - 1, None, every)
             pack_record(source / split, packed, labels_only=True, epochs=epochs)
     for file in ("effort.json", "spec.toml"):
-        text = (source / file).read_text()
-        write_file(kept / file, re.sub(r"(?m)^root = .*$", 'root = "data"', text).encode())
+        if (source / file).exists():  # table 2 trains in folders below
+            text = (source / file).read_text()
+            write_file(kept / file, re.sub(r"(?m)^root = .*$", 'root = "data"', text).encode())
 
 
 def result_file(out: Path, target: paper.Target, options: argparse.Namespace) -> Path:
