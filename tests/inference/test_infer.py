@@ -347,7 +347,7 @@ def checkpoint(copied):
 
 def test_a_damaged_checkpoint_is_named(copied, checkpoint):
     checkpoint.write_bytes(b"torn")
-    with pytest.raises(SourceError, match=r"network-001/epoch-0002.safetensors: not a checkpoint"):
+    with pytest.raises(SourceError, match=r"network-001/epoch-0002.safetensors: cannot be read as a checkpoint"):
         infer(copied, TEST.inputs)
 
 
