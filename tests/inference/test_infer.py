@@ -9,7 +9,7 @@ import torch
 import accord
 from accord.data import read_dataset
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
-from accord.inference import _evaluate, infer
+from accord.inference import _evaluator, infer
 from accord.rules import find_rule
 from accord.rules.consensus import Consensus
 from accord.training import _run
@@ -26,13 +26,13 @@ SMALL_CNN = {"classes": 10, "channels": 1, "size": 8, "seed": 5, "width": 8}
 @pytest.fixture
 def evaluations(monkeypatch):
     """The (network, epoch, number of samples) of each evaluation."""
-    seen, predict = [], _evaluate.Evaluator.predict
+    seen, predict = [], _evaluator.Evaluator.predict
 
     def watch(self, checkpoint, samples):
         seen.append((checkpoint.network.number, checkpoint.epoch, len(samples)))
         return predict(self, checkpoint, samples)
 
-    monkeypatch.setattr(_evaluate.Evaluator, "predict", watch)
+    monkeypatch.setattr(_evaluator.Evaluator, "predict", watch)
     return seen
 
 
@@ -50,7 +50,7 @@ def test_the_test_split_gets_the_labels_of_its_record(whole, recorded, rule):
 def test_votes_beyond_the_memory_budget_give_the_same_labels(whole, rule, monkeypatch):
     wanted = infer(whole, TEST.inputs, rule=rule)
     monkeypatch.setenv("ACCORD_MEMORY", "1K")
-    monkeypatch.setattr(_evaluate, "CELLS_AT_ONCE", 700)  # blocks of 70 samples
+    monkeypatch.setattr(_evaluator, "CELLS_AT_ONCE", 700)  # blocks of 70 samples
     found = infer(whole, TEST.inputs, rule=rule)
     np.testing.assert_array_equal(found.labels, wanted.labels)
     np.testing.assert_array_equal(found.support, wanted.support)
@@ -69,7 +69,7 @@ def test_a_sample_is_scaled_like_the_training_samples(whole, recorded):
 
 @pytest.mark.parametrize("cells", [2**24, 700])
 def test_an_exact_exit_gives_the_same_labels_for_fewer_votes(whole, recorded, monkeypatch, cells):
-    monkeypatch.setattr(_evaluate, "CELLS_AT_ONCE", cells)  # one block, or blocks of 70 samples
+    monkeypatch.setattr(_evaluator, "CELLS_AT_ONCE", cells)  # one block, or blocks of 70 samples
     seen = []
     found = infer(whole, TEST.inputs, exit="exact", progress=lambda *some: seen.append(some))
     np.testing.assert_array_equal(found.labels, recorded.predict().labels)
@@ -347,7 +347,7 @@ def checkpoint(copied):
 
 def test_a_damaged_checkpoint_is_named(copied, checkpoint):
     checkpoint.write_bytes(b"torn")
-    with pytest.raises(SourceError, match=r"network-001/epoch-0002.safetensors: cannot be read as a checkpoint"):
+    with pytest.raises(SourceError, match=r"network-001/epoch-0002\.safetensors: cannot be read"):
         infer(copied, TEST.inputs)
 
 

@@ -1,9 +1,9 @@
 """Predict new samples with the checkpoints of a run.
 
 `infer` finds the checkpoints (`_checkpoints_of_run`), reads the samples (`accord.data`), and
-evaluates every checkpoint on every block of samples (`_evaluate`). Where the votes go (`_votes`)
-depends on the rule: counts for a rule that adds up votes, so that samples can be settled early
-(`_early_exit`); arrays in memory, or a record, for all others.
+evaluates every checkpoint on every block of samples (`_evaluator`). The rule decides how votes are
+collected (`_collected_votes`): as counts where it only adds up votes, so that samples can be
+settled early (`_early_exit`); otherwise as arrays in memory, or as a record.
 """
 
 import os
@@ -16,9 +16,15 @@ from numpy.typing import NDArray
 from accord.data import Layout, Samples, Source, read_samples
 from accord.errors import ChoiceError, RecordMismatch
 from accord.inference._checkpoints_of_run import RunCheckpoints, checkpoints_of_run
+from accord.inference._collected_votes import (
+    NEW,
+    AllVotes,
+    CountedVotes,
+    RecordedVotes,
+    sample_options,
+)
 from accord.inference._early_exit import Exit, NoExit, find_exit, join_counts, order_checkpoints
-from accord.inference._evaluate import Checkpoint, evaluate_checkpoints
-from accord.inference._votes import NEW, AllVotes, CountedVotes, RecordedVotes, sample_options
+from accord.inference._evaluator import Checkpoint, evaluate_checkpoints
 from accord.kernels._votes import WEIGHT_BITS
 from accord.rules import FittedRule, Prediction, Rule, find_rule
 from accord.rules._context import Context

@@ -7,9 +7,9 @@ import accord
 from accord import Recorder
 from accord.data import read_dataset
 from accord.errors import RecordMismatch, StorageError
-from accord.inference import _evaluate, infer
+from accord.inference import _evaluator, infer
 from accord.inference._checkpoints_of_run import checkpoints_of_run
-from accord.inference._votes import AllVotes
+from accord.inference._collected_votes import AllVotes
 from accord.store import SampleInfo, pack_record
 
 TEST = read_dataset("digits").test
@@ -41,13 +41,13 @@ def test_an_interrupted_record_is_resumed(whole, recorded, tmp_path, monkeypatch
 
     with pytest.raises(Interrupted):
         infer(whole, TEST.inputs, record=tmp_path / "votes", progress=interrupt)
-    evaluated, predict = [], _evaluate.Evaluator.predict
+    evaluated, predict = [], _evaluator.Evaluator.predict
 
     def watch(self, checkpoint, samples):
         evaluated.append((checkpoint.network.number, checkpoint.epoch))
         return predict(self, checkpoint, samples)
 
-    monkeypatch.setattr(_evaluate.Evaluator, "predict", watch)
+    monkeypatch.setattr(_evaluator.Evaluator, "predict", watch)
     infer(whole, TEST.inputs, record=tmp_path / "votes")
     assert evaluated == [(1, 3), (1, 5), (2, 0), (2, 2), (2, 3), (2, 5)]
     np.testing.assert_array_equal(accord.open(tmp_path / "votes").labels[:], recorded.labels[:])

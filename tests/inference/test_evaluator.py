@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from accord.data import InputSchema
-from accord.inference import _evaluate
+from accord.inference import _evaluator
 from accord.training import network_specs, parse_spec
 
 
@@ -21,8 +21,8 @@ def test_texts_are_tokenized_by_the_folder_below_the_root_of_the_spec(
     schema = InputSchema(kind, ("bad", "good"), 1, (1, 1), 10)
     checkpoints = SimpleNamespace(run=SimpleNamespace(spec=spec), schema=schema)
     calls = []
-    monkeypatch.setattr(_evaluate, "make_batches", lambda *_, **options: calls.append(options))
-    evaluator = _evaluate.Evaluator(checkpoints)
+    monkeypatch.setattr(_evaluator, "make_batches", lambda *_, **options: calls.append(options))
+    evaluator = _evaluator.Evaluator(checkpoints)
     evaluator.begin(["fine"])
     for network in network_specs(spec):
         evaluator.batches(network)
