@@ -87,7 +87,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 def _check_type(what: str, value: Any, hint: Any) -> None:
     try:
-        # Strict: TOML tells 1 from true and "1"; only an integer passes for a float.
+        # Strict, as TOML distinguishes 1, true and "1"; only an integer is accepted as a float.
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
         wanted = inspect.formatannotation(hint).replace("collections.abc.", "")

@@ -193,7 +193,7 @@ def test_every_epoch_takes_all_samples_in_another_order():
 
     zeros, ones = np.zeros(2, np.float32), np.ones(2, np.float32)
     fit_npc(NETWORK, Watched(ROWS, device=CPU, mean=zeros, spread=ones), seed=0, epochs=2)
-    first, second = seen[1:4], seen[4:]  # the first one asks for all features
+    first, second = seen[1:4], seen[4:]  # the first takes all features
     for epoch in (first, second):
         assert [len(part) for part in epoch] == [128, 128, 44]
         assert sorted(itertools.chain(*epoch)) == list(range(300))

@@ -22,7 +22,7 @@ PAIRS = InputSchema("text", ("entailment", "not_entailment"), 1, (1, 1), 10, pai
 
 IMAGES = Layout("image-folder")
 TABLE = Layout("csv", {"label": "left", "ids": "id", "one_hot": ["town"]})
-TEXT = Layout("csv", {"text": "said"})
+TEXT = Layout("csv", {"text": "review"})
 ARRAYS = Layout("npz")
 
 
@@ -240,7 +240,7 @@ def test_columns_are_found_by_their_names_in_any_order(tmp_path):
 
 
 def test_a_column_named_none_does_not_hold_ids(tmp_path):
-    (tmp_path / "new.csv").write_text("said,None\nfine,7\n")
+    (tmp_path / "new.csv").write_text("review,None\nfine,7\n")
     assert read_samples(tmp_path / "new.csv", TEXTS, layout=TEXT).ids is None
 
 
@@ -281,13 +281,13 @@ def test_texts_come_from_lines_or_columns(tmp_path):
         "good film",
         "bad film",
     )
-    (tmp_path / "new.csv").write_text("said,label\nfine,good\n")
+    (tmp_path / "new.csv").write_text("review,label\nfine,good\n")
     found = read_samples(tmp_path / "new.csv", TEXTS, layout=TEXT)
     assert (found.inputs, found.truth.tolist()) == (("fine",), [1])
     (tmp_path / "other.csv").write_text("sentence\nfine\n")
     glue = ARRAYS
     assert read_samples(tmp_path / "other.csv", TEXTS, layout=glue).inputs == ("fine",)
-    with pytest.raises(SourceError, match="has no column said; it has sentence"):
+    with pytest.raises(SourceError, match="has no column review; it has sentence"):
         read_samples(tmp_path / "other.csv", TEXTS, layout=TEXT)
 
 
