@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import accord
 from accord.kernels import agreement
 from accord.kernels._votes import POSTERIOR_BITS, on_grid
-from accord.rules._annotators import Annotators, VoteCounts
+from accord.rules._annotators import Annotators, VoteCounts, small_parts
 from accord.store import Block
 
 
@@ -64,14 +64,14 @@ def plain_dawid_skene(
     weighted. The rule `dawid-skene` does more.
     """
     voters, samples = labels.shape
-    block = Block(0, samples, labels[np.newaxis])
+    parts = list(small_parts([Block(0, samples, labels[np.newaxis])], classes=classes))
     groups, full = np.arange(voters), np.ones(voters)
     posterior = on_grid(agreement(labels, classes=classes), POSTERIOR_BITS)
     for _ in range(rounds):
         counts = VoteCounts.empty(networks=1, classes=classes, groups=groups)
-        counts.add([(block, posterior)], groups)
+        counts.add(((part, posterior[part.where]) for part in parts), groups)
         annotators = Annotators(counts.prior(), counts.confusion(shared=0), groups, full)
-        posterior = np.concatenate([found for _, found in annotators.posteriors([block])])
+        posterior = np.concatenate([found for _, found in annotators.posteriors(parts)])
     return posterior
 
 

@@ -198,7 +198,7 @@ def test_the_search_reports_its_rounds():
     rows = draw_rows(accuracies=(0.95,) * 6)
     likeness = measure_likeness(rows)
     start = MaxAgreement()(rows).labels
-    fit = fit_annotators(rows, start, likeness, equal_weights(6))
+    fit = fit_annotators(Context(rows), start, likeness, equal_weights(6))
     assert (fit.rounds, fit.converged, fit.collapsed) == (1, True, False)
 
 
@@ -312,8 +312,6 @@ def test_annotators_that_are_too_large_to_keep_are_fitted_again(monkeypatch):
 def test_parts_are_cut_to_a_small_table(monkeypatch):
     monkeypatch.setattr(annotators, "CELLS_AT_ONCE", 10)
     block = Block(5, 12, np.arange(7).reshape(1, 1, 7))
-    parts = list(small_parts(iter([block]), classes=4))
-    assert [(part.start, part.stop) for part in parts] == [(5, 7), (7, 9), (9, 11), (11, 12)]
-    np.testing.assert_array_equal(
-        np.concatenate([part.values for part in parts], axis=2), block.values
-    )
+    parts = list(small_parts([block], classes=7))
+    assert [part.where for part in parts] == [*(slice(at, at + 1) for at in range(5, 12))]
+    assert [part.rows[0][0].tolist() for part in parts] == [[label] for label in range(7)]

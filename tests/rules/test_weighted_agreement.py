@@ -5,7 +5,6 @@ from voting import accuracy, draw_rows
 
 import accord
 from accord.errors import ChoiceError, RecordMismatch, SourceError
-from accord.kernels import _blocks as blocks
 from accord.kernels import margins
 from accord.rules import _epoch_weights as weighted_votes
 from accord.rules import weighted_agreement
@@ -332,7 +331,6 @@ def test_what_cannot_be_saved_or_loaded_is_refused(tmp_path):
 def test_many_samples_are_counted_in_narrow_parts(monkeypatch):
     rows = draw_rows(accuracies=FADING, samples=100)
     whole = WeightedAgreement()(rows)
-    monkeypatch.setattr(weighted_votes, "width_for", lambda voters, columns: 30)
+    monkeypatch.setattr(weighted_votes, "CELLS_AT_ONCE", 30 * rows.classes)
     parts = WeightedAgreement()(rows)
     np.testing.assert_array_equal(parts.labels, whole.labels)
-    assert blocks.width_for(500, 1000) <= 2**17 // 1000

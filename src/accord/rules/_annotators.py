@@ -21,7 +21,17 @@ MAX_CELLS: Final = 2**29  # of confusion matrices, 4 GiB
 
 Evidence = NDArray[np.float64]  # (sample, class)
 Posterior = NDArray[np.float64]  # (sample, class), rows add up to 1
-Posteriors = Iterable[tuple[Block, Posterior]]  # of parts of the samples, with their labels
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some samples, with the labels of a few neighbouring epochs joined to rows of one table."""
+
+    where: slice
+    rows: list[list[Positions]]  # by network, by group of `voters_at_once` epochs: (sample,)
+
+
+Posteriors = Iterable[tuple[Part, Posterior]]
 
 
 def voters_at_once(classes: int) -> int:
@@ -34,11 +44,15 @@ def voters_at_once(classes: int) -> int:
 
 
 def join(labels: Labels, classes: int) -> Positions:  # (voter, sample) -> (sample,)
-    """Return the row of a joint table that belongs to the labels of several voters."""
-    rows: Positions = labels[0].astype(np.intp)
+    """Return the row of a joint table that belongs to the labels of several voters.
+
+    Rows come in the smallest type that holds them, so that they take less memory than the labels.
+    """
+    kind = np.min_scalar_type(classes ** len(labels) - 1)
+    rows: Positions = labels[0].astype(kind)
     for more in labels[1:]:
-        rows *= classes
-        rows += more
+        rows *= kind.type(classes)
+        rows += more.astype(kind, copy=False)
     return rows
 
 
@@ -96,11 +110,11 @@ class ExpectedClasses:
         """
         classes, size = self._classes, self._classes**voters
         if self._columns is not None:
-            joint = np.empty((size, classes))
+            rows, joint = rows.astype(np.intp), np.empty((size, classes))
             for column, share in enumerate(self._columns):
                 joint[:, column] = np.bincount(rows, weights=share, minlength=size)
         else:
-            cells = rows.take(self._sample)
+            cells = rows.take(self._sample).astype(np.intp)
             cells *= classes
             cells += self._class
             joint = np.bincount(cells, weights=self._share, minlength=size * classes)
@@ -121,25 +135,25 @@ class Annotators:
     groups: NDArray[np.intp]  # (epoch,) -> the group of neighbouring epochs that share matrices
     weights: NDArray[np.float64]  # (epoch,): how much of a full vote each of its votes counts
 
-    def posteriors(self, blocks: Iterable[Block]) -> Iterator[tuple[Block, Posterior]]:
-        """Return the posterior of a few samples at a time, each with their labels."""
-        classes, at_once = len(self.prior), voters_at_once(len(self.prior))
+    def posteriors(self, parts: Iterable[Part]) -> Iterator[tuple[Part, Posterior]]:
+        """Return the posterior of a few samples at a time; see `small_parts`."""
+        at_once = voters_at_once(len(self.prior))
         small = self.confusion.size <= CELLS_AT_ONCE  # else logarithms are computed for each part
         tables = on_grid(np.log(self.confusion), LOGARITHM_BITS) if small else None
         weights = on_grid(self.weights, WEIGHT_BITS)
         prior = on_grid(np.log(self.prior), LOGARITHM_BITS)
-        epochs = np.flatnonzero(weights)
-        for part in small_parts(blocks, classes=classes):
-            evidence = np.tile(prior, (part.stop - part.start, 1))
-            for network, labels in enumerate(part.values):
+        for part in parts:
+            evidence = np.tile(prior, (part.where.stop - part.where.start, 1))
+            for network, joined in enumerate(part.rows):
                 if tables is None:
                     table = on_grid(np.log(self.confusion[network]), LOGARITHM_BITS)
                 else:
                     table = tables[network]
-                for start in range(0, len(epochs), at_once):
-                    some = epochs[start : start + at_once]
-                    weighted = weights[some, np.newaxis, np.newaxis] * table[self.groups[some]]
-                    add_evidence(evidence, join(labels[some], classes), weighted)
+                for number, rows in enumerate(joined):
+                    some = slice(number * at_once, (number + 1) * at_once)
+                    if weights[some].any():
+                        weighted = weights[some, np.newaxis, np.newaxis] * table[self.groups[some]]
+                        add_evidence(evidence, rows, weighted)
             yield part, to_posterior(evidence)
 
 
@@ -155,14 +169,18 @@ def to_posterior(evidence: NDArray[np.float64]) -> Posterior:
     return np.asarray(np.ldexp(np.rint(np.ldexp(shares, POSTERIOR_BITS)), -POSTERIOR_BITS))
 
 
-def small_parts(blocks: Iterable[Block], *, classes: int) -> Iterator[Block]:
-    """Cut blocks so that a table (sample, class) of each stays small."""
-    width = max(1, CELLS_AT_ONCE // classes)
+def small_parts(blocks: Iterable[Block], *, classes: int) -> Iterator[Part]:
+    """Cut blocks so that a table (sample, class) of each part stays small, and join labels."""
+    width, at_once = max(1, CELLS_AT_ONCE // classes), voters_at_once(classes)
     for block in blocks:
         for start in range(block.start, block.stop, width):
             stop = min(start + width, block.stop)
             values = block.values[:, :, start - block.start : stop - block.start]
-            yield Block(start, stop, values)
+            rows: list[list[Positions]] = [[] for _ in values]
+            for joined, labels in zip(rows, values, strict=True):
+                for first in range(0, len(labels), at_once):
+                    joined.append(join(labels[first : first + at_once], classes))
+            yield Part(slice(start, stop), rows)
 
 
 @dataclass
@@ -197,10 +215,10 @@ class VoteCounts:
         for part, posterior in posteriors:
             expected = ExpectedClasses(posterior)
             self.sizes += posterior.sum(axis=0)
-            for votes, labels in zip(self.votes, part.values, strict=True):
-                for start in range(0, len(groups), at_once):
-                    epochs = slice(start, start + at_once)
-                    found = expected.count(join(labels[epochs], classes), len(labels[epochs]))
+            for votes, joined in zip(self.votes, part.rows, strict=True):
+                for number, rows in enumerate(joined):
+                    epochs = slice(number * at_once, (number + 1) * at_once)
+                    found = expected.count(rows, len(groups[epochs]))
                     np.add.at(votes, groups[epochs], found)
                     self.correct[epochs] += np.trace(found, axis1=1, axis2=2)
 

@@ -140,13 +140,13 @@ class Context(RecordReader):
     @property
     def label_type(self) -> np.dtype[Any]:
         """The type of the labels."""
-        return np.dtype(label_dtype(self.classes))
+        return np.dtype(label_dtype(self.sample_info.classes))
 
     @property
     def keeps_labels(self) -> bool:
         """Whether labels stay in memory once they are read."""
-        votes = self.networks * self.epochs * self.samples
-        return votes * self.label_type.itemsize <= self._memory
+        votes = len(self.numbers) * self.epochs * self.sample_info.samples
+        return votes * label_dtype(self.sample_info.classes).itemsize <= self._memory
 
     def load_labels(self) -> NDArray[Any] | None:
         """Read and return all labels (network, epoch, sample), or None if they exceed the budget.

@@ -17,6 +17,7 @@ from accord.rules._annotators import (
     VoteCounts,
     small_parts,
 )
+from accord.rules._context import Context
 from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, regression_weights
 from accord.store import RecordReader
 
@@ -69,7 +70,7 @@ def fits_in_memory(reader: RecordReader) -> bool:
 
 
 def fit_annotators(
-    reader: RecordReader,
+    context: Context,
     start: NDArray[Any],  # (sample,)
     likeness: Likeness,
     weights: Weights,
@@ -81,7 +82,7 @@ def fit_annotators(
     Reads the labels once, and once in each round.
 
     Args:
-        reader: two networks or more.
+        context: two networks or more.
         start: a class for each sample.
         likeness: of the epochs.
         weights: of the epochs in the first round.
@@ -90,20 +91,23 @@ def fit_annotators(
     Raises:
         PredictionError: the confusion matrices would take more than 4 GiB.
     """
-    classes = reader.classes
-    groups = group_epochs(reader.epochs, samples=reader.samples, classes=classes)
-    counts = VoteCounts.empty(networks=reader.networks, classes=classes, groups=groups)
-    for part in small_parts(reader.blocks(), classes=classes):
+    classes = context.classes
+    groups = group_epochs(context.epochs, samples=context.samples, classes=classes)
+    counts = VoteCounts.empty(networks=context.networks, classes=classes, groups=groups)
+    parts = list(small_parts(context.blocks(), classes=classes)) if context.keeps_labels else None
+    for part in parts or small_parts(context.blocks(), classes=classes):
         counts.add([(part, np.eye(classes)[start[part.where]])], groups)
-    labels, scores = np.array(start, np.intp), np.empty(reader.samples)
+    labels, scores = np.array(start, np.intp), np.empty(context.samples)
     # Posteriors that are held are counted when the matrices they came from are gone, which saves
     # half of the memory; and those of the last round are not counted at all.
-    held = reader.samples * classes <= HELD_CELLS
+    held = context.samples * classes <= HELD_CELLS
     for rounds in range(1, MAX_ROUNDS + 1):
-        votes = vote_shares(weights, likeness, reader.networks, boost=boost)
+        votes = vote_shares(weights, likeness, context.networks, boost=boost)
         annotators = Annotators(counts.prior(), counts.confusion(shared=classes), groups, votes)
-        counts = VoteCounts.empty(networks=reader.networks, classes=classes, groups=groups)
-        posteriors: Posteriors = annotators.posteriors(reader.blocks())
+        counts = VoteCounts.empty(networks=context.networks, classes=classes, groups=groups)
+        posteriors: Posteriors = annotators.posteriors(
+            parts or small_parts(context.blocks(), classes=classes)
+        )
         posteriors = list(posteriors) if held else posteriors
         before = labels.copy()
         for part, posterior in posteriors:

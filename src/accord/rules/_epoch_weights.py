@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels import margins
-from accord.kernels._blocks import spans, voters_of, width_for
+from accord.kernels._blocks import spans
 from accord.kernels._pairs import count_matching_pairs
 from accord.kernels._votes import WEIGHT_BITS, on_grid
 from accord.rules._base import Prediction, most_supported
@@ -26,6 +26,7 @@ Covariance = NDArray[np.float64]  # (epoch, epoch)
 RIDGE: Final = 0.3
 FAR: Final = 4  # epochs are far apart from this part of the training on: a quarter
 MIN_EPOCHS: Final = 3  # that reliabilities can be estimated from
+CELLS_AT_ONCE: Final = 2**17  # (sample, class) cells of votes, 1 MiB: the L2 cache
 ROUNDS: Final = 300  # of the fixed point for reliabilities; it converges within about fifty
 POWER: Final = 4  # of the reliability where votes are in dispute; 2 and 8 do much the same
 
@@ -228,15 +229,14 @@ def independent_epochs(likeness: Likeness, weights: Weights) -> float:
 def predict_weighted(reader: RecordReader, weights: Weights) -> Prediction:
     """Predict the class with the largest sum of weights; the score is its share of all weights."""
     predicted, everything = Prediction.empty(reader.samples), float(weights.sum()) * reader.networks
+    columns = np.flatnonzero(weights)
     for block in reader.blocks():
-        width = width_for(voters_of(block.values), reader.classes)
-        for span in spans(block.stop - block.start, width):
-            labels = block.values[:, :, span]
-            # Every sample has its own cells, so that one count serves all of them.
-            cells = labels + np.arange(labels.shape[2]) * reader.classes
-            each = np.broadcast_to(weights[:, np.newaxis], labels.shape)
-            size = labels.shape[2] * reader.classes
-            votes = np.bincount(cells.ravel(), weights=each.ravel(), minlength=size)
+        for span in spans(block.stop - block.start, max(1, CELLS_AT_ONCE // reader.classes)):
+            cells = np.arange(span.stop - span.start) * reader.classes
+            votes = np.zeros(len(cells) * reader.classes)
+            for labels in block.values[:, columns, span]:
+                for weight, row in zip(weights[columns], labels, strict=True):
+                    votes[cells + row] += weight  # each sample has its own cell
             where = slice(block.start + span.start, block.start + span.stop)
             found = most_supported(votes.reshape(-1, reader.classes), everything)
             predicted.labels[where], predicted.scores[where] = found

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError, SourceError
-from accord.rules._annotators import Annotators
+from accord.rules._annotators import Annotators, small_parts
 from accord.rules._base import Prediction
 from accord.rules._context import Context
 from accord.rules._em import Fit, fit_annotators, fits_in_memory
@@ -104,7 +104,8 @@ class DawidSkene(FittedRule):
         if self.voters is not None:
             self.voters.check(reader, self.name, networks=True)
         predicted = Prediction.empty(reader.samples)
-        for part, posterior in annotators.posteriors(reader.blocks()):
+        parts = small_parts(reader.blocks(), classes=classes)
+        for part, posterior in annotators.posteriors(parts):
             predicted.labels[part.where] = posterior.argmax(axis=1)
             predicted.scores[part.where] = posterior.max(axis=1)
         return self._with_caution(predicted)

@@ -1,5 +1,3 @@
-"""Sweeps give what the winners of each choice alone would be."""
-
 import math
 
 import numpy as np

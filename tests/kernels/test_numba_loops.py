@@ -1,5 +1,3 @@
-"""The numba loops give what the numpy loops give, to the last bit."""
-
 import threading
 
 import numpy as np

@@ -1,0 +1,328 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from overfitting import draw_run, memorised, right_chances
+
+from accord.analysis import network_agreement
+from accord.errors import ChoiceError
+from accord.rules import _em as expectation
+from accord.rules import _overfitting as module
+from accord.rules import find_rule
+from accord.rules._context import Context
+from accord.rules._epoch_weights import predict_by_regression
+from accord.rules._overfitting import (
+    STRETCH,
+    EarlyOverfitting,
+    Fall,
+    Verdict,
+    certainty_beyond_fluctuation,
+    deepest_fall,
+    epochs_before_early_overfitting,
+    epochs_before_overfitting,
+    find_early_overfitting,
+    find_fall,
+    group_sizes,
+    measure_pair_agreement,
+    score_epochs,
+    smooth,
+    sum_by_group,
+)
+from accord.rules.majority import Majority
+from accord.store import ArrayReader, SampleInfo
+from accord.store import _record_reader as rows_module
+from accord.testing import small_records
+from accord.testing._contracts import reader_of
+
+quickly = settings(max_examples=40)
+
+
+@quickly
+@given(small_records())
+def test_shares_follow_their_definition(record):
+    rows = reader_of(record)
+    if rows.networks < 2:
+        with pytest.raises(ChoiceError, match="needs two; there is one"):
+            measure_pair_agreement(rows)
+        return
+    found = measure_pair_agreement(rows, groups=2)
+    labels = record.labels
+    for network in range(rows.networks):
+        others = [other for other in range(rows.networks) if other != network]
+        expected = np.mean([labels[network] == labels[other] for other in others], axis=(0, 2))
+        np.testing.assert_allclose(found.by_network[network], expected)
+    for group, shares in enumerate(found.by_group):
+        pairs = itertools.combinations(labels[:, :, group :: len(found.by_group)], 2)
+        expected = np.mean([first == second for first, second in pairs], axis=(0, 2))
+        np.testing.assert_allclose(shares, expected)
+        assert found.sizes[group] == len(range(group, rows.samples, len(found.by_group)))
+    pairs = itertools.combinations(labels, 2)
+    expected = np.mean([first == second for first, second in pairs], axis=(0, 2))
+    np.testing.assert_allclose(found.agreement, expected)
+    np.testing.assert_array_equal(network_agreement(rows), found.agreement)
+
+
+@quickly
+@given(st.integers(1, 20), st.integers(0, 30), st.integers(1, 6))
+def test_a_group_adds_up_its_own_samples(samples, start, groups):
+    counts = np.random.default_rng(samples).integers(0, 9, (2, samples))
+    expected = np.zeros((groups, 2))
+    for sample in range(samples):
+        expected[(start + sample) % groups] += counts[:, sample]
+    np.testing.assert_array_equal(sum_by_group(counts, start=start, groups=groups), expected)
+
+
+def test_groups_that_are_left_over_have_no_samples():
+    assert group_sizes(2, groups=3).tolist() == [1, 1, 0]
+
+
+@quickly
+@given(small_records())
+def test_leaving_a_network_out_is_counting_without_it(record):
+    rows = reader_of(record)
+    if rows.networks < 3:
+        return
+    found = measure_pair_agreement(rows)
+    for network in range(rows.networks):
+        rest = [other for other in range(rows.networks) if other != network]
+        expected = network_agreement(rows.select(networks=rest))
+        np.testing.assert_allclose(found.without(network), expected, atol=1e-12)
+
+
+@quickly
+@given(small_records())
+def test_blocks_together_are_the_whole(record):
+    rows = reader_of(record)
+    if rows.networks < 2:
+        return
+    whole = measure_pair_agreement(rows, groups=4)
+    before = rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK
+    rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = 1, 1
+    try:
+        parts = measure_pair_agreement(rows, groups=4)
+    finally:
+        rows_module.BLOCK_BYTES, rows_module.LEAST_BLOCK = before
+    np.testing.assert_array_equal(whole.by_group, parts.by_group)
+    np.testing.assert_array_equal(whole.by_network, parts.by_network)
+
+
+def test_epochs_counted_in_two_parts_are_the_whole():
+    labels = np.random.default_rng(0).integers(0, 3, (3, 5, 20)).astype(np.uint8)
+    rows = ArrayReader(labels, SampleInfo(20, 3))
+    whole = measure_pair_agreement(rows)
+    first, later = (
+        measure_pair_agreement(rows.select(epochs=at)) for at in (range(2), range(2, 5))
+    )
+    joined = first.then(later)
+    for name in ("agreement", "by_network", "by_group"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
+        expected = getattr(whole, name)[..., :2]
+        np.testing.assert_array_equal(getattr(whole.first(2), name), expected)
+    assert (joined.epochs, whole.first(2).epochs) == (5, 2)
+
+
+def test_of_two_networks_neither_can_be_left_out():
+    found = measure_pair_agreement(ArrayReader(np.zeros((2, 1, 3), np.uint8), SampleInfo(3, 2)))
+    with pytest.raises(ChoiceError, match="no pair would be left"):
+        found.without(0)
+
+
+curves = arrays(np.float64, st.integers(8, 30), elements=st.integers(0, 100).map(lambda n: n / 100))
+
+
+@given(curves, st.sampled_from([1, 3, 5, 99]))
+def test_smoothing_is_the_mean_of_neighbours(curve, window):
+    half = window // 2
+    expected = [curve[max(0, e - half) : e + half + 1].mean() for e in range(len(curve))]
+    np.testing.assert_allclose(smooth(curve, window=window), expected, atol=1e-12)
+
+
+def deepest_by_definition(curve):
+    smoothed = smooth(curve)
+    return max(
+        smoothed[peak] - curve[low : low + STRETCH].mean()
+        for peak in range(len(curve))
+        for low in range(peak + 2, len(curve) - STRETCH + 1)
+    )
+
+
+@given(curves)
+def test_the_deepest_fall_is_the_largest_of_all(curve):
+    assert deepest_fall(curve) == pytest.approx(deepest_by_definition(curve), abs=1e-12)
+
+
+@given(curves)
+def test_a_fall_goes_from_the_first_peak_to_the_lowest_stretch_after_it(curve):
+    found = find_fall(curve)
+    smoothed = smooth(curve)
+    peak = next(e for e in range(len(curve)) if smoothed[e] >= smoothed.max() - 0.01)
+    starts = range(peak + 2, len(curve) - STRETCH + 1)
+    if not starts:
+        assert found is None
+        return
+    assert found.peak == peak
+    lowest = min(curve[start : start + STRETCH].mean() for start in starts)
+    assert found.size(curve) == pytest.approx(smoothed[peak] - lowest, abs=1e-12)
+    assert found.low in starts
+
+
+def test_an_earlier_peak_that_is_nearly_as_high_comes_first():
+    curve = np.concatenate([np.full(5, 0.700), np.full(10, 0.5), np.full(5, 0.708)])
+    assert find_fall(curve) == Fall(peak=0, low=5)
+    curve[-5:] = 0.75
+    assert find_fall(curve) is None
+
+
+def test_a_fall_is_taken_from_many_curves_at_once():
+    fall = Fall(peak=1, low=4)
+    many = np.arange(20.0).reshape(2, 10)
+    np.testing.assert_allclose(fall.size(many), [fall.size(many[0]), fall.size(many[1])])
+
+
+def wobbling(seed, *, epochs=60, drop=0.0):
+    noise = np.random.default_rng(seed).normal(0, 0.02, epochs)
+    return 0.8 + noise - drop * (np.arange(epochs) >= epochs // 2)
+
+
+def test_curves_that_only_wobble_rarely_seem_sure():
+    """Of 200 flat curves no more than a few may pass 99 %: the test keeps what it promises."""
+    flat = [wobbling(seed) for seed in range(200)]
+    sure = [certainty_beyond_fluctuation(c, find_fall(c), seed=0) for c in flat if find_fall(c)]
+    assert np.mean(np.array(sure) >= 0.99) <= 0.02
+
+
+def test_a_fall_beyond_the_wobble_is_sure():
+    sure = [certainty_beyond_fluctuation(c, find_fall(c), seed=0) for c in map(dropped, range(30))]
+    assert np.mean(np.array(sure) >= 0.99) >= 0.95
+
+
+def dropped(seed):
+    return wobbling(seed, drop=0.08)
+
+
+def test_the_same_seed_is_as_sure_again():
+    curve = wobbling(3, drop=0.03)
+    fall = find_fall(curve)
+    again = [certainty_beyond_fluctuation(curve, fall, seed=seed) for seed in (0, 0, 1)]
+    assert again[0] == again[1]
+    assert 0 <= again[2] < 1
+
+
+def test_shares_are_those_of_majority_votes_that_equal_dawid_skene():
+    rows = draw_run(right_chances(12))
+    found = score_epochs(rows)
+    expected = find_rule("dawid-skene")(rows).labels
+    for epoch in range(rows.epochs):
+        majority = Majority()(rows.select(epochs=[epoch])).labels
+        same = majority == expected
+        assert found.shares[epoch] == np.mean(same)
+        by_group = [same[group::64].mean() for group in range(64)]
+        np.testing.assert_allclose(found.by_group[:, epoch], by_group)
+    assert found.sizes.tolist() == [len(range(group, rows.samples, 64)) for group in range(64)]
+    assert found.best == int(np.argmax(found.shares))
+
+
+def test_fewer_samples_than_groups_are_a_group_each():
+    found = score_epochs(draw_run(right_chances(12), samples=7))
+    assert found.sizes.tolist() == [1] * 7
+    np.testing.assert_allclose(found.by_group.mean(axis=0), found.shares)
+
+
+def test_the_best_epoch_is_nearly_the_oracles():
+    rows = draw_run(right_chances(40, end=0.5))
+    hits = [
+        np.mean(Majority()(rows.select(epochs=[epoch])).labels == rows.truth())
+        for epoch in range(rows.epochs)
+    ]
+    assert hits[score_epochs(rows).best] >= max(hits) - 0.015
+    assert hits[-1] < max(hits) - 0.05
+
+
+def test_without_memory_for_dawid_skene_the_vote_it_starts_from_is_the_reference(monkeypatch):
+    monkeypatch.setattr(expectation, "MAX_CELLS", 1)
+    rows = draw_run(right_chances(12))
+    found = score_epochs(rows)
+    expected = predict_by_regression(rows).labels
+    last = Majority()(rows).labels
+    assert found.shares[-1] == pytest.approx(np.mean(last == expected))
+
+
+def test_the_size_of_the_blocks_changes_nothing(monkeypatch):
+    rows = draw_run(right_chances(12), samples=100)
+    whole = score_epochs(rows)
+    monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(rows_module, "LEAST_BLOCK", 7)
+    assert len(list(rows.blocks())) > 1
+    np.testing.assert_array_equal(score_epochs(rows).by_group, whole.by_group)
+
+
+def test_epochs_are_counted_until_agreement_has_fallen():
+    rows = memorised()
+    assert 5 <= epochs_before_overfitting(rows) <= 20
+    assert epochs_before_early_overfitting(rows) == epochs_before_overfitting(rows)
+
+
+def test_where_agreement_has_not_fallen_there_is_nothing_to_count():
+    rows = draw_run(right_chances())
+    assert epochs_before_overfitting(rows) is epochs_before_early_overfitting(rows) is None
+
+
+def test_one_network_has_nobody_to_agree_with():
+    assert epochs_before_overfitting(memorised().select(networks=[2])) is None
+
+
+def test_a_fall_that_raises_no_alarm_does_not_count(monkeypatch):
+    calm = Verdict(False, "it fluctuates", fall=0.2, before=5)
+    monkeypatch.setattr(module, "detect_overfitting", lambda *_: calm)
+    assert epochs_before_overfitting(memorised()) is None
+
+
+def test_a_context_is_judged_once(monkeypatch):
+    judged = []
+
+    def judge(rows, *_):
+        judged.append(rows)
+        return Verdict(True, "it fell", before=len(judged))
+
+    monkeypatch.setattr(module, "detect_overfitting", judge)
+    context = Context(memorised())
+    others = (context, context.select(epochs=range(30)), memorised(), context)
+    assert [epochs_before_overfitting(one) for one in others] == [1, 2, 3, 1]
+
+
+@pytest.mark.parametrize(("before", "early"), [(30, 30), (31, None), (None, None)])
+def test_a_fall_is_early_that_leaves_a_quarter_of_the_epochs(monkeypatch, before, early):
+    monkeypatch.setattr(module, "epochs_before_overfitting", lambda rows: before)
+    monkeypatch.setattr(module, "repetition", lambda within: 1)
+    assert epochs_before_early_overfitting(memorised()) == early  # of 40 epochs
+
+
+@pytest.mark.parametrize(
+    ("alike", "agreed", "spoils"),
+    [(0.65, 0.1, True), (0.64, 0.6, True), (0.64, 0.59, False)],
+)
+def test_epochs_are_spoilt_that_repeat_each_other_or_follow_on_good_ones(
+    monkeypatch, alike, agreed, spoils
+):
+    def measure(within):
+        assert within.shape == (30, 30)  # of 40 epochs: those after the fall
+        return alike
+
+    monkeypatch.setattr(module, "epochs_before_overfitting", lambda rows: 10)
+    monkeypatch.setattr(module, "repetition", measure)
+    monkeypatch.setattr(module, "best_agreement", lambda likeness: agreed)
+    assert find_early_overfitting(memorised()) == EarlyOverfitting(before=10, spoils=spoils)
+    assert epochs_before_early_overfitting(memorised()) == (10 if spoils else None)
+
+
+def test_networks_that_go_on_changing_even_out_and_spoil_nothing():
+    generator = np.random.default_rng(0)
+    truth = np.arange(1000) % 10
+    right = generator.random((4, 40, 1000)) < np.where(np.arange(40) < 10, 0.6, 0.3)[:, np.newaxis]
+    labels = np.where(right, truth, generator.integers(0, 10, (4, 40, 1000)))
+    rows = ArrayReader(labels.astype(np.uint8), SampleInfo(1000, 10))
+    assert epochs_before_overfitting(rows) is not None
+    assert epochs_before_early_overfitting(rows) is None
