@@ -14,7 +14,7 @@ from accord._recorders.callback_recorder import (
     RecorderOptions,
     import_framework,
 )
-from accord._recorders.scores import labels_or_scores
+from accord._recorders.network_outputs import labels_or_scores
 from accord.errors import ChoiceError
 from accord.store import to_numpy
 

@@ -12,7 +12,7 @@ import pytest
 
 import accord
 from accord._recorders.callback_recorder import CallbackRecorder, FrameworkCallback
-from accord._recorders.scores import labels_or_scores
+from accord._recorders.network_outputs import labels_or_scores
 from accord.errors import ChoiceError, ExtraMissing, PredictionError, RecordBusy, RecordError
 
 

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
+from accord._recorders.network_outputs import finite_rows
 from accord._recorders.record_order import Order
 from accord._recorders.schedule import Schedule
-from accord._recorders.scores import finite_rows
 from accord.errors import (
     ChoiceError,
     PredictionError,

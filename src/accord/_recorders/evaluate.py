@@ -19,8 +19,8 @@ from torch.utils.data.distributed import DistributedSampler
 
 from accord._recorders.distributed_loader import PositionedBatch
 from accord._recorders.eval_mode import eval_mode
+from accord._recorders.network_outputs import labels_or_scores
 from accord._recorders.record_order import as_ids
-from accord._recorders.scores import labels_or_scores
 from accord.errors import ChoiceError, PredictionError, counted
 from accord.store import to_numpy
 

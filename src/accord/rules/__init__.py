@@ -1,10 +1,11 @@
 """Rules: each combines a record into one label per sample.
 
-A rule is one file of this package, named as on the command line, and one line in `_registry`.
+A rule is one file of this package, named as on the command line, and one line in `_all_rules`.
 `Context` holds what rules share while a command runs. A rule with parameters is a `FittedRule`,
 which `load_rule` reads from a file. `recommend` chooses a rule from the votes alone.
 """
 
+from accord.rules._all_rules import all_rules, find_rule, load_rule
 from accord.rules._base import ABSTAINED, Prediction, Rule
 from accord.rules._context import Context
 from accord.rules._fitted import FittedRule
@@ -16,7 +17,6 @@ from accord.rules._recommend import (
     recommend,
     resolve_rule,
 )
-from accord.rules._registry import all_rules, find_rule, load_rule
 
 __all__ = [
     "ABSTAINED",

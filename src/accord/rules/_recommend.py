@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.rules._all_rules import find_rule
 from accord.rules._base import Prediction, Rule
 from accord.rules._context import Context
 from accord.rules._em import fits_in_memory
@@ -22,7 +23,6 @@ from accord.rules._overfitting import (
     find_early_overfitting,
     find_fall,
 )
-from accord.rules._registry import find_rule
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
 from accord.rules.max_agreement import MaxAgreement

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accord._recorders.scores import NOT_FINITE, finite_rows, labels_or_scores
+from accord._recorders.network_outputs import NOT_FINITE, finite_rows, labels_or_scores
 from accord.errors import PredictionError
 
 
