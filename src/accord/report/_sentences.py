@@ -32,8 +32,7 @@ KINDS: Final = {
 }
 
 
-def accuracy_caption(summary: Summary) -> str:
-    """Return how the curves are counted, and their best and last values."""
+def _accuracy_caption(summary: Summary) -> str:
     scored = summary.require_scored()
     first, second = (scored.curves[rule].accuracy for rule in (MAJORITY, MAX_AGREEMENT))
     best = scored.best_epoch
@@ -46,8 +45,7 @@ def accuracy_caption(summary: Summary) -> str:
     )
 
 
-def networks_caption(summary: Summary) -> str:
-    """Return what the band is, and what one network reaches with all its epochs."""
+def _networks_caption(summary: Summary) -> str:
     first, second = (
         summary.require_scored().by_networks[rule] for rule in (MAJORITY, MAX_AGREEMENT)
     )
@@ -61,8 +59,7 @@ def networks_caption(summary: Summary) -> str:
     )
 
 
-def epochs_caption(summary: Summary) -> str:
-    """Return which epochs are used, and how few come within a point of all."""
+def _epochs_caption(summary: Summary) -> str:
     sweep = summary.require_scored().by_epochs
     enough = sweep.sizes[int(np.argmax(sweep.mean >= sweep.mean[-1] - 0.01))]
     return (
@@ -72,8 +69,7 @@ def epochs_caption(summary: Summary) -> str:
     )
 
 
-def final_margin_caption(summary: Summary) -> str:
-    """Return what a negative margin means, and how often it occurs on each side."""
+def _final_margin_caption(summary: Summary) -> str:
     histogram = summary.require_scored().final_margins
     below = histogram.edges[1:] <= 0
     right, wrong = (
@@ -88,8 +84,7 @@ def final_margin_caption(summary: Summary) -> str:
     )
 
 
-def margin_caption(summary: Summary) -> str:
-    """Return what the ends of the axis mean."""
+def _margin_caption(summary: Summary) -> str:
     margins = summary.margins
     few = margins[: len(margins) // 10].sum() / summary.overview.samples
     return (
@@ -98,8 +93,7 @@ def margin_caption(summary: Summary) -> str:
     )
 
 
-def error_consensus_caption(summary: Summary) -> str:
-    """Return how many wrong predictions a single network makes."""
+def _error_consensus_caption(summary: Summary) -> str:
     counts = summary.require_scored().error_consensus
     if not counts.sum():
         return "At the last epoch no network predicts a wrong class."
@@ -111,8 +105,7 @@ def error_consensus_caption(summary: Summary) -> str:
     )
 
 
-def persistence_caption(summary: Summary) -> str:
-    """Return what a run is and how long right and wrong ones last."""
+def _persistence_caption(summary: Summary) -> str:
     persistence = summary.require_scored().persistence
     means = (
         ("right", persistence.mean_right_length),
@@ -130,8 +123,7 @@ def persistence_caption(summary: Summary) -> str:
     )
 
 
-def agreement_caption(summary: Summary) -> str:
-    """Return where the networks agree most, and which epoch is marked."""
+def _agreement_caption(summary: Summary) -> str:
     assert summary.watch is not None
     values, alarm = summary.watch.agreement, summary.watch.alarm
     best = int(values.argmax())
@@ -144,8 +136,7 @@ def agreement_caption(summary: Summary) -> str:
     )
 
 
-def reliability_caption(summary: Summary) -> str:
-    """Return how to read the diagonal, and on which side of it the share of votes lies."""
+def _reliability_caption(summary: Summary) -> str:
     scored = summary.require_scored()
     found = scored.reliability[MAX_AGREEMENT]
     mean = float(np.nansum(found.confidence * found.counts) / found.counts.sum())
@@ -164,8 +155,7 @@ def reliability_caption(summary: Summary) -> str:
     )
 
 
-def risk_coverage_caption(summary: Summary) -> str:
-    """Return which samples are answered first, and the risk if all are."""
+def _risk_coverage_caption(summary: Summary) -> str:
     risks = summary.require_scored().risks
     averaged = (
         ", or by mean probability for probability-average" if PROBABILITY_AVERAGE in risks else ""
@@ -178,8 +168,7 @@ def risk_coverage_caption(summary: Summary) -> str:
     )
 
 
-def forgotten_caption(summary: Summary) -> str:
-    """Return the epoch that is right on most forgotten samples, and the share of max agreement."""
+def _forgotten_caption(summary: Summary) -> str:
     scored = summary.require_scored()
     found = scored.forgetting
     gone = len(found.forgotten)
@@ -210,17 +199,17 @@ TITLES: Final = {
     "forgotten": "Forgotten samples by epoch",
 }
 CAPTIONS: Final[dict[str, Callable[[Summary], str]]] = {
-    "accuracy": accuracy_caption,
-    "networks": networks_caption,
-    "epochs": epochs_caption,
-    "final-margin": final_margin_caption,
-    "margin": margin_caption,
-    "error-consensus": error_consensus_caption,
-    "persistence": persistence_caption,
-    "agreement": agreement_caption,
-    "reliability": reliability_caption,
-    "risk-coverage": risk_coverage_caption,
-    "forgotten": forgotten_caption,
+    "accuracy": _accuracy_caption,
+    "networks": _networks_caption,
+    "epochs": _epochs_caption,
+    "final-margin": _final_margin_caption,
+    "margin": _margin_caption,
+    "error-consensus": _error_consensus_caption,
+    "persistence": _persistence_caption,
+    "agreement": _agreement_caption,
+    "reliability": _reliability_caption,
+    "risk-coverage": _risk_coverage_caption,
+    "forgotten": _forgotten_caption,
 }
 
 

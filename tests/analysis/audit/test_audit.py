@@ -302,17 +302,17 @@ def test_reading_in_small_parts_changes_nothing(monkeypatch):
     np.testing.assert_array_equal(table, audit_probabilities(record))
 
 
-def test_a_record_is_read_once_if_it_fits_in_memory(monkeypatch):
+def test_each_row_is_read_once_if_all_fit_in_memory(monkeypatch):
     record, reads = memorised_rows().select(), []
 
     def read(networks, epochs, samples):
-        reads.append(samples)
+        reads.extend((network, epoch) for network in networks for epoch in epochs)
         return type(record).read_labels(record, networks, epochs, samples)
 
     monkeypatch.setattr(record, "read_labels", read)
     expected = audit(memorised_rows())
     np.testing.assert_array_equal(audit(record).suspicion, expected.suspicion)
-    assert reads == [slice(0, 600)]
+    assert sorted(reads) == [(network, epoch) for network in range(4) for epoch in range(12)]
 
 
 def test_right_labels_that_are_learnt_at_once_are_left_alone():

@@ -22,7 +22,8 @@ from accord.analysis._audit._evidence import (
 from accord.analysis._audit._posterior import class_posteriors
 from accord.errors import NetworksMissing, RecordError
 from accord.kernels._checks import check_table
-from accord.store import ArrayReader, RecordReader
+from accord.rules import Context
+from accord.store import RecordReader
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,8 @@ def audit(reader: RecordReader) -> Audit:
         NetworksMissing: the record has only one network.
         PredictionError: the tables of all classes that occur would exceed 4 GiB.
     """
-    given, kept, first_epoch = _checked_given(reader), _in_memory(reader), _first_epoch(reader)
+    given, kept = _checked_given(reader), Context.of(reader)
+    first_epoch = min(min(one.progress) for one in reader.networks_info())
     contradiction = measure_contradiction(kept, given)
     _check_contradiction(reader, float(contradiction.share.max()))
     evidence = collect_evidence(kept, given, contradiction)
@@ -268,7 +270,7 @@ def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample
         RecordError, NetworksMissing: as `audit` does.
         PredictionError: the table would exceed 4 GiB.
     """
-    given, reader = _checked_given(reader), _in_memory(reader)
+    given, reader = _checked_given(reader), Context.of(reader)
     check_table(reader.samples, reader.classes)
     weights = measure_contradiction(reader, given).integer_weights
     weights = weights if weights.any() else np.ones(reader.epochs, np.intp)
@@ -303,15 +305,6 @@ def _checked_given(reader: RecordReader) -> NDArray[np.intp]:
     return given
 
 
-def _in_memory(reader: RecordReader) -> RecordReader:
-    if isinstance(reader, ArrayReader):
-        return reader
-    first = next(reader.blocks())
-    if first.stop < reader.samples:
-        return reader
-    return ArrayReader(first.values, reader.sample_info, name=reader.name)
-
-
 def _check_contradiction(reader: RecordReader, most: float) -> None:
     if most < LEAST_CONTRADICTION:
         least = math.floor(1000 * (1 - most)) / 10  # rounded down
@@ -337,10 +330,6 @@ def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
     alike = contradiction.beyond[0] >= ALIKE * share[0]
     slow = share[:FIRST_EPOCHS].min() >= SLOW * share[0]
     return first_epoch > 1 or bool(alike and slow)
-
-
-def _first_epoch(reader: RecordReader) -> float:
-    return min(min(one.progress) for one in reader.networks_info())
 
 
 def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
