@@ -143,12 +143,8 @@ class LightGBMRounds:
     `LGBMClassifier().fit(…, callbacks=[…])`. Rounds are epochs. Each row evaluates only the
     trees added since the last one. If training starts again, only the missing rounds are written.
 
-    Args:
-        recorder: used for this network only.
-        X: the samples to predict, as an array or a frame.
-        every: rounds per row.
-        classes: the classes that the network knows, in the order of its columns; by default all
-            classes of the record. `LGBMClassifier` sorts its labels: `classes=np.unique(y)`.
+    Arguments are those of `XGBoostRounds`; `X` is an array or a frame. `LGBMClassifier` sorts its
+    labels: `classes=np.unique(y)`.
     """
 
     def __init__(

@@ -133,7 +133,12 @@ def check_record(location: str | os.PathLike[str]) -> CheckReport:
     for number in network_numbers(storage):
         findings += _check_network(storage, number, sample_info, lengths)
     findings += _check_lengths(lengths)
-    findings += _check_parts(storage)
+    findings += [
+        Finding(
+            f"{name}: partially written, by a writer that was stopped or is still writing; harmless"
+        )
+        for name in storage.unfinished()
+    ]
     return CheckReport(sum(lengths.values()), tuple(findings))
 
 
@@ -192,26 +197,16 @@ def _check_lengths(lengths: dict[int, int]) -> Iterator[Finding]:
         yield Finding("the record has no epochs yet")
 
 
-def _check_parts(storage: Storage) -> Iterator[Finding]:
-    for name in storage.unfinished():
-        yield Finding(
-            f"{name}: partially written, by a writer that was stopped or is still writing; harmless"
-        )
-
-
 def _check_packed(storage: Storage) -> CheckReport:
     reader = PackedReader(storage, damaged=True)
     findings = [*_check_sample_arrays(storage)]
     for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + reader.has_probabilities]:
-        findings += [*_check_encoding(reader, name), *_check_chunks(reader, name)]
+        try:
+            reader.check_encoding(name)
+        except RowDamaged as error:
+            findings.append(Finding(str(error), damage=True))
+        findings += _check_chunks(reader, name)
     return CheckReport(reader.networks * reader.epochs, tuple(findings))
-
-
-def _check_encoding(reader: PackedReader, name: str) -> Iterator[Finding]:
-    try:
-        reader.check_encoding(name)
-    except RowDamaged as error:
-        yield Finding(str(error), damage=True)
 
 
 def _check_chunks(reader: PackedReader, name: str) -> Iterator[Finding]:

@@ -83,6 +83,11 @@ def network_of(folder: str) -> int | None:
     return int(digits) if prefix == "network" and digits.isdecimal() else None
 
 
+def network_key(network: int) -> str:
+    """Return the key of a network's metadata."""
+    return f"{network_folder(network)}/{ROOT}"
+
+
 def array_key(network: int, array: str) -> str:
     """Return the key of the metadata of a network's array."""
     return f"{network_folder(network)}/{array}/{ROOT}"

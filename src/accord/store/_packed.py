@@ -72,7 +72,8 @@ def write_packed(
     if not labels_only:
         _check_alike(reader)
     target = open_storage(out)
-    _check_free(out)
+    if target.exists():
+        raise RecordExists(f"{target.name}: exists; choose another name or remove it")
     if isinstance(target, Bucket):
         with tempfile.TemporaryDirectory() as scratch:
             _build(reader, Path(scratch), progress, labels_only=labels_only)
@@ -100,12 +101,6 @@ def _check_alike(reader: RecordReader) -> None:
             f"probabilities: --networks {','.join(map(str, kept))}, or "
             f"networks={list(kept)}"
         )
-
-
-def _check_free(out: str | os.PathLike[str]) -> None:
-    storage = open_storage(out)
-    if storage.exists():
-        raise RecordExists(f"{storage.name}: exists; choose another name or remove it")
 
 
 @contextlib.contextmanager

@@ -41,7 +41,10 @@ class PackedReader(RecordReader):
         )
         self._opened: dict[tuple[str, int], Any] = {}
         self._encodings = root.get("arrays")
-        self.epochs = _epochs(storage, self._array(layout.LABELS))
+        axes = self._array(layout.LABELS).ndim
+        if axes != 3:
+            raise NotARecord(f"{storage.name}: labels have {axes} axes; a packed record has 3")
+        self.epochs = int(self._array(layout.LABELS).shape[1])
         self._networks = _checked_networks(storage, root.get("networks"), self.epochs)
         self.numbers = tuple(network["network"] for network in self._networks)
         self.has_probabilities = storage.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
@@ -173,12 +176,6 @@ def _open_array(storage: Storage, array: str) -> Any:
 def _denied(storage: Storage, error: PermissionError) -> StorageError:
     # Missing permission to read a file is not damage.
     return storage_error(Path(error.filename or storage.name), error, "read")
-
-
-def _epochs(storage: Storage, labels: Any) -> int:
-    if labels.ndim != 3:
-        raise NotARecord(f"{storage.name}: labels have {labels.ndim} axes; a packed record has 3")
-    return int(labels.shape[1])
 
 
 def _checked_networks(storage: Storage, networks: Any, epochs: int) -> list[dict[str, Any]]:

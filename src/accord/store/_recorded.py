@@ -66,11 +66,14 @@ def network_numbers(storage: Storage) -> list[int]:
 
     A folder without metadata is not a network yet, unless it has commits: then it is damaged.
     """
+    named = (layout.network_of(name) for name in storage.children())
     return sorted(
-        network
-        for name in storage.children()
-        if (network := layout.network_of(name)) is not None
-        and (storage.get(f"{name}/{layout.ROOT}") is not None or committed_epochs(storage, network))
+        number
+        for number in named
+        if number is not None
+        and (
+            storage.get(layout.network_key(number)) is not None or committed_epochs(storage, number)
+        )
     )
 
 
@@ -172,7 +175,7 @@ class UnpackedReader(RecordReader):
 
 def read_network(storage: Storage, number: int) -> dict[str, Any]:
     """Return the metadata of one network; raise if it is damaged."""
-    key = f"{layout.network_folder(number)}/{layout.ROOT}"
+    key = layout.network_key(number)
     attributes = layout.parse_attributes(storage.get(key) or b"")
     if not attributes:
         raise RowDamaged(

@@ -67,7 +67,7 @@ class Writer:
         _create_root(self.storage, sample_info)
         check_sample_info(self.storage, sample_info)
         _create_network(self.storage, network, self._arrays, checked)
-        self._resources.enter_context(self.storage.hold(_network_key(network)))
+        self._resources.enter_context(self.storage.hold(layout.network_key(network)))
         try:
             # Only now: a recorder that is refused must write nothing.
             write_sample_info(self.storage, sample_info)
@@ -297,10 +297,6 @@ def _check_same_root(storage: Storage, sample_info: SampleInfo) -> None:
             )
 
 
-def _network_key(network: int) -> str:
-    return f"{layout.network_folder(network)}/{layout.ROOT}"
-
-
 def _create_network(
     storage: Storage,
     network: int,
@@ -308,7 +304,7 @@ def _create_network(
     metadata: dict[str, Any],
 ) -> None:
     settings = {"network": network, "arrays": list(arrays), layout.METADATA: metadata}
-    key = _network_key(network)
+    key = layout.network_key(network)
     storage.create(
         key, layout.group_document({**settings, "made_with": made_with(), "created": now()})
     )
