@@ -175,16 +175,22 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> plain({"loss": float("nan"), "lr": 0.1})
     {'loss': 'nan', 'lr': 0.1}
     """
-    return {str(name): _plain(name, value) for name, value in values.items()}
+    found = {}
+    for name, value in values.items():
+        found[str(name)] = _plain(name, value)
+    return found
 
 
 def _plain(name: str, value: Any) -> Any:
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # numpy and torch alike
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(name, inner) for key, inner in value.items()}
+        found = {}
+        for key, inner in value.items():
+            found[str(key)] = _plain(name, inner)
+        return found
     if isinstance(value, list | tuple):
-        return [_plain(name, inner) for inner in value]
+        return list(map(_plain, [name] * len(value), value))
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):

@@ -68,14 +68,13 @@ class NetworkRun:
         self._schedule = self.recipe.recording_schedule(len(run.data.splits["train"]))
         self._state_saved = time.monotonic()
         with contextlib.ExitStack() as opening:
-            self._recorders = [
-                opening.enter_context(_SplitRecorder(run, spec, split))
-                for split in run.spec.record.splits
-            ]
-            self._recorders += [
-                opening.enter_context(_SplitRecorder(run, spec, "test", average=average))
-                for average in run.spec.record.averages
-            ]
+            self._recorders: list[_SplitRecorder] = []
+            for split in run.spec.record.splits:
+                recorder = _SplitRecorder(run, spec, split)
+                self._recorders.append(opening.enter_context(recorder))
+            for average in run.spec.record.averages:
+                recorder = _SplitRecorder(run, spec, "test", average=average)
+                self._recorders.append(opening.enter_context(recorder))
             self._opened = opening.pop_all()
 
     def __enter__(self) -> Self:
@@ -196,24 +195,22 @@ class _SplitRecorder:
         self._samples = run.batches(split, network)
         part = run.data.splits[split]
         with contextlib.ExitStack() as opening:
-            self._recorders = [
-                opening.enter_context(
-                    Recorder(
-                        run.path / (split if average is None else f"{split}-{average}"),
-                        network=number,
-                        samples=len(part),
-                        classes=run.data.classes,
-                        truth=part.truth,
-                        given=None if split == "test" else part.labels,
-                        ids=part.ids,
-                        class_names=run.data.dataset.class_names,
-                        split=split,
-                        probabilities=run.spec.record.probabilities,
-                        metadata={"spec": run.spec.digest(), **network.model_dump(mode="json")},
-                    )
+            self._recorders: list[Recorder] = []
+            for number in network.numbers:
+                recorder = Recorder(
+                    run.path / (split if average is None else f"{split}-{average}"),
+                    network=number,
+                    samples=len(part),
+                    classes=run.data.classes,
+                    truth=part.truth,
+                    given=None if split == "test" else part.labels,
+                    ids=part.ids,
+                    class_names=run.data.dataset.class_names,
+                    split=split,
+                    probabilities=run.spec.record.probabilities,
+                    metadata={"spec": run.spec.digest(), **network.model_dump(mode="json")},
                 )
-                for number in network.numbers
-            ]
+                self._recorders.append(opening.enter_context(recorder))
             self._opened = opening.pop_all()
 
     def __enter__(self) -> Self:

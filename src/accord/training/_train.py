@@ -83,10 +83,14 @@ def train(
     failed: dict[int, str] = {}
     done = [network for network in chosen if network not in unfinished] if unfinished else []
     with contextlib.closing(_train_networks(run, unfinished, processes, notes)) as events:
-        for event in _with_finished(run, done, events):
+        for event in events:
             if event.error is not None:
                 failed[event.network] = event.error
             elif progress is not None:
+                while done:  # shown once another network is trained
+                    network, epochs = done.pop(0), spec.train.epochs
+                    loss = run.last_loss(network)
+                    progress(Progress(network.number, epochs, epochs, loss, len(chosen)))
                 progress(replace(event, networks=len(chosen)))
     run.write_metrics()
     return RunResult(out, dict(sorted(failed.items())), tuple(notes))
@@ -100,19 +104,6 @@ def _check_processes(processes: int | None) -> None:
             "processes share the cores of a CPU; a GPU trains all networks of a run side by side "
             "in one process. Leave them out, or hide the GPU: CUDA_VISIBLE_DEVICES="
         )
-
-
-def _with_finished(
-    run: Run, done: Sequence[NetworkSpec], events: Iterator[Progress]
-) -> Iterator[Progress]:
-    """Put an event for each finished network before the first recorded epoch."""
-    for event in events:
-        if event.error is None:
-            for network in done:
-                epochs = run.spec.train.epochs
-                yield Progress(network.number, epochs, epochs, run.last_loss(network))
-            done = ()
-        yield event
 
 
 def _train_networks(
