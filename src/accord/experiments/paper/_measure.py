@@ -10,9 +10,9 @@ from accord._record import Record
 from accord.analysis import by_networks
 from accord.data.readers import read_dataset
 from accord.errors import SourceError
-from accord.experiments.paper._figure_numbers import Numbers, Setting, figure_numbers
+from accord.experiments.paper._figure_numbers import Setting, figure_numbers
 from accord.experiments.paper._protocols import missing_data
-from accord.experiments.paper._required_runs import RequiredRun
+from accord.experiments.paper._required_runs import ReproduceContext, RequiredRun, TargetPlan
 from accord.experiments.paper._results import (
     PICTURES,
     STAND_IN,
@@ -22,9 +22,9 @@ from accord.experiments.paper._results import (
     result_path,
     row_of,
 )
-from accord.experiments.paper._targets import Target
 from accord.training import Spec
 
+Fields = dict[str, Any]  # of a Result
 PAPER_NETWORKS: Final = 5  # in the paper's ensembles
 
 
@@ -79,20 +79,12 @@ TABLE_ROWS: Final[Mapping[str, Callable[[RequiredRun], dict[str, float]]]] = {
 }
 
 
-def measure_figure(
-    target: Target, runs: Mapping[str, RequiredRun], data: Path, known: Result | None
-) -> tuple[dict[str, TableRow], Numbers]:
-    """Return the scores beside a figure, and the numbers that it shows.
-
-    Args:
-        target: a panel.
-        runs: the finished runs of the target, by role.
-        data: the data folder, with the pictures of figure 1.
-        known: the stored result; its picture is kept if the data are missing.
-    """
-    number = target.figure or 0
+def measure_figure(plan: TargetPlan, context: ReproduceContext) -> Fields:
+    """Return the scores beside a figure as rows, and the numbers that it shows."""
+    target, number = plan.target, plan.target.figure or 0
+    runs = {required.role: required for required in plan.runs}
     records = {role: required.open_record() for role, required in runs.items()}
-    stand_in = next(iter(runs.values())).scale == STAND_IN
+    stand_in = plan.scale == STAND_IN
     name = f"digits instead of {target.description}" if stand_in else target.description
     if number == 8:
         settings = [
@@ -101,12 +93,12 @@ def measure_figure(
         ]
     else:
         clean = records.get("clean")
-        pictures = _test_images(runs["noisy"].cell_spec, data) if number == 1 else None
+        pictures = _test_images(runs["noisy"].cell_spec, context.data) if number == 1 else None
         settings = [Setting(name, records["noisy"], clean=clean, pictures=pictures)]
     numbers = figure_numbers(number, settings)
     if number == 1:
-        _keep_pictures(numbers, known)
-    return _figure_rows(records), numbers
+        _keep_pictures(numbers, plan.known)
+    return {"rows": _figure_rows(records), "numbers": numbers}
 
 
 def _figure_rows(records: Mapping[str, Record]) -> dict[str, TableRow]:

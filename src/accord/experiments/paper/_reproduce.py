@@ -5,7 +5,7 @@ that fails does not stop the others; it is returned with the reason.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,11 +13,11 @@ from accord._version import __version__
 from accord.errors import AccordError
 from accord.experiments.comparison import compare
 from accord.experiments.paper._analytic import ANALYTIC, run_analytic
-from accord.experiments.paper._measure import TABLE_ROWS, draw_figure, measure_figure
+from accord.experiments.paper._measure import TABLE_ROWS, Fields, draw_figure, measure_figure
 from accord.experiments.paper._protocols import check_data, resolve_data
 from accord.experiments.paper._required_runs import (
     ReproduceContext,
-    RequiredRun,
+    TargetPlan,
     check_same_runs,
     cost_of,
     repetitions_of,
@@ -40,18 +40,6 @@ from accord.rules import all_rules
 
 POST_PROCESSING: Final = ("rog", "consensus", "npc", "max-agreement")
 TOLERANCE: Final = 1e-6  # of percentages and shares: machines differ in rounding
-
-
-@dataclass(frozen=True)
-class TargetPlan:
-    """The runs, repetitions and stored result of a target."""
-
-    target: Target
-    scale: str  # that this machine can train
-    repetitions: int
-    runs: Sequence[RequiredRun]
-    known: Result | None  # the stored result
-    keep_known: bool  # its records are gone, or measuring it requires training
 
 
 def reproduce(
@@ -131,18 +119,28 @@ def _reproduce_plan(plan: TargetPlan, context: ReproduceContext) -> Result:
     if plan.known is not None and plan.keep_known:
         result = plan.known
     else:
+        for required in plan.runs if plan.target.kind != "post-processing" else ():
+            train_missing(required, context)
         measure = MEASURE_BY_KIND.get(plan.target.kind, _measure_table)
-        result = _keep_if_same(measure(plan, context), plan, context)
+        result = Result(
+            plan.target.name,
+            plan.target.description,
+            plan.scale,
+            plan.repetitions,
+            runs=run_names(plan.target, plan.scale, plan.repetitions),
+            version=__version__,
+            **measure(plan, context),
+        )
+        result = _keep_if_same(result, plan, context)
     save_result(result, context.out)
     if plan.target.figure is not None:
         draw_figure(result, context.out, redraw=result is not plan.known)
     return result
 
 
-def _measure_table(plan: TargetPlan, context: ReproduceContext) -> Result:
+def _measure_table(plan: TargetPlan, _: ReproduceContext) -> Fields:
     measured = []
     for seed, required in enumerate(plan.runs):
-        train_missing(required, context)
         rows = TABLE_ROWS[plan.target.kind](required)
         if plan.known is not None and seed < plan.known.repetitions:
             for name in _rules_on_probabilities():  # a packed record may lack them
@@ -150,10 +148,10 @@ def _measure_table(plan: TargetPlan, context: ReproduceContext) -> Result:
                 if known is not None and (value := known.values[seed]) is not None:
                     rows.setdefault(name, value)
         measured.append(rows)
-    return _table_result(plan, measured, {})
+    return _table_fields(plan, measured, {})
 
 
-def _post_process(plan: TargetPlan, context: ReproduceContext) -> Result:
+def _post_process(plan: TargetPlan, context: ReproduceContext) -> Fields:
     """Measure the methods of table 2, which need the networks and a validation split."""
     measured: list[dict[str, float]] = []
     failed: dict[str, str] = {}
@@ -172,23 +170,19 @@ def _post_process(plan: TargetPlan, context: ReproduceContext) -> Result:
         prefix = f"repetition {seed}: " if plan.repetitions > 1 else ""
         failures = {one.method.name: one.failures[0] for one in found.methods if one.failures}
         failed = {row: f"{prefix}{reason}" for row, reason in failures.items()} | failed
-    return _table_result(plan, measured, failed)
+    return _table_fields(plan, measured, failed)
 
 
-def _measure_figure(plan: TargetPlan, context: ReproduceContext) -> Result:
-    for required in plan.runs:
-        train_missing(required, context)
-    runs = {required.role: required for required in plan.runs}
-    rows, numbers = measure_figure(plan.target, runs, context.data, plan.known)
-    return replace(_new_result(plan), rows=rows, numbers=numbers)
+# The measurements of a target, as fields of its result; tables by default.
+MEASURE_BY_KIND: Final[dict[str, Callable[[TargetPlan, ReproduceContext], Fields]]] = {
+    "post-processing": _post_process,
+    "figure": measure_figure,
+}
 
 
-MEASURE_BY_KIND: Final = {"post-processing": _post_process, "figure": _measure_figure}
-
-
-def _table_result(
+def _table_fields(
     plan: TargetPlan, measured: Sequence[Mapping[str, float]], failed: dict[str, str]
-) -> Result:
+) -> Fields:
     published, soft = plan.target.published, _rules_on_probabilities()
     failed = _missing_probabilities(plan.target, measured, soft) | failed
     rows = {
@@ -196,19 +190,7 @@ def _table_result(
         for row in max(measured, key=len)
         if row in soft or (row not in failed and all(row in one for one in measured))
     }
-    return replace(_new_result(plan), rows=rows, failed=failed)
-
-
-def _new_result(plan: TargetPlan) -> Result:
-    target, runs = plan.target, run_names(plan.target, plan.scale, plan.repetitions)
-    return Result(
-        target.name,
-        target.description,
-        plan.scale,
-        plan.repetitions,
-        runs=runs,
-        version=__version__,
-    )
+    return {"rows": rows, "failed": failed}
 
 
 def _missing_probabilities(

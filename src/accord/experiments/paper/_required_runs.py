@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypedDict
@@ -163,7 +163,6 @@ class RequiredRun:
 
     role: str
     cell: Cell
-    scale: str
     cell_spec: Spec  # of the cell; its paths are relative to the data folder
     run: Run  # that is trained; that of table 2 holds out samples that its methods need
 
@@ -253,7 +252,7 @@ def required_runs(
                 # These methods need samples that no network was trained on.
                 spec = shared_spec(resolve_data(cell_spec, data), validation=True)
                 folder = run_path(folder, "shared", spec)
-            runs.append(RequiredRun(role, cell, scale, cell_spec, Run(folder, spec)))
+            runs.append(RequiredRun(role, cell, cell_spec, Run(folder, spec)))
     return runs
 
 
@@ -273,3 +272,15 @@ def check_same_runs(known: Result, runs: Mapping[str, list[str]], out: Path) -> 
                 f"{', '.join(names)}. Was it written by another version of Accord, or has the "
                 "protocol changed? Remove it, or give another --out."
             )
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """The runs, repetitions and stored result of a target."""
+
+    target: Target
+    scale: str  # that this machine can train
+    repetitions: int
+    runs: Sequence[RequiredRun]
+    known: Result | None  # the stored result
+    keep_known: bool  # its records are gone, or measuring it requires training
