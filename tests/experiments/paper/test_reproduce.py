@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from frames import deepest_chain
 from paper_targets import CELL, TABLE2, edit, pack_labels, run
 
 import accord
+from accord.cli.app import run as run_command
 from accord.errors import (
     ChoiceError,
     PredictionError,
@@ -463,3 +465,14 @@ def test_summary_lists_every_result(context, trainer):
     (context.out / "table1/cifar10/sym/40/stand-in.json").unlink()
     run_all(["table1/cifar10/sym/40"], context)
     assert "| probability-average |  | not measured |" in summary(context)
+
+
+@pytest.mark.parametrize(
+    "name", ["table1/cifar10/sym/40", "table2/cifar10/sym/40", "figure5/cifar10/sym/40"]
+)
+def test_calls_nest_at_most_24_frames(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(protocols()["scale"]["stand-in"], "train", {**SMALL, "epochs": 2})
+    arguments = ["reproduce", name, "--scale", "stand-in", "--out", str(tmp_path)]
+    chain = deepest_chain(lambda: run_command(arguments))
+    assert chain[0].startswith("cli/app.py")
+    assert len(chain) <= 24, "\n".join(chain)
