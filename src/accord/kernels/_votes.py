@@ -41,7 +41,9 @@ def on_grid(values: NDArray[Any], bits: int) -> NDArray[np.float64]:
     >>> on_grid(np.array([0.1, 0.5]), 3)
     array([0.125, 0.5  ])
     """
-    return np.asarray(np.ldexp(np.rint(np.ldexp(values, bits)), -bits), np.float64)
+    found = np.asarray(np.ldexp(values, bits), np.float64)
+    np.rint(found, out=found)
+    return np.asarray(np.ldexp(found, -bits, out=found))
 
 
 def count_votes(labels: Labels, *, classes: int) -> Votes:

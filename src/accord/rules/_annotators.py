@@ -164,9 +164,11 @@ def to_posterior(evidence: NDArray[np.float64]) -> Posterior:
     array([[0.25, 0.75],
            [1.  , 0.  ]])
     """
-    powers = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    shares = powers / powers.sum(axis=1, keepdims=True)
-    return np.asarray(np.ldexp(np.rint(np.ldexp(shares, POSTERIOR_BITS)), -POSTERIOR_BITS))
+    shares: Posterior = evidence - evidence.max(axis=1, keepdims=True)
+    np.exp(shares, out=shares)  # in place: with many classes this is the largest table
+    shares /= shares.sum(axis=1, keepdims=True)
+    np.rint(np.ldexp(shares, POSTERIOR_BITS, out=shares), out=shares)
+    return np.ldexp(shares, -POSTERIOR_BITS, out=shares)
 
 
 def small_parts(blocks: Iterable[Block], *, classes: int) -> Iterator[Part]:
