@@ -140,7 +140,7 @@ def test_the_analysis_is_at_hand(record):
     assert record.final_margin().shape == (SAMPLES,)
 
 
-def test_probabilities_that_were_not_kept_are_asked_for_in_vain(record):
+def test_probabilities_that_were_not_recorded_raise(record):
     with pytest.raises(ValueError, match="the record has labels only"):
         _ = record.probabilities
 
@@ -250,7 +250,7 @@ def test_a_rule_that_learns_nothing_cannot_be_fitted():
         Record(draw_rows()).fit("dawid-skeen")
 
 
-def test_what_analysis_tells_is_told_by_the_record_too():
+def test_methods_return_what_analysis_does():
     record = accord.open("example://cifar10-sym40")
     assert record.watch().epoch == analysis.watch(record.reader).epoch
     assert record.watch(least_fall=0.5).alarm is False
@@ -272,7 +272,7 @@ def test_a_training_record_is_audited():
     assert Record(rows).audit().ranking.tolist() == analysis.audit(rows).ranking.tolist()
 
 
-def test_the_recommended_rule_predicts_and_says_which_it_is():
+def test_the_recommended_rule_predicts_with_a_note():
     record = Record(draw_rows(turns=0.8, accuracies=(0.4, 0.8, 0.9, 0.5)))
     found = record.recommend()
     predicted = record.predict("recommended")
@@ -286,8 +286,8 @@ def test_the_recommended_rule_predicts_and_says_which_it_is():
 def test_the_recommended_rule_keeps_its_own_note(monkeypatch):
     record = Record(draw_rows(networks=3))
     found = record.recommend()
-    said = replace(record.predict(found.rule), note="of its own")
-    monkeypatch.setattr(type(find_rule(found.rule)), "__call__", lambda self, rows: said)
+    notes = replace(record.predict(found.rule), note="of its own")
+    monkeypatch.setattr(type(find_rule(found.rule)), "__call__", lambda self, rows: notes)
     assert record.predict("recommended").note.endswith(f"{found.reason}; of its own")
 
 

@@ -225,14 +225,14 @@ def test_rescued_samples_are_those_of_the_definition(record):
 
 
 @given(recorded(), st.integers(0, 11))
-def test_a_story_tells_every_vote_up_to_each_epoch(record, sample):
+def test_a_story_holds_every_vote_up_to_each_epoch(record, sample):
     labels, truth = record
-    told = story(labelled_reader(labels, truth), sample)
+    found = story(labelled_reader(labels, truth), sample)
     here = labels[:, :, sample]
-    np.testing.assert_array_equal(told.labels, here)
+    np.testing.assert_array_equal(found.labels, here)
     epochs = range(labels.shape[1])
-    assert told.majority.tolist() == [most(here[:, e])[0] for e in epochs]
-    assert told.max_agreement.tolist() == [most(here[:, : e + 1].ravel())[0] for e in epochs]
+    assert found.majority.tolist() == [most(here[:, e])[0] for e in epochs]
+    assert found.max_agreement.tolist() == [most(here[:, : e + 1].ravel())[0] for e in epochs]
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_chance_is_three_standard_errors_of_kappa(samples, classes, expected):
 
 
 @pytest.mark.parametrize(("repeated", "kind"), [(1, "random"), (20, "weak")])
-def test_what_few_samples_cannot_tell_from_chance_is_random(repeated, kind):
+def test_agreement_within_chance_is_random(repeated, kind):
     right = np.tile([0, 1], 20 * repeated)
     guessed = np.tile([0, 1] * 12 + [1, 0] * 8, repeated)  # kappa is 0.2
     labels = np.stack([right, right, guessed])[:, np.newaxis].astype(np.uint8)
@@ -198,7 +198,7 @@ def test_real_networks_are_left_as_they_are():
     np.testing.assert_array_equal(
         spoilt.read_labels(*everything), RUN.select(networks=[0, 2]).read_labels(*everything)
     )
-    assert [told.network for told in spoilt.networks_info()] == [0, 2, 3, 4]
+    assert [found.network for found in spoilt.networks_info()] == [0, 2, 3, 4]
     assert spoilt.networks_info()[-1].progress == RUN.networks_info()[0].progress
 
 
@@ -213,7 +213,7 @@ def test_random_networks_are_random_and_always_the_same():
     assert (other[0, 0] != whole[0, 0]).any()
 
 
-def test_constant_networks_say_one_class():
+def test_constant_networks_predict_one_class():
     labels = CorruptReader(RUN, kind="constant", count=2).read_labels(
         [3, 4], range(12), slice(None)
     )

@@ -23,7 +23,7 @@ quickly = settings(max_examples=40)
 
 @quickly
 @given(small_records())
-def test_accuracy_is_what_scikit_learn_says(record):
+def test_accuracy_equals_that_of_scikit_learn(record):
     predicted, truth = record.labels[0, -1], record.truth
     measured = analysis.measure(predicted, truth, classes=record.classes)
     assert measured.accuracy == pytest.approx(accuracy_score(truth, predicted))
@@ -101,14 +101,14 @@ def test_only_rules_that_the_record_allows_are_scored_unless_named():
 @pytest.fixture
 def epochs_read(monkeypatch):
     """The epochs that were read from arrays, in the order of reading."""
-    told, read = [], ArrayReader.read_labels
+    found, read = [], ArrayReader.read_labels
 
     def remember(self, networks, epochs, samples):
-        told.extend(epochs)
+        found.extend(epochs)
         return read(self, networks, epochs, samples)
 
     monkeypatch.setattr(ArrayReader, "read_labels", remember)
-    return told
+    return found
 
 
 def some_rows():
@@ -128,9 +128,9 @@ def test_max_agreement_by_epochs_reads_each_once(epochs_read):
 
 def test_without_truth_nothing_is_scored():
     rows = ArrayReader(np.zeros((1, 1, 2), np.uint8), SampleInfo(2, 2))
-    for ask in (analysis.score, analysis.persistence, analysis.error_consensus_histogram):
+    for score_one in (analysis.score, analysis.persistence, analysis.error_consensus_histogram):
         with pytest.raises(TruthMissing, match="the record has no true labels"):
-            ask(rows)
+            score_one(rows)
 
 
 @quickly
@@ -300,7 +300,7 @@ def test_the_paired_test_of_many_pairs_is_scipys(gained):
     assert mcnemar(gained, 300_000 - gained) == pytest.approx(expected, rel=1e-6, abs=0)
 
 
-def test_the_interval_covers_the_true_difference_as_often_as_it_says():
+def test_the_interval_covers_the_true_difference_at_its_confidence():
     """Of 2,000 simulated comparisons with a known difference, about 95 % must cover it."""
     generator = np.random.default_rng(0)
     samples, gain, loss = 300, 0.06, 0.02

@@ -71,7 +71,7 @@ def test_an_alarm_stays_though_networks_settle_and_agree_more_than_ever():
     assert found.reason.endswith("the fluctuation of epochs, and rose later")
 
 
-def test_what_is_told_of_agreement_that_rose_later_is_its_deepest_fall():
+def test_agreement_that_rose_later_is_judged_by_its_deepest_fall():
     rows = settled()
     pairs = measure_pair_agreement(rows)
     as_it_grew = [judge_agreement(pairs.first(end)) for end in range(1, pairs.epochs + 1)]
@@ -80,7 +80,7 @@ def test_what_is_told_of_agreement_that_rose_later_is_its_deepest_fall():
     assert (found.fall, found.sure, found.before) == (deepest.fall, deepest.sure, deepest.before)
 
 
-def test_epochs_after_the_deepest_fall_have_no_say_in_it(monkeypatch):
+def test_epochs_after_the_deepest_fall_do_not_count(monkeypatch):
     judged = []
 
     def remember(rows, pairs, *options):
@@ -114,7 +114,7 @@ def test_an_alarm_that_was_raised_while_the_record_grew_stays(monkeypatch):
     [settled(), draw_run([*np.linspace(0.9, 0.5, 50)])],
     ids=["fell and rose", "falls to the end"],
 )
-def test_where_no_epoch_raised_an_alarm_the_whole_record_is_told(monkeypatch, rows):
+def test_without_an_alarm_at_any_epoch_the_whole_record_is_judged(monkeypatch, rows):
     judged = []
 
     def calm(pairs, *options):
@@ -180,7 +180,7 @@ def test_an_alarm_by_majorities_stays_if_its_fall_was_new_or_known_best(monkeypa
     assert detect(settled()).alarm == stays
 
 
-def test_an_alarm_that_stands_is_told_as_it_is():
+def test_an_alarm_that_remains_is_returned_as_it_is():
     rows = overfitted()
     pairs = measure_pair_agreement(rows)
     assert detect(rows) == judge_agreement(pairs)
@@ -211,7 +211,7 @@ def test_the_seed_draws_the_curves(monkeypatch, rows):
 def wobbling(*, wrong_together=0.2, samples=2000):
     """From epoch 25 on agreement is lower, by less than it wobbles.
 
-    From then on all networks also say the same wrong class on a share of the samples.
+    From then on all networks also predict the same wrong class on a share of the samples.
     """
     generator = np.random.default_rng(0)
     truth = np.arange(samples) % 4
@@ -284,8 +284,8 @@ def test_a_majority_that_left_on_few_samples_alone_settles_nothing():
     assert not judge_with_majority(Context.of(rows), pairs).alarm
 
 
-def test_the_majority_has_no_say_where_agreement_did_not_fall(monkeypatch):
-    """Networks that learn slowly and alike leave what all epochs say, and yet they learn."""
+def test_the_majority_does_not_count_without_a_fall_of_agreement(monkeypatch):
+    """Networks that learn slowly and alike leave the labels of all epochs, and still learn."""
     monkeypatch.setattr(verdict, "score_epochs", None)
     truth = np.arange(1000) % 4
     labels = np.tile(truth, (4, 40, 1))
@@ -320,7 +320,7 @@ def test_on_the_record_that_comes_with_accord_the_epoch_is_nearly_the_oracles():
     assert np.mean(majority == rows.truth()) >= 0.8689 - 0.015
 
 
-def test_the_truth_has_no_say():
+def test_the_truth_has_no_effect():
     rows = overfitted()
     labels = rows.read_labels(range(5), range(40), slice(None))
     blind = ArrayReader(labels, SampleInfo(rows.samples, rows.classes))
@@ -416,7 +416,7 @@ def test_any_fall_may_be_enough():
     assert watch(overfitted(), least_fall=0).alarm
 
 
-def test_epochs_after_the_fall_have_no_say(monkeypatch):
+def test_epochs_after_the_fall_do_not_count(monkeypatch):
     judged = []
 
     def remember(rows):
@@ -457,19 +457,19 @@ def grow(path, labels, *, network, epochs):
             writer.record(labels[network, epoch])
 
 
-def test_each_epoch_is_told_once_and_the_alarm_once(tmp_path, falling):
+def test_each_epoch_is_returned_once_and_the_alarm_once(tmp_path, falling):
     follower = RecordFollower(tmp_path / "record")
-    told = []
+    updates = []
     for until in (3, 3, 10, 31, EPOCHS):
         for network in range(3):
             grow(tmp_path / "record", falling, network=network, epochs=until)
         seen = follower.poll()
-        told += seen
-        assert len(told) == until
-    assert [one.epoch for one in told] == list(range(EPOCHS))
+        updates += seen
+        assert len(updates) == until
+    assert [one.epoch for one in updates] == list(range(EPOCHS))
     whole = watch(open_reader(tmp_path / "record"))
-    np.testing.assert_array_equal([one.agreement for one in told], whole.agreement)
-    alarms = [one for one in told if one.best_epoch is not None]
+    np.testing.assert_array_equal([one.agreement for one in updates], whole.agreement)
+    alarms = [one for one in updates if one.best_epoch is not None]
     assert len(alarms) == 1
     assert alarms[0].verdict.alarm
     assert 20 < alarms[0].epoch < EPOCHS

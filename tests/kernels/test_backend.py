@@ -1,4 +1,4 @@
-"""Numba is used when asked for, or when large work pays for it, never otherwise."""
+"""Numba is used when it is required, or when large work pays for it."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ def test_an_unknown_choice_is_refused(monkeypatch):
 
 
 @pytest.mark.usefixtures("without_numba")
-def test_numba_asked_for_but_missing_is_refused_with_the_extra(monkeypatch):
+def test_numba_that_is_required_but_missing_raises_with_the_extra(monkeypatch):
     monkeypatch.setenv(backend.VARIABLE, "numba")
     with pytest.raises(ExtraMissing, match=r"ACCORD_KERNELS=numba .*pip install 'accord\[fast\]'"):
         winners(np.zeros((1, 1), np.uint8), classes=1)

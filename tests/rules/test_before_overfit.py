@@ -1,4 +1,4 @@
-"""Epochs after the networks' agreement fell have no say; where it has not fallen, all have."""
+"""Epochs after the networks' agreement fell do not count; without a fall, all do."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def accuracy(rule, rows):
     return float((find_rule(rule)(rows).labels == rows.truth()).mean())
 
 
-def test_the_epochs_after_the_fall_have_no_say():
+def test_the_epochs_after_the_fall_do_not_count():
     rows = memorised()
     before = epochs_before_overfitting(rows)
     assert 5 <= before <= 20
@@ -65,7 +65,7 @@ def test_what_is_fitted_counts_all_epochs_where_agreement_has_not_fallen():
         RULE.fit(rows.select(networks=[0]))
 
 
-def test_where_agreement_has_not_fallen_all_epochs_have_a_say():
+def test_without_a_fall_all_epochs_count():
     rows = draw_run(right_chances())
     predicted, expected = RULE(rows), DawidSkene()(rows)
     np.testing.assert_array_equal(predicted.labels, expected.labels)

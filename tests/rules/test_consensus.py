@@ -29,7 +29,7 @@ def test_more_than_half_must_agree():
     np.testing.assert_allclose(predict().scores, [2 / 3, 1, 1 / 3])
 
 
-def test_how_many_can_be_said():
+def test_the_number_of_networks_can_be_given():
     assert predict(least=3).labels.tolist() == [-1, 2, -1]
     assert predict(least=1).labels.tolist() == [0, 2, 0]
 
@@ -58,7 +58,7 @@ def test_a_threshold_is_a_need_for_probabilities():
 
 
 @pytest.mark.parametrize("label", [0, 1])
-def test_what_networks_said_counts_though_another_class_is_as_probable_in_half_precision(label):
+def test_labels_count_even_if_another_class_is_as_probable_in_half_precision(label):
     even = np.full((3, 1, 1, 2), 0.5, np.float16)
     arrays = {"labels": np.full((3, 1, 1), label), "probabilities": even}
     rows = reader_from_arrays(arrays, classes=2)

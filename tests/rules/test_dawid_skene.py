@@ -32,7 +32,7 @@ from accord.store import ArrayReader, Block, SampleInfo
 from accord.store import _record_reader as rows_module
 from accord.testing import SmallRecord
 
-# Half of the later votes say the next class: more than say the right one.
+# Half of the later votes are for the next class: more than for the right one.
 TURNED = {"accuracies": (0.9,) * 3 + (0.45,) * 6, "turns": 0.95, "samples": 1000}
 
 
@@ -139,7 +139,7 @@ def test_epochs_are_weighed_anew_by_how_often_they_are_right():
 
 
 def collapsing(monkeypatch):
-    # Networks that guess tell nothing; with votes that hardly count, the largest class wins all.
+    # With networks that guess and votes that hardly count, the largest class wins all.
     monkeypatch.setattr(expectation, "vote_shares", lambda weights, *_, boost: weights / 1000)
     return draw_rows(accuracies=(0.5,) * 5, samples=250)
 

@@ -1,4 +1,4 @@
-"""What a rule learnt is kept in a file, and used on the same networks and epochs alone."""
+"""A fitted rule is kept in a file, and used on the same networks and epochs alone."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ RULES = ["before-overfit", "dawid-skene", "weighted-agreement"]
 
 
 class Numbered(ArrayReader):
-    """Rows whose networks and epochs have the numbers that they are told."""
+    """A reader with given numbers and progress."""
 
     def __init__(self, rows, numbers, progress):
         labels = rows.read_labels(range(rows.networks), range(rows.epochs), slice(None))
@@ -114,13 +114,13 @@ def test_many_epochs_are_named_by_the_first_and_the_last():
         rule(numbered(progress=range(3, 12), **options))
 
 
-def test_one_epoch_is_told_as_one():
+def test_one_epoch_is_in_the_singular():
     rule = find_rule("weighted-agreement").fit(draw_rows(accuracies=(0.9,)))
     with pytest.raises(RecordMismatch, match="fitted on 1 epoch; this record has 6"):
         rule(draw_rows())
 
 
-def test_an_older_file_counts_voters_and_says_so(fitted, tmp_path):
+def test_an_older_file_has_a_note(fitted, tmp_path):
     kept = arrays_of(fitted, tmp_path / "rule.npz")
     old = {name: kept[name] for name in kept if name not in ("networks", "progress")}
     np.savez(tmp_path / "old.npz", **old)
@@ -163,7 +163,7 @@ def test_a_damaged_file_is_refused_by_name(fitted, tmp_path, damage):
         load_rule(path)
 
 
-def test_weights_that_leave_no_epoch_a_say_are_refused(tmp_path):
+def test_weights_that_are_all_zero_are_refused(tmp_path):
     path = tmp_path / "rule.npz"
     kept = arrays_of(find_rule("weighted-agreement").fit(numbered()), path)
     np.savez(path, **(kept | {"weights": np.zeros(6)}))
@@ -198,7 +198,7 @@ def test_annotators_that_are_none_are_refused(tmp_path, damage):
 
 
 @pytest.mark.parametrize("text", ["no archive", "sample,label\n0,1\n"])
-def test_nobody_is_told_to_load_what_is_no_rule_unsafely(tmp_path, text):
+def test_the_message_never_advises_to_unpickle(tmp_path, text):
     path = tmp_path / "rule.npz"
     path.write_text(text)
     with pytest.raises(SourceError, match=r"not a readable \.npz file: .* `accord fit`") as caught:
@@ -206,7 +206,7 @@ def test_nobody_is_told_to_load_what_is_no_rule_unsafely(tmp_path, text):
     assert "pickle" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_raises(tmp_path):
     with pytest.raises(SourceError, match=r"not a readable \.npz file: No such file or directory"):
         load_rule(tmp_path / "rule.npz")
 

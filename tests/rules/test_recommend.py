@@ -218,7 +218,7 @@ def test_directed_share_is_what_goes_one_way_less_what_chance_would():
     assert directed_share(one_way) == pytest.approx(1 - np.sqrt(400 / np.pi) / 200)
     assert directed_share(one_way.T) == directed_share(one_way)
     assert directed_share(one_way + one_way.T) == pytest.approx(-np.sqrt(800 / np.pi) / 400)
-    assert directed_share(np.array([[0, 0.5], [0, 0]])) == 0  # half a sample tells nothing
+    assert directed_share(np.array([[0, 0.5], [0, 0]])) == 0  # half a sample shows nothing
 
 
 def test_annotators_that_cannot_be_fitted_do_not_count(monkeypatch):

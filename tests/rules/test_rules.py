@@ -71,7 +71,7 @@ def test_a_rule_by_sample_predicts_a_range_as_it_predicts_the_whole(name, record
     np.testing.assert_array_equal(part.scores, whole.scores[cut])
 
 
-def test_a_rule_that_needs_what_is_not_there_says_so():
+def test_a_rule_raises_if_its_data_are_missing():
     with pytest.raises(TruthMissing, match="the record has no true labels"):
         find_rule("oracle-best-epoch")(rows())
     for name in ("probability-average", "soft-agreement"):

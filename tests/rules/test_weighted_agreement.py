@@ -72,9 +72,7 @@ def test_weights_are_the_fourth_power_of_reliability_on_samples_in_dispute():
 
 
 @pytest.mark.parametrize(("share", "whole"), [(0.95, False), (0.94, True)])
-def test_where_samples_in_dispute_do_not_fit_all_samples_tell_the_weights(
-    monkeypatch, share, whole
-):
+def test_all_samples_count_where_disputed_ones_explain_nothing(monkeypatch, share, whole):
     rows = draw_rows(accuracies=RISING)
     plain = WeightedAgreement().fit(rows).weights
     monkeypatch.setattr(weighted_agreement, "explained", lambda across, found: share)
@@ -91,10 +89,10 @@ def test_epochs_of_two_poor_networks_are_not_weighed_by_chance():
     assert accuracy(WeightedAgreement(), rows) > 0.98
 
 
-def test_where_nothing_can_be_told_in_dispute_epochs_weigh_the_same(monkeypatch):
+def test_epochs_weigh_the_same_where_nothing_is_explained(monkeypatch):
     rows = draw_rows(accuracies=RISING)
-    told = iter([np.zeros(9)])  # and of all samples nothing is asked
-    monkeypatch.setattr(weighted_agreement, "reliability", lambda across: next(told))
+    measured = iter([np.zeros(9)])  # and all samples are not measured
+    monkeypatch.setattr(weighted_agreement, "reliability", lambda across: next(measured))
     np.testing.assert_array_equal(WeightedAgreement().fit(rows).weights, equal_weights(9))
 
 
@@ -250,7 +248,7 @@ def test_independent_epochs_are_counted():
     assert independent_epochs(Likeness(opposed, 0 * alone, alone), weights) == 4  # not more
 
 
-def test_one_network_is_max_agreement_and_says_so():
+def test_one_network_is_max_agreement_with_a_note():
     rows = draw_rows(networks=1, accuracies=FADING)
     predicted = WeightedAgreement()(rows)
     np.testing.assert_array_equal(predicted.labels, MaxAgreement()(rows).labels)

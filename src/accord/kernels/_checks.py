@@ -103,7 +103,7 @@ def check_table(samples: int, classes: int) -> None:
 
 
 def checked_classes(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
-    """Return labels as whole numbers in 0..classes-1, or say what is wrong with them.
+    """Return labels as whole numbers in 0..classes-1, or raise.
 
     Raises:
         PredictionError: they are no whole numbers, or out of range.
