@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import slow_rules
@@ -5,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from voting import draw_rows
 
+import accord.rules
 from accord.errors import ChoiceError, ProbabilitiesMissing, SourceError, TruthMissing
 from accord.rules import Rule, all_rules, find_rule, load_rule
 from accord.store import ArrayReader, SampleInfo
@@ -34,6 +37,15 @@ def test_the_rules_of_the_design_are_all_found():
         "dawid-skene",
         "oracle-best-epoch",
     } <= all_rules().keys()
+
+
+def test_every_file_of_a_rule_is_registered():
+    files = {path.stem for path in Path(accord.rules.__file__).parent.glob("[a-z]*.py")}
+    assert (
+        files
+        == {name.replace("-", "_") for name in all_rules()}
+        == {name.replace("-", "_") for name in slow_rules.BY_NAME}
+    )
 
 
 def test_every_rule_is_named_as_its_file():
