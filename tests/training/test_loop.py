@@ -11,7 +11,13 @@ from accord.data.readers.digits import load_digits
 from accord.errors import ChoiceError, TrainingError
 from accord.training import OptimizerSpec
 from accord.training._batches import ImageBatches, TableBatches
-from accord.training._loop import Recipe, predict_probabilities, train_loop
+from accord.training._loop import (
+    SCHEDULES,
+    Recipe,
+    learning_rate_at,
+    predict_probabilities,
+    train_loop,
+)
 from accord.training._losses import CrossEntropy, EarlyLearningRegularization
 from accord.training._spec import ScheduleSpec
 from accord.training.networks import SmallCNN, build, to_batch_ensemble
@@ -268,3 +274,36 @@ def test_recipe_that_cannot_be_followed_is_refused(wrong):
     ((name, value),) = wrong.items()
     with pytest.raises(ChoiceError, match=rf"at least 1 .*got .*({name}=)?{value}"):
         Recipe(**{"epochs": 1, **wrong})
+
+
+def rates(progress, **schedule):
+    schedule_spec = ScheduleSpec(**schedule)
+    return [learning_rate_at(one, schedule=schedule_spec, lr=1.0, epochs=10) for one in progress]
+
+
+def test_every_learning_rate_schedule_of_the_spec_exists():
+    kinds = ScheduleSpec.model_fields["kind"].annotation.__args__
+    assert set(kinds) == set(SCHEDULES)
+
+
+def test_cosine_and_linear_schedules_end_at_zero():
+    assert rates([0, 5, 10], kind="cosine") == pytest.approx([1, 0.5, 0])
+    assert rates([0, 2.5, 10], kind="linear") == pytest.approx([1, 0.75, 0])
+
+
+def test_a_cosine_changes_per_epoch_and_a_line_per_step():
+    assert len(set(rates([3, 3.5, 3.99], kind="cosine"))) == 1
+    assert len(set(rates([3, 3.5, 3.99], kind="linear"))) == 3
+
+
+def test_a_constant_schedule_does_not_change():
+    assert rates([0, 9.9], kind="constant") == [1, 1]
+
+
+def test_steps_fall_at_the_milestones():
+    schedule_spec = {"kind": "step", "milestones": (4, 8), "factor": 0.5}
+    assert rates([3.99, 4, 7.9, 8], **schedule_spec) == pytest.approx([1, 0.5, 0.5, 0.25])
+
+
+def test_a_warm_up_rises_linearly():
+    assert rates([0, 1, 2, 6, 10], kind="cosine", warmup=2) == pytest.approx([0, 0.5, 1, 0.5, 0])

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import IO, Any, Final, TypeAlias, cast
 
 import torch
@@ -166,15 +166,20 @@ def main() -> None:
         def send(event: dict[str, Any]) -> None:
             channel.write(json.dumps(event) + "\n")
 
-        torch.set_num_threads(job["threads"])
         try:
-            run = Run(job["run"], Spec.model_validate_json(job["spec"]))
-            (network,) = (one for one in run.networks if one.number == job["network"])
-            for event in train_network(run, network):
-                send(dataclasses.asdict(event))
+            train_job(job, send)
             send({})  # the end
         except AccordError as error:
             send({"raised": type(error).__name__, "message": str(error)})
+
+
+def train_job(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
+    """Train the network of a job; call `send` with each event."""
+    torch.set_num_threads(job["threads"])
+    run = Run(job["run"], Spec.model_validate_json(job["spec"]))
+    (network,) = (one for one in run.networks if one.number == job["network"])
+    for event in train_network(run, network):
+        send(dataclasses.asdict(event))
 
 
 def _die_with_parent() -> None:

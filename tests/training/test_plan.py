@@ -1,0 +1,26 @@
+"""A plan describes a run without changing anything."""
+
+import pytest
+from small_run import TEXT, changed
+
+from accord.errors import SpecError
+from accord.training import default_out, parse_spec, plan_run
+from accord.training._plan import plan_text
+
+
+def test_a_plan_counts_what_would_be_recorded(whole, tmp_path):
+    spec = parse_spec(TEXT)
+    plan = plan_run(spec, tmp_path / "new")
+    assert (plan.epochs, plan.recorded, plan.samples) == (4, {}, {"test": 719, "train": 200})
+    assert plan.record_bytes == 2 * 4 * 919
+    assert plan_run(spec, whole).recorded == {0: 4, 1: 4}
+    assert "network 1: small-cnn, sgd 0.02, cross-entropy, seed 1: 4 of 4 recorded" in plan_text(
+        spec, plan_run(spec, whole), whole
+    )
+    assert not (tmp_path / "new").exists()
+    assert default_out(spec).name == f"small-{spec.digest()}"
+
+
+def test_a_plan_for_a_folder_of_another_spec_is_refused(whole):
+    with pytest.raises(SpecError, match=r'holds a run of another spec(?s:.*)"epochs": 5'):
+        plan_run(parse_spec(changed(("epochs = 4", "epochs = 5"))), whole)

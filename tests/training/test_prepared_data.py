@@ -1,0 +1,142 @@
+"""Data are split and made noisy as the spec defines."""
+
+import sys
+
+import numpy as np
+import pytest
+from small_run import changed, train_text
+
+import accord
+from accord.errors import SpecError
+from accord.training import parse_spec, plan_run, train
+from accord.training._prepared_data import prepare_data
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "own_of_a_run.py").write_text(
+        "from torch import nn\n"
+        "def net(classes, channels, size, *, more=0):\n"
+        "    inputs = channels * size[0] * size[1]\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, classes + more))\n"
+    )
+    yield
+    sys.modules.pop("own_of_a_run", None)
+
+
+def write_table(path, train, test):
+    labels = {"train": np.asarray(train), "test": np.asarray(test)}
+    generator = np.random.default_rng(0)
+    arrays = {f"{part}_inputs": generator.normal(size=(len(labels[part]), 3)) for part in labels}
+    np.savez(path, **arrays, **{f"{part}_labels": labels[part] for part in labels})
+    return f"""
+name = "table"
+[data]
+kind = "npz"
+path = "{path}"
+[train]
+networks = 1
+network = "mlp"
+epochs = 1
+"""
+
+
+def test_a_table_requires_a_network_for_tables(tmp_path):
+    (tmp_path / "own.csv").write_text("size,label\n1,a\n2,b\n3,a\n4,b\n")
+    data = f"kind = 'csv'\npath = '{tmp_path}/own.csv'\nheld_out = 0.5"
+    pairs = (('kind = "digits"\nper_class = 20', data), ('augment = ["shift"]', ""))
+    with pytest.raises(SpecError, match=r'small-cnn takes images, but csv is a table: .*"mlp"'):
+        train_text(tmp_path / "run", changed(*pairs))
+    assert not (tmp_path / "run").exists()
+
+
+def test_clean_only_requires_two_classes(tmp_path):
+    text = changed(("rate = 0.4", "rate = 1.0"), ('augment = ["shift"]', "clean_only = true"))
+    with pytest.raises(SpecError, match="clean_only leaves 0 samples of fewer than two classes"):
+        train_text(tmp_path / "run", text)
+
+
+def test_the_validation_split_has_label_noise(tmp_path):
+    text = changed(
+        ("per_class = 20", "per_class = 20\nvalidation = 0.2"),
+        ('["test", "train"]', '["validation", "train"]'),
+        ("epochs = 4", "epochs = 1"),
+    )
+    train_text(tmp_path / "run", text)
+    held, train = accord.open(tmp_path / "run/validation"), accord.open(tmp_path / "run/train")
+    assert (held.samples, train.samples) == (40, 160)
+    wrong = (held.given != held.truth).sum() + (train.given != train.truth).sum()
+    assert wrong == 80
+
+
+def test_clean_only_keeps_the_correct_labels(tmp_path):
+    text = changed(("epochs = 4", "epochs = 1\nclean_only = true"))
+    train_text(tmp_path / "run", text)
+    train = accord.open(tmp_path / "run/train")
+    assert train.samples == 120
+    np.testing.assert_array_equal(train.given, train.truth)
+
+
+def test_clean_only_requires_true_labels(tmp_path):
+    text = changed(
+        ("epochs = 4", "epochs = 1\nclean_only = true"),
+        ('[noise]\nkind = "symmetric"\nrate = 0.4\n', ""),
+    )
+    with pytest.raises(SpecError, match=r"small: train\.clean_only .* adds no noise.*Set noise"):
+        train_text(tmp_path / "run", text)
+    assert not (tmp_path / "run").exists()
+
+
+def test_clean_only_uses_the_true_labels_of_the_data(tmp_path):
+    rows = "".join(f"{n},{n % 2},{0 if n < 4 else n % 2}\n" for n in range(40))
+    (tmp_path / "own.csv").write_text("size,clean,label\n" + rows)  # rows 1 and 3 are wrong
+    data = f"kind = 'csv'\npath = '{tmp_path}/own.csv'\ntruth = 'clean'\nheld_out = 0.5"
+    text = changed(
+        ('kind = "digits"\nper_class = 20', data),
+        ('[noise]\nkind = "symmetric"\nrate = 0.4\n', ""),
+        ('augment = ["shift"]', "clean_only = true"),
+        ('network = "small-cnn"\noptions = { width = 4 }', 'network = "mlp"'),
+    )
+    own = parse_spec(text)
+    train, everything = (
+        prepare_data(own.model_copy(update={"train": asked})).splits["train"]
+        for asked in (own.train, own.train.model_copy(update={"clean_only": False}))
+    )
+    np.testing.assert_array_equal(train.labels, train.truth)
+    assert len(train) == (everything.labels == everything.truth).sum() < len(everything)
+
+
+@pytest.mark.parametrize(
+    ("test", "note"),
+    [
+        ([0, 1, 2], None),
+        ([0, 1], None),
+        ([7, 7, 0], "has the class 7, but 2 of 3 test samples do: no network can predict"),
+        ([3, 4, 5, 6, 7, 9], "has the classes 3, 4, 5, 6, 7 and 1 more, but 6 of 6 test"),
+        ([3, 4, 5, 6, 7], "has the classes 3, 4, 5, 6, 7, but 5 of 5 test samples do"),
+    ],
+)
+def test_classes_without_training_samples_are_noted(tmp_path, test, note):
+    spec = parse_spec(write_table(tmp_path / "mine.npz", [0, 1, 2, 0], test))
+    plan = plan_run(spec, tmp_path / "run")
+    assert [note in one for one in plan.notes] == ([] if note is None else [True])
+    assert train(spec, tmp_path / "run", source="").notes == plan.notes
+
+
+def test_classes_lost_to_label_noise_are_noted(tmp_path):
+    text = write_table(tmp_path / "mine.npz", [0, 1, 2, 0], [0, 1, 2])
+    noise = '[noise]\nkind = "map"\nrate = 1\nmapping = [1, 2, 1]\n'
+    (note,) = prepare_data(parse_spec(text + noise)).notes
+    assert "has the class 0" in note
+
+
+def test_texts_require_a_network_of_transformers(tmp_path):
+    (tmp_path / "train.tsv").write_text("sentence\tlabel\ngood\t1\nbad\t0\n")
+    (tmp_path / "dev.tsv").write_text("sentence\tlabel\nfine\t1\npoor\t0\n")
+    text = changed(
+        ('kind = "digits"\nper_class = 20', f'kind = "sst2"\npath = "{tmp_path}"\ncomplete = false')
+    )
+    with pytest.raises(SpecError, match="texts require a network of transformers"):
+        train_text(tmp_path / "run", text)
