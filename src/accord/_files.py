@@ -133,12 +133,14 @@ def partial_file(
 
 
 def _make_folder(path: Path) -> None:
-    if path.is_dir():
-        return
-    _make_folder(path.parent)
-    with contextlib.suppress(FileExistsError):
-        path.mkdir()
-    _flush_folder(path.parent)
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+        _flush_folder(folder.parent)
 
 
 def _flush_folder(path: Path) -> None:

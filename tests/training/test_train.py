@@ -99,7 +99,7 @@ def train_on_fake_gpu(monkeypatch, out, text, results=(), *, obstacle=None, seen
     monkeypatch.setattr(_train, "lockstep_obstacle", lambda _: obstacle)
     run, notes = FakeGpuRun(out, parse_spec(text)), []
     run.device = torch.device("cuda")
-    return list(_train._train_networks(run, list(run.networks), None, notes)), notes
+    return list(_train._executor(run, list(run.networks), None, notes)), notes
 
 
 TWO_EPOCHS = ("epochs = 4", "epochs = 2")

@@ -123,19 +123,46 @@ def train(
     check_local(out)
     if spec is None:
         raise ChoiceError("name a spec: accord train SPEC.toml; --list shows what it can contain")
+    _check_cluster_options(processes=processes, ray=ray, gpus=gpus, plan=plan)
+    chosen = parse_numbers(networks)
+    if plan:
+        _plan(spec, out, chosen, ray=ray, as_json=as_json)
+        return
+
+    from accord import training
+    from accord.training._train import result_json
+
+    where: dict[str, Any] = {"processes": processes, "ray": ray, "gpus": gpus}
+    with resumable(_command(spec, out, networks, **where, as_json=as_json)):
+        loaded = training.load_spec(spec)
+        folder = out or training.default_out(loaded)
+        options: dict[str, Any] = {"source": spec.read_text("utf-8"), "networks": chosen}
+        start = time.monotonic()
+        with Bar("training") as bar:
+            options["progress"] = bar.training
+            if ray is None:
+                result = training.train(loaded, folder, **options, processes=processes)
+            else:
+                from accord.experiments.cluster import train_remotely
+
+                result = train_remotely(
+                    loaded, folder, **options, address=ray, gpus=gpus, notify=_print_note
+                )
+        result = replace(result, out=folder)  # the path as it was typed
+        if as_json:
+            typer.echo(json.dumps(result_json(loaded, result, seconds=time.monotonic() - start)))
+        _print_result(loaded, result)
+
+
+def _check_cluster_options(
+    *, processes: int | None, ray: str | None, gpus: float | None, plan: bool
+) -> None:
     if gpus is not None and ray is None:
         raise ChoiceError("--gpus requires --ray")
     if gpus is not None and plan:
         raise ChoiceError("--plan does not use a cluster: leave --gpus out")
     if processes is not None and ray is not None:
         raise ChoiceError("--processes cannot be combined with --ray, which starts its own workers")
-    chosen = parse_numbers(networks)
-    if plan:
-        _plan(spec, out, chosen, ray=ray, as_json=as_json)
-        return
-    where: dict[str, Any] = {"processes": processes, "ray": ray, "gpus": gpus}
-    with resumable(_command(spec, out, networks, **where, as_json=as_json)):
-        _train(spec, out, chosen, **where, as_json=as_json)
 
 
 def _command(
@@ -187,36 +214,8 @@ def _plan(
         typer.echo(plan_text(spec, plan, folder))
 
 
-def _train(
-    path: Path,
-    out: Path | None,
-    networks: list[int] | None,
-    *,
-    processes: int | None,
-    ray: str | None,
-    gpus: float | None,
-    as_json: bool,
-) -> None:
-    from accord import training
-    from accord.training._train import result_json
-
-    spec = training.load_spec(path)
-    folder = out or training.default_out(spec)
-    options: dict[str, Any] = {"source": path.read_text("utf-8"), "networks": networks}
-    start = time.monotonic()
-    with Bar("training") as bar:
-        options["progress"] = bar.training
-        if ray is None:
-            result = training.train(spec, folder, **options, processes=processes)
-        else:
-            from accord.experiments.cluster import train_remotely
-
-            result = train_remotely(
-                spec, folder, **options, address=ray, gpus=gpus, notify=_print_note
-            )
-    result = replace(result, out=folder)  # the path as it was typed
-    if as_json:
-        typer.echo(json.dumps(result_json(spec, result, seconds=time.monotonic() - start)))
+def _print_result(spec: "Spec", result: "RunResult") -> None:
+    """Print how training ended; exit with status 1 if a network failed."""
     _print_notes(result.notes)
     for number, error in result.failed.items():
         _print_note(f"network {number} failed: {error}")

@@ -67,14 +67,32 @@ class NetworkRun:
         self.recipe = recipe_for(run.spec, spec, run.device)
         self._schedule = self.recipe.recording_schedule(len(run.data.splits["train"]))
         self._state_saved = time.monotonic()
+        names: list[tuple[str, str | None]] = [(split, None) for split in run.spec.record.splits]
+        names += [("test", average) for average in run.spec.record.averages]
+        metadata = {"spec": run.spec.digest(), **spec.model_dump(mode="json")}
+        self._recorders: list[_SplitRecorder] = []
         with contextlib.ExitStack() as opening:
-            self._recorders: list[_SplitRecorder] = []
-            for split in run.spec.record.splits:
-                recorder = _SplitRecorder(run, spec, split)
-                self._recorders.append(opening.enter_context(recorder))
-            for average in run.spec.record.averages:
-                recorder = _SplitRecorder(run, spec, "test", average=average)
-                self._recorders.append(opening.enter_context(recorder))
+            for split, average in names:
+                part = run.data.splits[split]
+                recorders = []
+                for number in spec.numbers:
+                    recorder = Recorder(
+                        run.path / (split if average is None else f"{split}-{average}"),
+                        network=number,
+                        samples=len(part),
+                        classes=run.data.classes,
+                        truth=part.truth,
+                        given=None if split == "test" else part.labels,
+                        ids=part.ids,
+                        class_names=run.data.dataset.class_names,
+                        split=split,
+                        probabilities=run.spec.record.probabilities,
+                        metadata=metadata,
+                    )
+                    recorders.append(opening.enter_context(recorder))
+                self._recorders.append(
+                    _SplitRecorder(run, spec, average, run.batches(split, spec), recorders)
+                )
             self._opened = opening.pop_all()
 
     def __enter__(self) -> Self:
@@ -181,6 +199,7 @@ class NetworkRun:
             self._state_saved = time.monotonic()
 
 
+@dataclass(frozen=True, eq=False)
 class _SplitRecorder:
     """Records one split of one network, or of all members of a BatchEnsemble.
 
@@ -188,46 +207,21 @@ class _SplitRecorder:
     each epoch, of a mean over epochs (swa) once, at the end.
     """
 
-    def __init__(
-        self, run: Run, network: NetworkSpec, split: str, *, average: str | None = None
-    ) -> None:
-        self._run, self._spec, self._average = run, network, average
-        self._samples = run.batches(split, network)
-        part = run.data.splits[split]
-        with contextlib.ExitStack() as opening:
-            self._recorders: list[Recorder] = []
-            for number in network.numbers:
-                recorder = Recorder(
-                    run.path / (split if average is None else f"{split}-{average}"),
-                    network=number,
-                    samples=len(part),
-                    classes=run.data.classes,
-                    truth=part.truth,
-                    given=None if split == "test" else part.labels,
-                    ids=part.ids,
-                    class_names=run.data.dataset.class_names,
-                    split=split,
-                    probabilities=run.spec.record.probabilities,
-                    metadata={"spec": run.spec.digest(), **network.model_dump(mode="json")},
-                )
-                self._recorders.append(opening.enter_context(recorder))
-            self._opened = opening.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
+    run: Run
+    spec: NetworkSpec
+    average: str | None
+    samples: Batches
+    recorders: list[Recorder]
 
     def holds(self, epochs: int, *, last: bool) -> bool:
         """Return whether the first `epochs` evaluations are recorded, up to the last if `last`."""
-        wanted = int(last) if self._average == "swa" else epochs
-        return min(recorder.epochs for recorder in self._recorders) >= wanted
+        wanted = int(last) if self.average == "swa" else epochs
+        return min(recorder.epochs for recorder in self.recorders) >= wanted
 
     def record(self, network: nn.Module, result: EpochResult, recipe: Recipe) -> None:
         """Record predictions, unless they were recorded before an interruption."""
         index = result.index
-        if self._average == "swa":
+        if self.average == "swa":
             if result.progress < recipe.epochs:
                 return
             index = 0
@@ -237,7 +231,7 @@ class _SplitRecorder:
             return predicted if predicted.ndim == 3 else [predicted]
 
         record_missing(
-            self._recorders,
+            self.recorders,
             predict,
             epoch=index,
             progress=result.progress,
@@ -246,9 +240,9 @@ class _SplitRecorder:
         )
 
     def _predict(self, network: nn.Module, recipe: Recipe) -> NDArray[np.float32]:
-        if self._average is None or not isinstance(network, AveragedNetwork):
-            return predict_probabilities(network, self._samples, bfloat16=recipe.bfloat16)
-        with network.using(self._average) as averaged:
-            if self._average == "swa":
-                recompute_batch_norm(averaged, self._run.batches("train", self._spec))
-            return predict_probabilities(averaged, self._samples, bfloat16=recipe.bfloat16)
+        if self.average is None or not isinstance(network, AveragedNetwork):
+            return predict_probabilities(network, self.samples, bfloat16=recipe.bfloat16)
+        with network.using(self.average) as averaged:
+            if self.average == "swa":
+                recompute_batch_norm(averaged, self.run.batches("train", self.spec))
+            return predict_probabilities(averaged, self.samples, bfloat16=recipe.bfloat16)

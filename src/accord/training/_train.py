@@ -81,16 +81,15 @@ def train(
     unfinished = [network for network in run.unfinished() if network in chosen]
     notes = list(run.data.notes)
     failed: dict[int, str] = {}
-    done = [network for network in chosen if network not in unfinished] if unfinished else []
-    with contextlib.closing(_train_networks(run, unfinished, processes, notes)) as events:
+    finished = [network for network in chosen if network not in unfinished]
+    with contextlib.closing(_executor(run, unfinished, processes, notes)) as events:
         for event in events:
             if event.error is not None:
                 failed[event.network] = event.error
             elif progress is not None:
-                while done:  # shown once another network is trained
-                    network, epochs = done.pop(0), spec.train.epochs
-                    loss = run.last_loss(network)
-                    progress(Progress(network.number, epochs, epochs, loss, len(chosen)))
+                for network in finished:  # once another network trains
+                    progress(_final_progress(run, network, networks=len(chosen)))
+                finished = []
                 progress(replace(event, networks=len(chosen)))
     run.write_metrics()
     return RunResult(out, dict(sorted(failed.items())), tuple(notes))
@@ -106,15 +105,17 @@ def _check_processes(processes: int | None) -> None:
         )
 
 
-def _train_networks(
+def _final_progress(run: Run, network: NetworkSpec, *, networks: int) -> Progress:
+    epochs = run.spec.train.epochs
+    return Progress(network.number, epochs, epochs, run.last_loss(network), networks)
+
+
+def _executor(
     run: Run, networks: list[NetworkSpec], processes: int | None, notes: list[str]
 ) -> Generator[Progress]:
-    """Choose an executor and yield its events."""
-    if not networks:
-        return
-    if run.device.type != "cpu":
-        yield from _train_on_gpu(run, networks, notes)
-        return
+    """Return the iterator that trains these networks."""
+    if run.device.type != "cpu" and networks:
+        return _train_on_gpu(run, networks, notes)
     if processes is None:
         sizes = [
             multiply_adds(build_network(run.spec, network, run.data), run.spec, run.data)
@@ -122,19 +123,18 @@ def _train_networks(
         ]
         processes = count_processes(sizes, run.spec, run.data)
     if min(processes, len(networks)) > 1:
-        yield from train_in_workers(run, networks, processes)
-    else:
-        yield from _train_one_by_one(run, networks)
+        return train_in_workers(run, networks, processes)
+    return _train_one_by_one(run, networks)
 
 
-def _train_one_by_one(run: Run, networks: Sequence[NetworkSpec]) -> Iterator[Progress]:
+def _train_one_by_one(run: Run, networks: Sequence[NetworkSpec]) -> Generator[Progress]:
     for network in networks:
         yield from train_network(run, network)
 
 
 def _train_on_gpu(
     run: Run, networks: Sequence[NetworkSpec], notes: list[str]
-) -> Iterator[Progress]:
+) -> Generator[Progress]:
     """Train in lockstep the networks that can be, and the rest one after the other."""
     started: set[int] = set()
     with contextlib.ExitStack() as stack:
