@@ -8,7 +8,7 @@ import pytest
 from recorded import CLASSES, SAMPLES, labels_of, write_record
 
 from accord._recorder import Recorder
-from accord.cli.app import app
+from accord.cli.app import GROUPS, app
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
 
@@ -313,3 +313,11 @@ def test_no_file_is_written_to_a_url(accord, words, tmp_path, monkeypatch):
     assert status == 2
     assert "is a URL, but this file can only be written locally" in err
     assert not list(tmp_path.iterdir())
+
+
+def test_every_summary_in_the_help_fits_on_one_line(accord, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = accord("--help")
+    assert status == 0
+    assert "..." not in out.replace("[ARGS]...", "")
+    assert all(f"\n{group}:\n" in out for group in GROUPS)

@@ -48,9 +48,9 @@ def compare(
     listing: Annotated[bool, typer.Option("--list", help="list every method, and stop")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare max agreement with other methods, on the same networks where possible.
+    """Compare max agreement with other methods on the same data.
 
-    Trains the networks of SPEC.toml, and further networks for methods with their own training. If
+    Methods share the networks of SPEC.toml where possible; the others train their own. If
     a method needs samples that no network was trained on, a tenth of the training samples is held
     out from all. When stopped and started again, it resumes.
     """

@@ -69,7 +69,7 @@ def reproduce(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Reproduce tables and figures of the paper, with its numbers beside ours.
+    """Reproduce tables and figures of the paper, beside its numbers.
 
     A prefix selects every target below it; targets that cannot run are listed at the end. Missing
     runs are trained at one of four scales: paper (the paper's protocol), medium (ResNet-18, 100
