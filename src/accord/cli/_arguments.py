@@ -134,6 +134,20 @@ def check_rule(rule: str) -> "str | Rule":
     return rule if rule == RECOMMENDED else find_rule(rule)
 
 
+def wanted_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
+    """Return the rule that `--rule` or `--fitted` names, by default max agreement."""
+    if fitted is None:
+        return check_rule(rule or DEFAULT_RULE)
+    if rule is not None:
+        raise ChoiceError(
+            f"--rule {rule} and --fitted {fitted} both name a rule; the file holds its own. "
+            "Leave one of them out."
+        )
+    from accord.rules import load_rule
+
+    return load_rule(fitted)
+
+
 def resolve_rule(record: "Record", rule: "str | Rule") -> "Rule":
     """Return the rule; if `recommended` chose it, print the reason to standard error."""
     from accord.rules import _recommend

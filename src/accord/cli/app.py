@@ -1,6 +1,7 @@
 """The command line as a whole: commands in groups, errors as exit statuses.
 
-Each command is a module beside this one: it declares its options, calls the library and prints.
+Each command is a module beside this one, with a function of the same name and its `EPILOG`: it
+declares its options, calls the library and prints.
 Library modules are imported inside the commands, so that `accord --help` stays fast. `run` maps
 errors to exit statuses: 2 for a wrong argument, 1 for faulty data, 130 for an interrupt.
 """
@@ -87,8 +88,13 @@ app = typer.Typer(
 )
 for group, modules in GROUPS.items():
     for module in modules:
-        module.add_to(app)
-        app.registered_commands[-1].rich_help_panel = group
+        command = module.__name__.rpartition(".")[2]
+        app.command(
+            command.rstrip("_"),
+            cls=train.RayCommand if module in (train, reproduce) else None,
+            epilog=module.EPILOG,
+            rich_help_panel=group,
+        )(getattr(module, command))
 
 
 def _show_version(wanted: bool) -> None:

@@ -31,11 +31,6 @@ EPILOG = epilog(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(audit)
-
-
 def audit(
     record: RecordPath,
     out: Annotated[
@@ -88,24 +83,21 @@ def audit(
     ranking is scored against them.
     """
     out, queue, corrected = output_path(out), output_path(queue), output_path(corrected)
-    _check_queue(queue, most=most, link=link)
-    _check_corrected(corrected, decisions, proposals=proposals)
-    _check_files(
+    _check_options(queue, corrected, decisions, most=most, link=link, proposals=proposals)
+    from accord.analysis import audit as find
+    from accord.analysis import read_decisions
+    from accord.analysis._audit._review_files import check_files
+
+    check_files(
         audit=out, probabilities=probabilities, queue=queue, decisions=decisions, labels=corrected
     )
-    from accord.analysis import audit as find
-    from accord.analysis import read_decisions, write_audit
-
     reader = open_selected(record, common=common, networks=networks, epochs=epochs).reader
     # Decisions are checked before anything is computed or written.
     decided = (
         None if decisions is None else read_decisions(decisions, sample_info=reader.sample_info)
     )
     found = find(reader)
-    if out is not None:
-        write_audit(found, out, sample_info=reader.sample_info)
-    if probabilities is not None:
-        _write_probabilities(reader, probabilities)
+    _write(reader, found, out, probabilities)
     if queue is not None:
         _write_queue(reader, found, queue, most, link)
     if corrected is not None:
@@ -113,7 +105,15 @@ def audit(
     _print(reader, found, decided, as_json=as_json)
 
 
-def _check_queue(queue: Path | None, *, most: int | None, link: str | None) -> None:
+def _check_options(
+    queue: Path | None,
+    corrected: Path | None,
+    decisions: Path | None,
+    *,
+    most: int | None,
+    link: str | None,
+    proposals: bool,
+) -> None:
     for option, value in (("--most", most), ("--link", link)):
         if value is not None and queue is None:
             raise ChoiceError(f"{option} requires a queue: add --queue queue.csv")
@@ -123,32 +123,21 @@ def _check_queue(queue: Path | None, *, most: int | None, link: str | None) -> N
         from accord.analysis._audit._review_files import check_link
 
         check_link(link)
-
-
-def _check_corrected(corrected: Path | None, decisions: Path | None, *, proposals: bool) -> None:
     if proposals and corrected is None:
         raise ChoiceError("--proposals requires a file of corrected labels: add --corrected FILE")
     if corrected is not None and decisions is None and not proposals:
         raise ChoiceError("--corrected requires --decisions, or --proposals to use all proposals")
 
 
-def _check_files(**files: Path | None) -> None:
-    """Raise if a file cannot be written or read, before anything is computed."""
-    from accord.analysis._audit._review_files import OVERWRITTEN, check_ending, check_writable
+def _write(
+    reader: "RecordReader", found: "Audit", out: Path | None, probabilities: Path | None
+) -> None:
+    from accord.analysis import audit_probabilities, write_audit, write_probabilities
 
-    named = {kind: path for kind, path in files.items() if path is not None}
-    for kind, path in named.items():
-        check_ending(path, kind)
-    if len({path.resolve() for path in named.values()}) < len(named):
-        raise ChoiceError("two options name the same file; name a different file for each")
-    for kind in named.keys() & OVERWRITTEN.keys():
-        check_writable(named[kind], kind)
-
-
-def _write_probabilities(reader: "RecordReader", path: Path) -> None:
-    from accord.analysis import audit_probabilities, write_probabilities
-
-    write_probabilities(audit_probabilities(reader), path)
+    if out is not None:
+        write_audit(found, out, sample_info=reader.sample_info)
+    if probabilities is not None:
+        write_probabilities(audit_probabilities(reader), probabilities)
 
 
 def _write_queue(

@@ -8,12 +8,7 @@ import typer
 from accord.cli._arguments import Json, epilog
 from accord.cli._progress import Bar
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(
-        epilog=epilog("accord bench --json", done="done", faults="2 an argument is wrong.")
-    )(bench)
+EPILOG = epilog("accord bench --json", done="done", faults="2 an argument is wrong.")
 
 
 def bench(

@@ -5,11 +5,7 @@ import typer
 from accord.cli._arguments import RecordPath, epilog
 from accord.errors import counted
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    done = "every committed row can be read"
-    app.command(epilog=epilog("accord check runs/mine", done=done))(check)
+EPILOG = epilog("accord check runs/mine", done="every committed row can be read")
 
 
 def check(record: RecordPath) -> None:

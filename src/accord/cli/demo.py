@@ -19,11 +19,6 @@ EPILOG = epilog(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(demo)
-
-
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="output folder; may exist")] = Path(
         "accord-demo"

@@ -31,11 +31,6 @@ EPILOG = epilog(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(fit)
-
-
 def fit(
     record: RecordPath,
     out: Annotated[

@@ -16,11 +16,6 @@ EPILOG = epilog(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(name="import", epilog=EPILOG)(import_)
-
-
 def import_(
     source: Annotated[
         Path,

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli._arguments import DEFAULT_RULE, Json, epilog
+from accord.cli._arguments import DEFAULT_RULE, Json, epilog, wanted_rule
 from accord.cli._progress import Bar, resumable
-from accord.errors import ChoiceError, counted, missing_extra
+from accord.errors import counted, missing_extra
 
 if TYPE_CHECKING:
     from accord.inference import Inferred
-    from accord.rules import Rule
 
 EPILOG = epilog(
     "accord infer runs/digits new.npz --out labels.csv",
@@ -26,11 +25,6 @@ EPILOG = epilog(
     done="predicted",
     faults="1 the run, a checkpoint or the data are at fault; 2 an argument is wrong.",
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(infer)
 
 
 def infer(
@@ -107,7 +101,7 @@ def infer(
         raise missing_extra("inference", "torch", extra="train")
     from accord import inference
 
-    chosen = _find_rule(rule, fitted)
+    chosen = wanted_rule(rule, fitted)
     again = shlex.join(["accord", "infer", str(run), str(data), "--record", str(record)])
     again += ", with the same options"
     with nullcontext() if record is None else resumable(again), Bar("evaluating") as bar:
@@ -121,19 +115,6 @@ def infer(
         typer.echo(json.dumps(summary(found, exit=exit, labels=out is None)))
     elif out is None:
         sys.stdout.write("\n".join(map(str, found.labels.tolist())) + "\n")
-
-
-def _find_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
-    from accord.rules import load_rule
-
-    if fitted is None:
-        return rule or DEFAULT_RULE
-    if rule is not None:
-        raise ChoiceError(
-            f"--rule {rule} and --fitted {fitted} both name a rule; the file holds one. "
-            "Leave out one of them."
-        )
-    return load_rule(fitted)
 
 
 def _print_summary(found: "Inferred", out: Path | None, record: Path | None) -> None:

@@ -22,11 +22,6 @@ EPILOG = epilog(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(pack)
-
-
 def pack(
     record: RecordPath,
     out: Annotated[

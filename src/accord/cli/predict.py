@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,15 +13,12 @@ from accord.cli._arguments import (
     Epochs,
     Networks,
     RecordPath,
-    check_rule,
     epilog,
     open_selected,
     resolve_rule,
+    wanted_rule,
 )
-from accord.errors import ChoiceError, counted
-
-if TYPE_CHECKING:
-    from accord.rules import Rule
+from accord.errors import counted
 
 EPILOG = epilog(
     "accord predict runs/mine --epochs :120 --out labels.csv",
@@ -29,11 +26,6 @@ EPILOG = epilog(
     "accord predict runs/new --fitted rule.npz",
     done="written",
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(predict)
 
 
 def predict(
@@ -67,7 +59,7 @@ def predict(
 
     if out is not None:
         check_ending(out)
-    wanted = _wanted_rule(rule, fitted)
+    wanted = wanted_rule(rule, fitted)
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     chosen = resolve_rule(opened, wanted)
     prediction = opened.predict(chosen)
@@ -78,16 +70,3 @@ def predict(
     else:
         opened.save(prediction, out)
         typer.echo(f"{out}: {counted(len(prediction), 'label')} by {chosen.name}", err=True)
-
-
-def _wanted_rule(rule: str | None, fitted: Path | None) -> "str | Rule":
-    if fitted is None:
-        return check_rule(DEFAULT_RULE if rule is None else rule)
-    if rule is not None:
-        raise ChoiceError(
-            f"--rule {rule} and --fitted {fitted} both name a rule; the file holds its own. "
-            "Leave one of them out."
-        )
-    from accord.rules import load_rule
-
-    return load_rule(fitted)

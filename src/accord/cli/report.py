@@ -8,11 +8,7 @@ import typer
 from accord.cli._arguments import Common, Networks, RecordPath, epilog, parse_numbers
 from accord.errors import ChoiceError
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    example = "accord report runs/mine --out report.html"
-    app.command(epilog=epilog(example, done="written"))(report)
+EPILOG = epilog("accord report runs/mine --out report.html", done="written")
 
 
 def report(

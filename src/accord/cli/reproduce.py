@@ -12,7 +12,7 @@ import typer
 
 from accord.cli._arguments import Json, check_local, epilog
 from accord.cli._progress import Bar
-from accord.cli.train import HERE, Gpus, Ray, RayCommand
+from accord.cli.train import HERE, Gpus, Ray
 from accord.errors import ChoiceError, missing_extra, suggest
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ EPILOG = epilog(
     done="all reproduced",
     faults="1 data are missing, or a network could not be trained; 2 an argument is wrong.",
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG, cls=RayCommand)(reproduce)
 
 
 def reproduce(

@@ -18,11 +18,7 @@ from accord.cli._arguments import (
     resolve_rule,
 )
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    example = "accord score runs/mine --rule majority --rule max-agreement"
-    app.command(epilog=epilog(example, done="scored"))(score)
+EPILOG = epilog("accord score runs/mine --rule majority --rule max-agreement", done="scored")
 
 
 def score(

@@ -7,10 +7,7 @@ import typer
 
 from accord.cli._arguments import Json, RecordPath, epilog
 
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=epilog("accord show runs/mine", done="shown"))(show)
+EPILOG = epilog("accord show runs/mine", done="shown")
 
 
 def show(record: RecordPath, as_json: Json = False) -> None:

@@ -31,11 +31,6 @@ EPILOG: Final = epilog(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG, cls=RayCommand)(train)
-
-
 def complete_ray(arguments: list[str]) -> list[str]:
     """Give `--ray` the value `local` unless an address follows.
 

@@ -41,11 +41,6 @@ EPILOG = epilog(
 )
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(trust)
-
-
 def trust(
     record: RecordPath,
     rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=RULE_HELP)] = DEFAULT_RULE,

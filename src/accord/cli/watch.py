@@ -2,7 +2,6 @@
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -23,11 +22,6 @@ EPILOG = epilog(
     faults="1 the record is missing, incomplete or damaged; 2 an argument is wrong; 3 an alarm, "
     "with --until-alarm only.",
 )
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this command to the command line."""
-    app.command(epilog=EPILOG)(watch)
 
 
 def watch(
@@ -67,22 +61,18 @@ def watch(
     Networks that memorise wrong labels agree with each other less. Uses the epochs that all
     networks have, so RECORD may still be growing.
     """
-    _check_waits(every, idle, follow=follow)
+    for option, value in (("--every", every), ("--idle", idle)):
+        if value is not None and not follow:
+            raise ChoiceError(f"{option} requires --follow: add it, or leave {option} out")
     numbers = parse_numbers(networks)
     alarmed = False
     if follow:
-        waits = Waits(EVERY if every is None else every, idle, until_alarm=until_alarm)
-        alarmed = _follow(record, numbers, waits, to_stderr=as_json)
+        waits = every or EVERY, idle
+        alarmed = _follow(record, numbers, *waits, until_alarm=until_alarm, to_stderr=as_json)
     if not follow or as_json:
         alarmed = _print(record, numbers, as_json=as_json) or alarmed
     if alarmed and until_alarm:
         raise typer.Exit(ALARMED)
-
-
-def _check_waits(every: float | None, idle: float | None, *, follow: bool) -> None:
-    for option, value in (("--every", every), ("--idle", idle)):
-        if value is not None and not follow:
-            raise ChoiceError(f"{option} requires --follow: add it, or leave {option} out")
 
 
 def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
@@ -104,24 +94,22 @@ def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     return found.alarm
 
 
-@dataclass(frozen=True)
-class Waits:
-    """How often to read a growing record, and when to stop."""
-
-    every: float  # seconds between two reads
-    idle: float | None  # stop after so many seconds without a new epoch
-    until_alarm: bool
-
-    def are_over(self, last_news: float) -> bool:
-        """Return whether nothing new has come for too long."""
-        return self.idle is not None and time.monotonic() - last_news >= self.idle
-
-
-def _follow(path: str, numbers: list[int] | None, waits: Waits, *, to_stderr: bool) -> bool:
+def _follow(
+    path: str,
+    numbers: list[int] | None,
+    every: float,  # seconds between two reads
+    idle: float | None,  # stop after so many seconds without a new epoch
+    *,
+    until_alarm: bool,
+    to_stderr: bool,
+) -> bool:
     """Print each epoch until a reason to stop; return whether the alarm was raised."""
     from accord.analysis import TRAINED_ON
+    from accord.analysis._watch import RecordFollower, check_parent_folder
 
-    follower = _follower(path, numbers, waits)
+    if idle is None:  # a mistyped path would be waited for without end
+        check_parent_folder(path)
+    follower = RecordFollower(path, networks=numbers)
     last_news, shown, warned = time.monotonic(), "", False
     while True:
         seen = follower.poll()
@@ -130,24 +118,15 @@ def _follow(path: str, numbers: list[int] | None, waits: Waits, *, to_stderr: bo
             typer.echo(f"accord: warning: {TRAINED_ON}", err=True)
         for one in seen:
             typer.echo(_line(one), err=to_stderr)
-            if one.best_epoch is not None and waits.until_alarm:
+            if one.best_epoch is not None and until_alarm:
                 return True
         if follower.waiting_for not in ("", shown):
             shown = follower.waiting_for
             typer.echo(f"accord: waiting: {shown}", err=True)
-        if seen:
-            last_news = time.monotonic()
-        if waits.are_over(last_news):
+        last_news = time.monotonic() if seen else last_news
+        if idle is not None and time.monotonic() - last_news >= idle:
             return _end(follower)
-        time.sleep(waits.every)
-
-
-def _follower(path: str, numbers: list[int] | None, waits: Waits) -> "RecordFollower":
-    from accord.analysis._watch import RecordFollower, check_parent_folder
-
-    if waits.idle is None:  # a mistyped path would be waited for without end
-        check_parent_folder(path)
-    return RecordFollower(path, networks=numbers)
+        time.sleep(every)
 
 
 def _end(follower: "RecordFollower") -> bool:

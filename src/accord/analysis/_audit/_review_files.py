@@ -233,6 +233,17 @@ def check_writable(path: PathLike, kind: str) -> Path:
     return target
 
 
+def check_files(**files: Path | None) -> None:
+    """Raise if a file, by its kind, cannot be written or read, or two are the same."""
+    named = {kind: path for kind, path in files.items() if path is not None}
+    for kind, path in named.items():
+        check_ending(path, kind)
+    if len({path.resolve() for path in named.values()}) < len(named):
+        raise ChoiceError("two options name the same file; name a different file for each")
+    for kind in named.keys() & OVERWRITTEN.keys():
+        check_writable(named[kind], kind)
+
+
 def write_audit(audit: Audit, path: PathLike, *, sample_info: SampleInfo) -> None:
     """Write all samples to a .csv file, the most suspicious first.
 
