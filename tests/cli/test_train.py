@@ -1,4 +1,4 @@
-"""`accord train`: what it prints, says and refuses."""
+"""`accord train`: its output, its plans and the arguments that it refuses."""
 
 import json
 from pathlib import Path
@@ -24,9 +24,9 @@ def train_text(spec, text):
     return ["train", "spec.toml", "--out", "mine"]
 
 
-def test_the_json_tells_what_was_trained_and_where_it_lies(accord, spec):
+def test_the_json_names_networks_epochs_and_records(accord, spec):
     text = SMALL + '[record]\nsplits = ["test", "train"]\naverages = ["ema"]\n'
-    status, printed, said = accord(*train_text(spec, text), "--json", "--networks", "1")
+    status, printed, stderr = accord(*train_text(spec, text), "--json", "--networks", "1")
     found = json.loads(printed)
     assert status == 0
     assert found.pop("seconds") > 0
@@ -39,15 +39,15 @@ def test_the_json_tells_what_was_trained_and_where_it_lies(accord, spec):
         "records": {"test": "mine/test", "train": "mine/train", "test-ema": "mine/test-ema"},
         "notes": [],
     }
-    assert said.endswith("mine: trained. Next: accord score mine/test\n")
+    assert stderr.endswith("mine: trained. Next: accord score mine/test\n")
 
 
 @pytest.mark.parametrize("first", ["0", "1"])
 def test_the_progress_of_a_run_that_goes_on_ends_at_all_of_it(accord, spec, first):
     accord("train", "spec.toml", "--out", "mine", "--networks", first)
     lines = accord("train", "spec.toml", "--out", "mine")[2].splitlines()
-    told = [line for line in lines if line.startswith("training network")]
-    assert told[-1].endswith(": 100 of 100")
+    reported = [line for line in lines if line.startswith("training network")]
+    assert reported[-1].endswith(": 100 of 100")
 
 
 def test_without_json_nothing_is_printed(accord, spec):
@@ -56,37 +56,37 @@ def test_without_json_nothing_is_printed(accord, spec):
 
 def test_a_network_that_was_stopped_is_in_the_json_and_not_in_what_comes_next(accord, spec):
     text = SMALL.replace("networks = 2", "networks = [{}, { lr = 1e30 }, {}]\nbatch = 50")
-    status, printed, said = accord(*train_text(spec, text), "--json")
+    status, printed, stderr = accord(*train_text(spec, text), "--json")
     found = json.loads(printed)
     assert (status, found["epochs"]) == (1, {"0": 2, "1": 0, "2": 2})
     assert "the loss became" in found["failed"]["1"]
-    assert said.endswith("Next: accord score mine/test --networks 0,2\n")
+    assert stderr.endswith("Next: accord score mine/test --networks 0,2\n")
     assert accord("score", "mine/test", "--networks", "0,2")[0] == 0
 
 
 def test_members_of_a_batch_ensemble_that_was_stopped_are_all_left_out(accord, spec):
     text = SMALL.replace("networks = 2", "networks = [{ lr = 1e30 }, {}]\nbatch_ensemble = 2")
-    status, _, said = accord(*train_text(spec, text))
+    status, _, stderr = accord(*train_text(spec, text))
     assert status == 1
-    assert said.endswith("Next: accord score mine/test --networks 2,3\n")
+    assert stderr.endswith("Next: accord score mine/test --networks 2,3\n")
 
 
 @pytest.mark.parametrize("rate", ["inf", "1e30"])
-def test_where_no_network_could_be_trained_that_is_said(accord, spec, rate):
+def test_a_run_without_trained_networks_is_reported(accord, spec, rate):
     text = SMALL + f"optimizer = {{ lr = {rate} }}\n"
-    status, printed, said = accord(*train_text(spec, text), "--json")
+    status, printed, stderr = accord(*train_text(spec, text), "--json")
     assert (status, json.loads(printed)["epochs"]) == (1, {"0": 0, "1": 0})
-    assert said.count(" failed: ") == 2
-    assert said.endswith(
+    assert stderr.count(" failed: ") == 2
+    assert stderr.endswith(
         "mine: no network finished training. Correct the spec, and name another --out.\n"
     )
-    assert "trained. Next" not in said
+    assert "trained. Next" not in stderr
 
 
 def test_the_plan_is_printed_as_json_too(accord, spec):
-    status, printed, said = accord("train", "spec.toml", "--out", "mine", "--plan", "--json")
+    status, printed, stderr = accord("train", "spec.toml", "--out", "mine", "--plan", "--json")
     found = json.loads(printed)
-    assert (status, said) == (0, "")
+    assert (status, stderr) == (0, "")
     assert [one["seed"] for one in found.pop("networks")] == [0, 1]
     assert found.pop("device") in ("cpu", "cuda")
     assert found == {
@@ -118,9 +118,9 @@ def test_the_plan_is_of_the_chosen_networks(accord, spec):
     assert "1 network, " in printed
     assert "network 1: mlp" in printed
     assert "network 0" not in printed
-    status, printed, said = accord("train", "spec.toml", "--plan", "--networks", "7")
+    status, printed, stderr = accord("train", "spec.toml", "--plan", "--networks", "7")
     assert (status, printed) == (2, "")
-    assert "small: no network 7; there are 0, 1" in said
+    assert "small: no network 7; there are 0, 1" in stderr
 
 
 def test_what_the_data_lack_is_noted_by_plan_and_run(accord, spec):
@@ -129,10 +129,10 @@ def test_what_the_data_lack_is_noted_by_plan_and_run(accord, spec):
     )
     text = SMALL.replace('"digits"\nper_class = 10', '"npz"\npath = "x.npz"')
     for options in ([], ["--plan"]):
-        status, printed, said = accord(*train_text(spec, text), "--json", *options)
+        status, printed, stderr = accord(*train_text(spec, text), "--json", *options)
         (note,) = json.loads(printed)["notes"]
         assert (status, "has the class 2, but 2 of 4 test samples" in note) == (0, True)
-        assert f"accord: {note}\n" in said
+        assert f"accord: {note}\n" in stderr
 
 
 def test_what_was_left_out_in_reading_is_noted_by_plan_and_run(accord, spec):
@@ -145,15 +145,15 @@ def test_what_was_left_out_in_reading_is_noted_by_plan_and_run(accord, spec):
     text = SMALL.replace('kind = "digits"\nper_class = 10', data)
     note = "train: left out 1 image that cannot be read: train/b/2.png"
     for options in ([], ["--plan"]):
-        status, printed, said = accord(*train_text(spec, text), "--json", *options)
+        status, printed, stderr = accord(*train_text(spec, text), "--json", *options)
         assert (status, json.loads(printed)["notes"]) == (0, [note])
-        assert f"accord: {note}\n" in said
+        assert f"accord: {note}\n" in stderr
 
 
-def test_a_plan_asks_no_cluster(accord, spec):
+def test_a_plan_uses_no_cluster(accord, spec):
     assert "on ray\n" in accord("train", "spec.toml", "--plan", "--ray", "head:1")[1]
-    status, printed, said = accord("train", "spec.toml", "--plan", "--ray", "--gpus", "1")
-    assert (status, printed, said) == (
+    status, printed, stderr = accord("train", "spec.toml", "--plan", "--ray", "--gpus", "1")
+    assert (status, printed, stderr) == (
         2,
         "",
         "accord: --plan does not use a cluster: leave --gpus out\n",
@@ -161,16 +161,20 @@ def test_a_plan_asks_no_cluster(accord, spec):
     assert accord("train", "spec.toml", "--plan", "--gpus", "1")[0] == 2
 
 
-def test_an_interrupted_command_says_how_to_go_on_with_what_was_chosen(accord, spec, monkeypatch):
+def test_an_interrupted_command_prints_how_to_resume(accord, spec, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "train", stop)
-    status, _, said = accord("train", "spec.toml", "--out", "my run", "--networks", "0,1", "--json")
+    status, _, stderr = accord(
+        "train", "spec.toml", "--out", "my run", "--networks", "0,1", "--json"
+    )
     assert status == 130
-    assert said.endswith("To resume: accord train spec.toml --out 'my run' --networks 0,1 --json\n")
-    said = accord("train", "spec.toml", "--processes", "2")[2]
-    assert said.endswith("To resume: accord train spec.toml --processes 2\n")
+    assert stderr.endswith(
+        "To resume: accord train spec.toml --out 'my run' --networks 0,1 --json\n"
+    )
+    stderr = accord("train", "spec.toml", "--processes", "2")[2]
+    assert stderr.endswith("To resume: accord train spec.toml --processes 2\n")
 
 
 def test_several_processes_train_a_run_and_a_cluster_needs_none(accord, spec):
@@ -179,8 +183,8 @@ def test_several_processes_train_a_run_and_a_cluster_needs_none(accord, spec):
     accord("train", "spec.toml", "--out", "one", "--processes", "1")
     labels = [np.asarray(open_record(f"{out}/test").labels) for out in ("one", "two")]
     np.testing.assert_array_equal(*labels)
-    said = accord("train", "spec.toml", "--processes", "2", "--ray")
-    assert said == (
+    stderr = accord("train", "spec.toml", "--processes", "2", "--ray")
+    assert stderr == (
         2,
         "",
         "accord: --processes cannot be combined with --ray, which starts its own workers\n",

@@ -22,8 +22,8 @@ epochs = 2
 
 
 @pytest.fixture
-def asked(tmp_path, monkeypatch):
-    """Take what the command asks of the library, and train nothing."""
+def requested(tmp_path, monkeypatch):
+    """The calls of the library, which trains nothing."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text(TEXT)
     calls = []
@@ -51,32 +51,32 @@ def asked(tmp_path, monkeypatch):
         (["--out", "mine", "--ray", "ray://head:10001"], "ray://head:10001"),
     ],
 )
-def test_the_address_may_be_left_out_wherever_it_stands(asked, capsys, arguments, address):
+def test_the_address_may_be_left_out_wherever_it_stands(requested, capsys, arguments, address):
     assert run(["train", "spec.toml", *arguments]) == 0
     assert run(["train", *arguments, "spec.toml"]) == 0
-    for call in asked:
+    for call in requested:
         assert (call["spec"], call["address"], call["gpus"]) == ("small", address, None)
         assert call["source"] == TEXT
         assert call["out"] == "mine" or ("mine" not in arguments and call["out"][:5] == "runs/")
-    said = capsys.readouterr().err
-    assert said.startswith("accord: 2 networks on a cluster\n")
-    assert "training network 1, epoch 2 of 2, loss 0.50" in said
-    assert re.search(r"accord: a note\n.*: trained\. Next: accord score ", said)
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("accord: 2 networks on a cluster\n")
+    assert "training network 1, epoch 2 of 2, loss 0.50" in stderr
+    assert re.search(r"accord: a note\n.*: trained\. Next: accord score ", stderr)
 
 
-def test_networks_and_parts_of_gpus_are_passed_on_and_failures_told(asked, capsys):
+def test_networks_and_gpus_are_passed_on_and_failures_reported(requested, capsys):
     assert run(["train", "spec.toml", "--ray", "--gpus", "0.25", "--networks", "1"]) == 1
-    assert (asked[0]["gpus"], asked[0]["networks"]) == (0.25, [1])
+    assert (requested[0]["gpus"], requested[0]["networks"]) == (0.25, [1])
     assert "accord: network 1 failed: bang" in capsys.readouterr().err
 
 
-def test_gpus_without_a_cluster_are_refused(asked, capsys):
+def test_gpus_without_a_cluster_are_refused(requested, capsys):
     assert run(["train", "spec.toml", "--gpus", "1"]) == 2
     assert "--gpus requires --ray" in capsys.readouterr().err
-    assert asked == []
+    assert requested == []
 
 
-def test_a_cluster_that_cannot_be_reached_is_said(asked, capsys, monkeypatch):
+def test_an_unreachable_cluster_is_reported(requested, capsys, monkeypatch):
     def unreachable(*_, **__):
         raise ClusterError("head:1: no cluster answers there")
 
@@ -93,7 +93,9 @@ def test_a_cluster_that_cannot_be_reached_is_said(asked, capsys, monkeypatch):
         (["--ray", "--gpus", "0.5", "--networks", "1"], " --networks 1 --ray --gpus 0.5"),
     ],
 )
-def test_an_interrupted_command_says_how_to_go_on(asked, capsys, monkeypatch, arguments, again):
+def test_an_interrupted_command_prints_how_to_resume(
+    requested, capsys, monkeypatch, arguments, again
+):
     def stop(*_, **__):
         raise KeyboardInterrupt
 

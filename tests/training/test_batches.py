@@ -113,7 +113,7 @@ def test_windows_lie_inside_the_image_and_have_the_areas_and_forms_they_should()
 
 
 class Files:
-    """Images on disk that remember how they were asked for."""
+    """Images on disk that count their reads."""
 
     def __init__(self):
         self.streamed = 0
@@ -196,18 +196,18 @@ def test_statistics_are_measured_block_by_block():
     mean, spread = channel_statistics(images)
     np.testing.assert_allclose(mean, images.mean(axis=(0, 2, 3)), rtol=1e-6)
     np.testing.assert_allclose(spread, images.std(axis=(0, 2, 3)), rtol=1e-6)
-    asked = []
+    requested = []
 
     class Files:
         def __len__(self):
             return 600
 
         def read(self, indices):
-            asked.append(len(indices))
+            requested.append(len(indices))
             return images[indices]
 
     np.testing.assert_array_equal(channel_statistics(Files()), [mean, spread])
-    assert (max(asked), sum(asked)) == (200, 600)
+    assert (max(requested), sum(requested)) == (200, 600)
     some = images[np.linspace(0, 599, 7).astype(int)]
     np.testing.assert_allclose(
         channel_statistics(images, most=7)[0], some.mean(axis=(0, 2, 3)), rtol=1e-6
@@ -217,20 +217,20 @@ def test_statistics_are_measured_block_by_block():
 def test_images_that_lie_on_disk_are_read_as_they_are_taken():
     images = np.random.default_rng(0).integers(0, 256, (9, 1, 2, 2)).astype(np.uint8)
 
-    asked = []
+    requested = []
 
     class Files:
         def __len__(self):
             return 9
 
         def read(self, indices):
-            asked.append(indices.tolist())
+            requested.append(indices.tolist())
             return images[indices]
 
     still = {"mean": np.zeros(1, np.float32), "spread": np.ones(1, np.float32)}
     taken = ImageBatches(Files(), device=CPU, **still).take(torch.tensor([8, 1]))
     np.testing.assert_array_equal(taken.numpy(), images[[8, 1]])
-    assert asked == [[8, 1]]
+    assert requested == [[8, 1]]
     np.testing.assert_allclose(channel_statistics(Files())[0], images.mean(), rtol=1e-6)
 
 

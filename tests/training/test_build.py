@@ -31,7 +31,7 @@ def own(tmp_path, monkeypatch):
 
 
 def test_what_follows_from_the_data_is_not_an_option(tmp_path):
-    for asked, words in (
+    for requested, words in (
         (
             (SMALL_CNN, f"{SMALL_CNN[:-2]}, classes = 2 }}"),
             "small-cnn: classes follows from the data",
@@ -42,7 +42,7 @@ def test_what_follows_from_the_data_is_not_an_option(tmp_path):
         ),
     ):
         with pytest.raises(ChoiceError, match=words):
-            train_text(tmp_path / "run", changed(asked))
+            train_text(tmp_path / "run", changed(requested))
         assert not (tmp_path / "run").exists()
 
 
@@ -59,10 +59,10 @@ def test_each_architecture_is_checked_once_and_not_when_resuming(whole, monkeypa
 @pytest.mark.parametrize("members", ["", "\nbatch_ensemble = 2"])
 def test_user_code_with_a_wrong_output_leaves_no_folder(tmp_path, own, members):
     text = changed((SMALL_CNN, f'network = "own_of_a_run:net"\noptions = {{ more = 1 }}{members}'))
-    said = r"own_of_a_run:net must return .* of 10 classes; got a tensor of shape \((2|4), 11\)"
-    with pytest.raises(ChoiceError, match=said):
+    stderr = r"own_of_a_run:net must return .* of 10 classes; got a tensor of shape \((2|4), 11\)"
+    with pytest.raises(ChoiceError, match=stderr):
         plan_run(parse_spec(text), tmp_path / "run")
-    with pytest.raises(ChoiceError, match=said):
+    with pytest.raises(ChoiceError, match=stderr):
         train_text(tmp_path / "run", text)
     assert not (tmp_path / "run").exists()
 
@@ -85,12 +85,12 @@ def test_paths_of_a_spec_are_relative_to_its_root(tmp_path, monkeypatch):
     (tmp_path / "tiny").mkdir()
     train = {"pretrained": "weights.safetensors", "network": "transformers:tiny"}
     spec = rooted.model_copy(update={"train": rooted.train.model_copy(update=train)})
-    asked = []
-    monkeypatch.setattr(_build, "build", lambda name, **facts: asked.append((name, facts)))
+    requested = []
+    monkeypatch.setattr(_build, "build", lambda name, **facts: requested.append((name, facts)))
     (network_spec, _) = network_specs(spec)
     _build.build_network(spec, network_spec, material)
     tiny = f"transformers:{tmp_path / 'tiny'}"
-    assert [(name, facts["pretrained"]) for name, facts in asked] == [
+    assert [(name, facts["pretrained"]) for name, facts in requested] == [
         (tiny, tmp_path / "weights.safetensors")
     ]
     monkeypatch.setattr(

@@ -49,10 +49,10 @@ def train_on(device, *, epochs=3, bfloat16=False, state=None):
         augment=("shift", "flip"),
         bfloat16=bfloat16,
     )
-    moments = list(
+    results = list(
         train_loop(network, CrossEntropy(), images, LABELS, recipe=recipe, seed=1, state=state)
     )
-    return moments, predict_probabilities(network, images)
+    return results, predict_probabilities(network, images)
 
 
 def test_a_gpu_sees_the_same_batches_as_the_cpu():
@@ -69,11 +69,11 @@ def test_bfloat16_learns_as_well():
 
 
 def test_a_gpu_goes_on_from_a_state():
-    moments, _ = train_on("cuda", epochs=3)
+    results, _ = train_on("cuda", epochs=3)
     first, _ = train_on("cuda", epochs=3)
     rest, _ = train_on("cuda", epochs=3, state=first[1].state)
     assert [moment.index for moment in rest] == [2]
-    assert rest[0].loss == pytest.approx(moments[2].loss, rel=0.2)
+    assert rest[0].loss == pytest.approx(results[2].loss, rel=0.2)
 
 
 def entrants(*, epochs=3, loss="cross-entropy", states=(None, None, None), **changes):
@@ -115,7 +115,7 @@ def test_the_lockstep_trains_as_the_loop_does(monkeypatch, changes, compiled):
     monkeypatch.setenv("ACCORD_COMPILE", compiled)
     together = entrants(**changes)
     images = images_on("cuda", augment=together[0].recipe.augment)
-    moments = list(train_lockstep(together, images, LABELS))
+    results = list(train_lockstep(together, images, LABELS))
     assert lockstep_obstacle(images) is None
     for position, alone in enumerate(entrants(**changes)):
         expected = list(
@@ -128,7 +128,7 @@ def test_the_lockstep_trains_as_the_loop_does(monkeypatch, changes, compiled):
                 seed=alone.seed,
             )
         )
-        found = [moment for at, moment in moments if at == position]
+        found = [moment for at, moment in results if at == position]
         assert [m.loss for m in found] == pytest.approx([m.loss for m in expected], rel=1e-2)
         assert [m.index for m in found] == [m.index for m in expected]
         assert [m.progress for m in found] == [m.progress for m in expected]
@@ -172,8 +172,8 @@ def test_rows_of_numbers_train_in_lockstep_too():
     together = [enter(0), enter(1)]
     losses = [moment.loss for at, moment in train_lockstep(together, table, LABELS) if at == 1]
     alone = enter(1)
-    moments = train_loop(alone.network, alone.loss, table, LABELS, recipe=recipe, seed=1)
-    assert losses == pytest.approx([moment.loss for moment in moments], rel=1e-3)
+    results = train_loop(alone.network, alone.loss, table, LABELS, recipe=recipe, seed=1)
+    assert losses == pytest.approx([moment.loss for moment in results], rel=1e-3)
 
 
 def test_dropout_draws_anew_in_every_step_and_leaves_the_global_randomness():

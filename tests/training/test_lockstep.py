@@ -1,4 +1,4 @@
-"""What can be said of the lockstep without a GPU: when it is not used, and why."""
+"""When the lockstep is used and compiled, tested without a GPU."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_images_and_rows_in_memory_go_in_lockstep(gpu, samples):
         TextBatches(np.zeros((4, 2, 3), np.int32), device=CPU),
     ],
 )
-def test_what_cannot_go_in_lockstep_is_told_why(gpu, samples):
+def test_samples_on_disk_and_texts_are_not_trained_in_lockstep(gpu, samples):
     assert lockstep_obstacle(samples) == "the samples are not images or tables in memory"
 
 
@@ -82,7 +82,7 @@ def test_each_member_of_a_batch_ensemble_counts_when_compiling_is_to_pay(monkeyp
     assert choose(steps=25, members=4) is not compute_loss
 
 
-def test_the_environment_says_whether_to_compile(monkeypatch):
+def test_the_environment_sets_whether_to_compile(monkeypatch):
     monkeypatch.setenv("ACCORD_COMPILE", "never")
     assert choose(steps=10**6) is compute_loss
     monkeypatch.setenv("ACCORD_COMPILE", "always")
@@ -92,7 +92,7 @@ def test_the_environment_says_whether_to_compile(monkeypatch):
         choose()
 
 
-def test_a_compiler_that_fails_is_told_of_and_done_without(monkeypatch, caplog):
+def test_a_failing_compiler_is_logged_and_not_used(monkeypatch, caplog):
     def fail(*_):
         raise InternalTorchDynamoError("no compiler\nand more")
 

@@ -52,7 +52,7 @@ def go(network, *, seed=1, recipe=RECIPE, loss=None, state=None, images=IMAGES):
 
 
 def train_and_predict(*, seed, recipe=RECIPE):
-    """The probabilities at every moment: (moment, sample, class)."""
+    """The probabilities at every result: (result, sample, class)."""
     network = new_network()
     return np.stack(
         [predict_probabilities(network, IMAGES) for _ in go(network, seed=seed, recipe=recipe)]
@@ -114,23 +114,23 @@ def test_going_on_from_a_state_gives_the_same_bits(kind, make):
     recipe = Recipe(epochs=4, batch=64, optimizer=OptimizerSpec(kind=kind, lr=0.01))
     whole, parts = make(), make()
     losses = [EarlyLearningRegularization(samples=200, classes=10) for _ in range(3)]
-    moments = list(go(whole, recipe=recipe, loss=losses[0]))
+    results = list(go(whole, recipe=recipe, loss=losses[0]))
     first = go(parts, recipe=recipe, loss=losses[1])
     next(first)
     state = next(first).state
     fresh = make()
     rest = list(go(fresh, recipe=recipe, loss=losses[2], state=state))
-    assert [moment.index for moment in rest] == [2, 3]
-    assert [moment.loss for moment in rest] == [moment.loss for moment in moments[2:]]
+    assert [result.index for result in rest] == [2, 3]
+    assert [result.loss for result in rest] == [result.loss for result in results[2:]]
     assert same_weights(fresh, weights_of(whole))
 
 
 def test_training_lowers_the_loss_and_learns():
     network = build("small-cnn", classes=10, channels=1, size=8, seed=0)
     recipe = Recipe(epochs=12, batch=16, optimizer=OPTIMIZER, augment=("shift",))
-    moments = list(go(network, recipe=recipe, images=digits("shift")))
-    assert [moment.index for moment in moments] == list(range(12))
-    assert moments[-1].loss < 0.6 * moments[0].loss
+    results = list(go(network, recipe=recipe, images=digits("shift")))
+    assert [result.index for result in results] == list(range(12))
+    assert results[-1].loss < 0.6 * results[0].loss
     predicted = predict_probabilities(network, digits()).argmax(1)
     assert (predicted == LABELS.numpy()).mean() > 0.8
 
@@ -151,16 +151,16 @@ def test_loss_is_the_mean_over_samples_not_over_batches():
     network = linear_network()
     still = OptimizerSpec(lr=1e-30, weight_decay=0)
     recipe = Recipe(epochs=1, batch=64, optimizer=still)  # batches of 64, 64, 64 and 8
-    (moment,) = go(network, recipe=recipe, images=digits())
-    assert moment.loss == pytest.approx(loss_for(network).item(), rel=1e-5)
+    (result,) = go(network, recipe=recipe, images=digits())
+    assert result.loss == pytest.approx(loss_for(network).item(), rel=1e-5)
 
 
-def test_weights_move_as_the_textbook_says():
+def test_weights_follow_the_definition_of_sgd():
     """One batch per epoch: v <- 0.9 v + gradient + decay * w, then w <- w - lr * v."""
     optimizer = OptimizerSpec(lr=0.5, momentum=0.9, weight_decay=0.1)
     recipe = Recipe(epochs=3, batch=200, optimizer=optimizer)
     trained, by_hand = linear_network(), linear_network()
-    assert [moment.lr for moment in go(trained, recipe=recipe, images=digits())] == pytest.approx(
+    assert [result.lr for result in go(trained, recipe=recipe, images=digits())] == pytest.approx(
         [0.5, 0.375, 0.125]
     )
     weights = list(by_hand.parameters())
@@ -204,14 +204,14 @@ def test_training_sees_every_sample_once_per_epoch_in_a_new_order():
         (0.1, 1, [0.25, 0.5, 0.75, 1.0]),  # four steps are all there are
     ],
 )
-def test_moments_come_as_often_as_asked(every, epochs, progress):
+def test_results_follow_the_recording_schedule(every, epochs, progress):
     recipe = Recipe(epochs=epochs, batch=50, every=every)
-    moments = list(go(linear_network(), recipe=recipe))
-    assert [moment.progress for moment in moments] == progress
-    assert [moment.index for moment in moments] == list(range(len(progress)))
+    results = list(go(linear_network(), recipe=recipe))
+    assert [result.progress for result in results] == progress
+    assert [result.index for result in results] == list(range(len(progress)))
     assert len(recipe.recording_schedule(200)) == len(progress)
-    for moment in moments:
-        assert (moment.state is not None) == (moment.progress % 1 == 0)
+    for result in results:
+        assert (result.state is not None) == (result.progress % 1 == 0)
 
 
 def test_a_loss_that_is_no_number_stops_the_training_with_a_remedy():
@@ -237,8 +237,8 @@ def test_a_full_device_gets_a_remedy():
 
 def test_a_batch_ensemble_trains_and_predicts_for_each_member():
     network = to_batch_ensemble(new_network(), members=3, seed=0)
-    moments = list(go(network, recipe=Recipe(epochs=2, batch=64)))
-    assert moments[1].loss < moments[0].loss
+    results = list(go(network, recipe=Recipe(epochs=2, batch=64)))
+    assert results[1].loss < results[0].loss
     tables = predict_probabilities(network, IMAGES)
     assert tables.shape == (3, 200, 10)
     np.testing.assert_allclose(tables.sum(axis=-1), 1, rtol=1e-5)
@@ -265,8 +265,8 @@ def test_predicting_leaves_modes_and_statistics_as_they_were():
 
 def test_bfloat16_trains_too():
     recipe = Recipe(epochs=2, batch=64, optimizer=OPTIMIZER, bfloat16=True)
-    moments = list(go(new_network(), recipe=recipe))
-    assert moments[1].loss < moments[0].loss
+    results = list(go(new_network(), recipe=recipe))
+    assert results[1].loss < results[0].loss
 
 
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 0}, {"every": 0}])

@@ -1,4 +1,4 @@
-"""Losses are what their papers say, to the last term and in the right order."""
+"""Losses match their papers, term by term."""
 
 import pytest
 import torch

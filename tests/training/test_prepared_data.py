@@ -101,8 +101,8 @@ def test_clean_only_uses_the_true_labels_of_the_data(tmp_path):
     )
     own = parse_spec(text)
     train, everything = (
-        prepare_data(own.model_copy(update={"train": asked})).splits["train"]
-        for asked in (own.train, own.train.model_copy(update={"clean_only": False}))
+        prepare_data(own.model_copy(update={"train": requested})).splits["train"]
+        for requested in (own.train, own.train.model_copy(update={"clean_only": False}))
     )
     np.testing.assert_array_equal(train.labels, train.truth)
     assert len(train) == (everything.labels == everything.truth).sum() < len(everything)

@@ -24,16 +24,16 @@ def own(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked", "epochs"),
+    ("requested", "epochs"),
     [("0", []), ("1", [3]), ("2", [0, 3]), ("9", [0, 1, 2, 3]), ('"all"', [0, 1, 2, 3])],
 )
-def test_checkpoints_are_equally_spaced_and_include_the_last_epoch(asked, epochs):
-    spec = parse_spec(changed(("checkpoints = 2", f"checkpoints = {asked}")))
+def test_checkpoints_are_equally_spaced_and_include_the_last_epoch(requested, epochs):
+    spec = parse_spec(changed(("checkpoints = 2", f"checkpoints = {requested}")))
     assert sorted(Run("new", spec).checkpoint_epochs) == epochs
 
 
 @pytest.mark.parametrize(
-    ("every", "asked", "epochs"),
+    ("every", "requested", "epochs"),
     [
         ("3", "2", [2, 6]),
         ("3", "3", [2, 5, 6]),
@@ -44,9 +44,10 @@ def test_checkpoints_are_equally_spaced_and_include_the_last_epoch(asked, epochs
         ("0.5", "3", [0, 3, 6]),
     ],
 )
-def test_checkpoints_belong_to_recorded_epochs(every, asked, epochs):
+def test_checkpoints_belong_to_recorded_epochs(every, requested, epochs):
     text = changed(
-        ("epochs = 4", "epochs = 7"), ("checkpoints = 2", f"checkpoints = {asked}\nevery = {every}")
+        ("epochs = 4", "epochs = 7"),
+        ("checkpoints = 2", f"checkpoints = {requested}\nevery = {every}"),
     )
     assert sorted(Run("new", parse_spec(text)).checkpoint_epochs) == epochs
 

@@ -82,7 +82,7 @@ def test_a_bad_spec_is_refused_with_the_line_and_the_nearest_name(old, new, word
         parse_spec(GOOD.replace(old, new))
 
 
-def test_all_complaints_come_at_once():
+def test_all_mistakes_are_reported_together():
     with pytest.raises(SpecError) as caught:
         parse_spec(GOOD.replace("batch = 64", "batch = 0").replace("epochs = 10", "epoch = 1"))
     assert len(str(caught.value).splitlines()) == 3
@@ -138,7 +138,7 @@ def test_a_batch_ensemble_is_one_network_recorded_as_many():
     ]
 
 
-def test_the_digest_tells_specs_apart_but_not_by_name_or_form():
+def test_the_digest_depends_on_all_keys_but_name_and_root():
     spec = parse_spec(GOOD)
     assert parse_spec(GOOD.replace('"mine"', '"other"')).digest() == spec.digest()
     assert parse_spec(GOOD.replace('"cosine"', '{ kind = "cosine" }')).digest() == spec.digest()

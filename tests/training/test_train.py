@@ -175,11 +175,11 @@ def test_a_deleted_part_of_a_record_is_recorded_again(tmp_path, gone):
 
 def test_a_network_without_checkpoints_is_finished(tmp_path, monkeypatch):
     guessing = changed((SMALL_CNN, 'network = "random"'), ("epochs = 4", "epochs = 1"))
-    none_asked = changed(("checkpoints = 2", "checkpoints = 0"), ("epochs = 4", "epochs = 1"))
-    for name, text in (("guessing", guessing), ("none", none_asked)):
+    without = changed(("checkpoints = 2", "checkpoints = 0"), ("epochs = 4", "epochs = 1"))
+    for name, text in (("guessing", guessing), ("none", without)):
         train_text(tmp_path / name, text)
     monkeypatch.setattr(_train, "train_network", lambda *_: pytest.fail("trained again"))
-    for name, text in (("guessing", guessing), ("none", none_asked)):
+    for name, text in (("guessing", guessing), ("none", without)):
         assert train_text(tmp_path / name, text).failed == {}
 
 
@@ -383,9 +383,9 @@ def test_the_command_plans_lists_trains_and_reports_mistakes(tmp_path, capsys, m
     assert run_command(["train", "--list"]) == 0
     assert "network/densenet121" in capsys.readouterr().out.splitlines()
     assert run_command(["train", "spec.toml", "--out", "mine"]) == 0
-    said = capsys.readouterr().err
-    assert "training network 1, epoch 1 of 1" in said
-    assert "mine: trained. Next: accord score mine/test" in said
+    stderr = capsys.readouterr().err
+    assert "training network 1, epoch 1 of 1" in stderr
+    assert "mine: trained. Next: accord score mine/test" in stderr
     assert run_command(["score", "mine/test"]) == 0
     (tmp_path / "spec.toml").write_text(changed(("epochs = 4", "epoch = 1")))
     assert run_command(["train", "spec.toml"]) == 2

@@ -78,11 +78,11 @@ def test_after_many_steps_a_thousandth_is_taken():
 def test_the_mean_over_epochs_is_torchs_own_once_enough_has_passed():
     ours = AveragedNetwork(new_network(), ["swa"])
     theirs = None
-    for moment in go(ours):
-        ours.end_epoch(moment.progress / 4)
-        if moment.progress == 3:
+    for result in go(ours):
+        ours.end_epoch(result.progress / 4)
+        if result.progress == 3:
             theirs = AveragedModel(ours.network, use_buffers=True)
-        if moment.progress >= 3:
+        if result.progress >= 3:
             theirs.update_parameters(ours.network)
     assert int(ours.averaged) == 2
     with ours.using("swa") as network:
@@ -135,7 +135,7 @@ def test_using_an_average_leaves_the_weights_even_after_an_error():
 
 def test_it_trains_and_answers_as_the_network_alone():
     plain, averaged = new_network(), AveragedNetwork(new_network(), ["ema", "swa"])
-    losses = [[moment.loss for moment in go(one)] for one in (plain, averaged)]
+    losses = [[result.loss for result in go(one)] for one in (plain, averaged)]
     assert losses[0] == losses[1]
     images = batches().take(torch.arange(5))
     assert torch.equal(plain.eval()(images), averaged.eval()(images))
@@ -144,7 +144,7 @@ def test_it_trains_and_answers_as_the_network_alone():
 def test_averages_are_part_of_the_state():
     whole, first = AveragedNetwork(new_network(), ["ema"]), AveragedNetwork(new_network(), ["ema"])
     list(go(whole))
-    state = [copy.deepcopy(moment.state) for moment in go(first)][1]  # it goes on changing
+    state = [copy.deepcopy(result.state) for result in go(first)][1]  # it goes on changing
     rest = AveragedNetwork(new_network(), ["ema"])
     recipe = Recipe(epochs=4, batch=16)
     list(train_loop(rest, CrossEntropy(), batches(), LABELS, recipe=recipe, seed=1, state=state))

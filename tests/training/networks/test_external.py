@@ -67,7 +67,7 @@ def test_unknown_timm_network_is_refused_with_the_nearest(timm):
 
 
 @pytest.mark.parametrize("library", ["timm", "transformers"])
-def test_missing_library_is_told_with_the_cure(monkeypatch, library):
+def test_a_missing_library_is_reported_with_its_extra(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ExtraMissing, match=f"{library}:tiny requires {library}.*pip install"):
         build(f"{library}:tiny", **SIZES)
@@ -156,7 +156,7 @@ def test_scratch_takes_the_shape_alone(seen):
 
 
 @pytest.mark.usefixtures("seen")
-def test_what_transformers_cannot_do_is_told(tmp_path):
+def test_unsupported_uses_of_transformers_are_reported(tmp_path):
     with pytest.raises(ChoiceError, match=r"transformers:none .* a network for texts: none is"):
         build("transformers:none", **SIZES)
     with pytest.raises(ChoiceError, match=r"task must be one of text, image; got 'sound'"):
@@ -244,7 +244,7 @@ def test_own_network_follows_from_the_seed(own):
         ("own_networks:wrong", {}, r"wrong must return a torch\.nn\.Module; got str"),
     ],
 )
-def test_wrong_names_and_functions_are_told(own, name, options, message):
+def test_wrong_names_and_functions_are_reported(own, name, options, message):
     with pytest.raises(ChoiceError, match=message):
         build(name, **SIZES, **options)
 

@@ -1,4 +1,4 @@
-"""Networks are the published ones, start from their seed alone, and say what they cannot take."""
+"""Networks match their papers, start from their seed alone, and check their inputs."""
 
 import pytest
 import torch
@@ -304,13 +304,13 @@ def test_forward_pass_equals_the_definition(name, options, by_definition):
     with torch.no_grad():
         train_norms(network, images)
         logits = network.eval()(images)
-        assert logits.std(dim=0).min() > 0.001 * logits.abs().max()  # it tells samples apart
+        assert logits.std(dim=0).min() > 0.001 * logits.abs().max()
         wanted = by_definition(Definition(network), images)
     torch.testing.assert_close(logits, wanted, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet50", "densenet121", "mobilenetv2"])
-def test_stem_follows_the_size_unless_it_is_asked_for(name):
+def test_the_stem_follows_from_the_size_unless_it_is_set(name):
     def first_stride(**options):
         network = without_storage(name, **options)
         return next(one.stride for one in network.modules() if isinstance(one, nn.Conv2d))
@@ -420,7 +420,7 @@ def test_wrong_choices_are_refused_with_what_there_is(name, options, message):
 
 
 @pytest.mark.parametrize(("name", "options"), [("mine:build", {"width": 3}), ("mlp", {})])
-def test_what_no_option_of_ours_caused_is_told_as_it_happened(name, options):
+def test_errors_of_user_code_are_not_wrapped(name, options):
     def build_nothing(*, width=0):
         raise RuntimeError(f"no layers of width {width}")
 

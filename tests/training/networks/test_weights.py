@@ -77,7 +77,7 @@ def test_first_names_of_densenet_are_understood(file):
     assert same(build("densenet121", seed=0, pretrained=file(dotted), **sizes), state)
 
 
-def test_other_classes_leave_the_last_layer_to_the_seed_and_are_told(file, caplog):
+def test_other_classes_keep_the_initial_last_layer_with_a_warning(file, caplog):
     network = new_network(classes=3, pretrained=file(PUBLISHED))
     body = {name: value for name, value in PUBLISHED.items() if not name.startswith("fc.")}
     assert same(network, body)
@@ -88,14 +88,14 @@ def test_other_classes_leave_the_last_layer_to_the_seed_and_are_told(file, caplo
     assert "weights.pth has 5 classes, the network 3: its last layer, fc," in message
 
 
-def test_each_sentence_is_told_once_within_and_again_after(file, caplog):
+def test_each_sentence_is_reported_once_within_and_again_after(file, caplog):
     path = file(PUBLISHED)
     with warn_once():
         for classes in (3, 3, 4):
             with warn_once():
                 new_network(classes=classes, pretrained=path)
-    told = [message.partition("the network ")[2][0] for message in caplog.messages]
-    assert told == ["3", "4"]
+    reported = [message.partition("the network ")[2][0] for message in caplog.messages]
+    assert reported == ["3", "4"]
     new_network(classes=3, pretrained=path)
     assert len(caplog.messages) == 3
 
@@ -192,7 +192,7 @@ def test_damaged_file_is_named(file):
         new_network(pretrained=path)
 
 
-def test_missing_safetensors_is_told(tmp_path, monkeypatch):
+def test_missing_safetensors_is_reported(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "safetensors", None)
     with pytest.raises(ExtraMissing, match=r"weights\.safetensors: .*pip install 'accord\[train\]"):
         new_network(pretrained=tmp_path / "weights.safetensors")

@@ -98,7 +98,7 @@ def build_transformers(
 
     Args:
         path: a folder written by `save_pretrained`, or a name on the hub.
-        classes: how many classes to tell apart; another number than in the file gives a new head.
+        classes: the number of classes; if the file has another, the head is new.
         task: the kind of input.
         scratch: whether to use the architecture only, with random weights.
     """

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from accord.training._randomness import draw_he
 from accord.training.networks._parts import Size, Stem, choose_stem, stem_convolution, stem_pool
 
-BOTTLENECK: Final = 4  # a layer's 1 by 1 convolution gives so many times the growth
+BOTTLENECK: Final = 4  # output channels of a 1 by 1 convolution, relative to the growth
 
 
 class DenseNet121(nn.Module):
