@@ -9,7 +9,6 @@ from torch import nn
 
 from accord.baselines._features import (
     default_layers,
-    extract_features,
     extract_with_logits,
     find_layer,
     last_layer,
@@ -77,6 +76,10 @@ def convolutional():
     network = Convolutional()
     network(torch.randn(8, 3, 8, 8))  # the batch norm has seen something
     return network
+
+
+def extract_features(*arguments, **options):
+    return extract_with_logits(*arguments, **options)[0]
 
 
 def one_by_one(network, samples):

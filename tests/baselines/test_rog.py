@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from accord.baselines._features import extract_features
+from accord.baselines._features import extract_with_logits
 from accord.baselines.rog import Rog, RogHead, fit_head, fit_rog, mix_depths, predict_rog
 from accord.errors import ChoiceError, PredictionError
 from accord.training import parse_spec
@@ -418,7 +418,7 @@ def test_a_prediction_follows_from_its_seed_alone():
 def test_predict_rog_extracts_fits_mixes_and_predicts():
     data, load = load_data()
     network, layers = flat(), ["hidden", "head:input"]
-    features = {one: extract_features(network, load(one), layers) for one in data.splits}
+    features = {one: extract_with_logits(network, load(one), layers)[0] for one in data.splits}
     given_labels, held = (data.splits[one].labels for one in ("train", "validation"))
     heads = fit_rog(features["train"], given_labels, classes=10, seed=3)
     expected = mix_depths(heads, features["validation"], held, seed=3)

@@ -43,12 +43,6 @@ def default_layers(network: nn.Module) -> tuple[str, ...]:
     """Return the names of the layers that features are taken from by default, in their order.
 
     For networks that do not come with Accord, the input of the last linear layer.
-
-    Raises:
-        ChoiceError: the network has no linear layer.
-
-    >>> default_layers(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
-    ('2:input',)
     """
     for kind, layers in _DEPTHS.items():
         if isinstance(network, kind):
@@ -63,9 +57,6 @@ def last_layer(network: nn.Module) -> str:
     """Return the name of the layer that outputs the logits: the last linear one by default.
 
     A network may name another in its attribute `last_layer`.
-
-    Raises:
-        ChoiceError: the network has no linear layer.
     """
     named = getattr(network, "last_layer", None) or find_last_layer(network)
     if isinstance(named, str):
@@ -81,14 +72,7 @@ def last_layer(network: nn.Module) -> str:
 
 
 def find_layer(network: nn.Module, name: str) -> nn.Module:
-    """Return a layer by name, with or without `:input`.
-
-    Raises:
-        ChoiceError: no layer has that name.
-
-    >>> find_layer(nn.Sequential(nn.Linear(4, 8), nn.ReLU()), "1:input")
-    ReLU()
-    """
+    """Return a layer by name, with or without `:input`."""
     layers: dict[str, nn.Module] = {known: one for known, one in network.named_modules() if known}
     wanted = name.removesuffix(INPUT)
     if wanted not in layers:
@@ -105,18 +89,18 @@ Features = NDArray[np.float32]  # (sample, channel)
 LoadSplit = Callable[[str], Batches]  # from the name of a split to its samples
 
 
-def extract_features(
+def extract_with_logits(
     network: nn.Module,
     samples: Batches,
     layers: Sequence[str],
     *,
     batch: int = 1024,
     bfloat16: bool = False,
-) -> dict[str, Features]:
-    """Return the features (sample, channel) at each layer; images are averaged over their pixels.
+) -> tuple[dict[str, Features], Features]:
+    """Return the features (sample, channel) at each layer, and the logits (sample, class).
 
-    The network is evaluated without changing its state. Activations of one batch at a time are in
-    memory.
+    Images are averaged over their pixels. The network is evaluated in one pass without changing
+    its state. Activations of one batch at a time are in memory.
 
     Args:
         network: on the device of the samples.
@@ -129,30 +113,6 @@ def extract_features(
         ChoiceError: no layer has that name.
         PredictionError: there are no samples; or a layer does not output one vector or image
             per sample, is not called exactly once, or outputs numbers that are not finite.
-
-    >>> from accord.training._batches import TableBatches
-    >>> rows, zero, one = np.ones((5, 4), np.float32), np.zeros(4), np.ones(4)
-    >>> table = TableBatches(
-    ...     rows, device=torch.device("cpu"), mean=zero.astype("f"), spread=one.astype("f")
-    ... )
-    >>> network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    >>> {name: some.shape for name, some in extract_features(network, table, ["1", "2"]).items()}
-    {'1': (5, 8), '2': (5, 3)}
-    """
-    return extract_with_logits(network, samples, layers, batch=batch, bfloat16=bfloat16)[0]
-
-
-def extract_with_logits(
-    network: nn.Module,
-    samples: Batches,
-    layers: Sequence[str],
-    *,
-    batch: int = 1024,
-    bfloat16: bool = False,
-) -> tuple[dict[str, Features], Features]:
-    """Return the features at each layer, and the logits (sample, class) of the same pass.
-
-    Arguments and errors are those of `extract_features`.
     """
     if not len(samples):
         raise PredictionError("there are no samples to extract features of")

@@ -30,11 +30,9 @@ def prior_concentrations(labels: Tensor, *, classes: int, strength: float = 5.0)
 
 
 def draw_latent(concentrations: Tensor, uniform: Tensor) -> Tensor:
-    """Draw unnormalised class weights, differentiable in the concentrations.
+    """Draw unnormalised class weights (sample, class), differentiable in the concentrations.
 
-    Args:
-        concentrations: (sample, class).
-        uniform: random numbers of the same shape, above 0, where the gradient is NaN.
+    The random numbers `uniform`, of the same shape, are above 0, where the gradient is NaN.
     """
     return (((uniform * concentrations).log() + concentrations.lgamma()) / concentrations).exp()
 
@@ -55,9 +53,7 @@ def divergence(inferred: Tensor, prior: Tensor) -> Tensor:
 class Autoencoder(nn.Module):
     """Encodes a sample and its predicted class to the true class, and decodes the predicted class.
 
-    Args:
-        network: returns logits (sample, class); trained with the rest.
-        classes: the number of classes.
+    `network` returns logits (sample, class) and is trained with the rest.
     """
 
     def __init__(self, network: nn.Module, *, classes: int) -> None:
@@ -69,9 +65,7 @@ class Autoencoder(nn.Module):
     def encode(self, logits: Tensor, predicted: Tensor) -> Tensor:
         """Return the concentrations of the true class, (sample, class).
 
-        Args:
-            logits: the output of `network`, (sample, class).
-            predicted: the predicted classes, one-hot, (sample, class).
+        From the output of `network`, and the predicted classes, one-hot; both (sample, class).
         """
         return concentrations_of(self.encoder(torch.cat([logits, predicted], dim=1)))
 
@@ -85,9 +79,6 @@ def build_autoencoder(network: nn.Module, *, classes: int, seed: int) -> Autoenc
     """Build an autoencoder around a copy of a trained network, with its last layer reinitialised.
 
     New weights follow from the seed; torch's global random state is unchanged.
-
-    Raises:
-        ChoiceError: the network has no last linear layer.
     """
     copy = deepcopy(network).requires_grad_(True)
     layer = find_layer(copy, last_layer(copy))
@@ -109,12 +100,8 @@ def calibration_loss(
 ) -> Tensor:
     """Return the loss of NPC, summed over samples and classes.
 
-    Args:
-        autoencoder: the model to train.
-        logits: the output of its network, (sample, class).
-        predicted: the predicted classes, one-hot, (sample, class).
-        prior: the concentrations of the prior, (sample, class).
-        uniform: random numbers above 0 and at most 1, (sample, class).
+    All tensors are (sample, class): the output of the autoencoder's network, the predicted classes
+    as one-hot, the concentrations of the prior, and random numbers above 0 and at most 1.
     """
     inferred = autoencoder.encode(logits, predicted)
     rebuilt = autoencoder.decode(logits, draw_latent(inferred, uniform))
@@ -126,12 +113,8 @@ def calibrate(autoencoder: Autoencoder, logits: Tensor, predicted: Tensor) -> Te
     """Return the probability of each class, (sample, class).
 
     p(y|x) = Σₖ p(y|ŷ=k, x) p(ŷ=k|x), where p(y|ŷ=k, x) is the mode of the Dirichlet
-    distribution with the encoder's concentrations.
-
-    Args:
-        autoencoder: in evaluation mode.
-        logits: the output of its network, (sample, class).
-        predicted: the logits of the trained network, (sample, class).
+    distribution with the encoder's concentrations. `logits` come from the autoencoder's network,
+    which is in evaluation mode, and `predicted` are the logits of the trained network.
     """
     probabilities = predicted.softmax(dim=1)
     total = torch.zeros_like(probabilities)
@@ -146,7 +129,6 @@ def calibrate(autoencoder: Autoencoder, logits: Tensor, predicted: Tensor) -> Te
 
 
 CELLS: Final = 2**24  # distances in memory at once
-MOST_SAMPLES: Final = 1024  # at once
 
 
 def nearest_classes(
@@ -155,14 +137,8 @@ def nearest_classes(
     """Predict the class of each sample by its nearest neighbours, (sample,).
 
     Neighbours are weighted by the inverse of their distance; those at distance 0 outvote all
-    others. Ties go to the lowest class.
-
-    Args:
-        known: features of samples with labels, (known, feature).
-        labels: their classes, (known,).
-        samples: features of the samples to predict, (sample, feature).
-        classes: the number of classes.
-        neighbours: the number of neighbours, at most all of `known`.
+    others. Ties go to the lowest class. `known` are the features (known, feature) of samples with
+    labels (known,); `samples` are features (sample, feature).
 
     >>> known, labels = torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([1, 1, 0])
     >>> nearest_classes(known, labels, torch.tensor([[4.9], [2.0]]), classes=2)
@@ -173,21 +149,17 @@ def nearest_classes(
     lengths = around.square().sum(dim=1)
     count = min(neighbours, len(known))
     predicted = []
-    for part in samples.split(max(1, min(MOST_SAMPLES, CELLS // len(known)))):
+    for part in samples.split(max(1, min(1024, CELLS // len(known)))):
         # Squared distances up to a constant rank the neighbours. For the nearest, distances are
         # computed exactly, so that a sample is at distance 0 from itself.
         ranks = lengths - 2 * (part - centre) @ around.T
         near = ranks.topk(count, dim=1, largest=False).indices
         distances = (part[:, None] - known[near]).double().square().sum(dim=2).sqrt()
-        predicted.append(_vote(distances, labels[near], classes))
+        same = distances == 0
+        weights = torch.where(same.any(dim=1, keepdim=True), same.double(), 1 / distances)
+        votes = distances.new_zeros((len(part), classes)).scatter_add_(1, labels[near], weights)
+        predicted.append(votes.argmax(dim=1))
     return torch.cat(predicted)
-
-
-def _vote(distances: Tensor, labels: Tensor, classes: int) -> Tensor:
-    same = distances == 0
-    weights = torch.where(same.any(dim=1, keepdim=True), same.double(), 1 / distances)
-    votes = distances.new_zeros((len(labels), classes)).scatter_add_(1, labels, weights)
-    return votes.argmax(dim=1)
 
 
 Table = NDArray[np.float32]
@@ -198,24 +170,15 @@ def similar_classes(
 ) -> Tensor:
     """Predict the class of each sample from similar samples, (sample,), on the device.
 
-    Args:
-        features: the input of the network's last layer, (sample, feature).
-        logits: its output, (sample, class).
-        seed: of the division into batches.
-        batch: the size of the batches; the most confident sample of each predicted class in each
-            batch votes.
-        device: the device to compute on.
+    The most confident sample of each predicted class in each random batch votes. Features
+    (sample, feature) are the input of the network's last layer, logits (sample, class) its output.
     """
     order = draw_epoch(len(logits), seed=derive_seed(seed), epoch=0).order.numpy()
     kept = most_confident(logits[order], batch=batch)
     samples = torch.from_numpy(features).to(device)
     votes = torch.from_numpy(logits.argmax(axis=1)[order[kept]]).to(device)
-    return nearest_classes(
-        samples[torch.from_numpy(order[kept]).to(device)],
-        votes,
-        samples,
-        classes=logits.shape[1],
-    )
+    known = samples[torch.from_numpy(order[kept]).to(device)]
+    return nearest_classes(known, votes, samples, classes=logits.shape[1])
 
 
 def most_confident(logits: Table, *, batch: int) -> NDArray[np.intp]:

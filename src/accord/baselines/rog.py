@@ -10,14 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from accord.baselines._features import LoadSplit, default_layers, extract_features
+from accord.baselines._features import LoadSplit, default_layers, extract_with_logits
 from accord.errors import ChoiceError, PredictionError
 from accord.kernels import check_class_range
 from accord.training._prepared_data import PreparedData
 from accord.training._randomness import derive_seed
-
-# Relative to the largest variance; a smaller one is rounding of float32 features.
-LEAST_VARIANCE: Final = 1e6 * float(np.finfo(np.float64).eps)
 
 Table = NDArray[np.floating[Any]]  # (sample, feature)
 Labels = NDArray[np.integer[Any]]  # (sample,)
@@ -97,21 +94,18 @@ def fit_head(
         raise PredictionError("there are no samples to fit Gaussians to")
     by_class = [np.flatnonzero(labels == number) for number in range(classes)]
     generator = np.random.default_rng(seed)
-    drawn = [generator.permutation(some)[: _part(some, share)] for some in by_class]
+    counts = [max(1, int(share * len(some))) for some in by_class]
+    drawn = [generator.permutation(some)[:n] for some, n in zip(by_class, counts, strict=True)]
     means, root = _describe(features, drawn)
     kept = [
-        some[np.argsort(-_score(features[some], mean, root), kind="stable")[: _part(some, share)]]
-        for some, mean in zip(by_class, means, strict=True)
+        some[np.argsort(-_score(features[some], mean, root), kind="stable")[:count]]
+        for some, mean, count in zip(by_class, means, counts, strict=True)
     ]
     means, root = _describe(features, kept)
     whitened = means @ root
     bias = -0.5 * np.square(whitened).sum(axis=1) - np.log(classes)
     missing = [not len(some) for some in by_class]
     return RogHead(whitened @ root.T, np.where(missing, -np.inf, bias), means, root)
-
-
-def _part(samples: Positions, share: float) -> int:
-    return max(1, int(share * len(samples)))
 
 
 def _describe(
@@ -135,7 +129,8 @@ def _describe(
             f"{np.abs(features).max():.3g}. Scale them down."
         )
     variances, directions = np.linalg.eigh(covariance)
-    varies = variances > LEAST_VARIANCE * variances[-1]
+    # Relative to the largest variance; a smaller one is rounding of float32 features.
+    varies = variances > 1e6 * np.finfo(np.float64).eps * variances[-1]
     return means, directions[:, varies] / np.sqrt(variances[varies])
 
 
@@ -174,8 +169,6 @@ def _check_features(features: Table, *, wanted: int | None = None) -> None:
 EPOCHS: Final = 20
 BATCH: Final = 50
 RATE: Final = 0.02
-TRUSTED: Final = 0.5  # the share of the validation samples that weights are learnt on
-LEAST: Final = 1e-10  # added to probabilities before the logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,39 +224,23 @@ def mix_depths(
 
     Their labels may be wrong: only the half that is most typical of its given class, by the
     classifier of the last layer, is used. The weights, a softmax of one number for each layer,
-    minimise the negative log-likelihood of the mixture on these samples.
-
-    Args:
-        heads: the result of `fit_rog`, the last layer last.
-        features: the features of the validation samples by layer.
-        labels: the given labels, (sample,).
-        seed: of the order of the samples.
-
-    Raises:
-        ChoiceError: there are no validation samples.
+    minimise the negative log-likelihood of the mixture on these samples. The last layer comes last.
     """
     last = list(heads)[-1]
     check_given(labels, samples=len(features[last]), classes=len(heads[last].bias))
     if not len(labels):
         raise _no_validation()
     scores = heads[last].score(features[last], labels)
-    trusted = np.argsort(-scores, kind="stable")[: max(1, int(TRUSTED * len(labels)))]
-    probabilities = np.stack(
-        [
-            head.predict_probabilities(features[layer][trusted])[
-                np.arange(len(trusted)), labels[trusted]
-            ]
-            for layer, head in heads.items()
-        ]
-    )
-    return Rog(dict(heads), _learn_weights(probabilities, seed=seed))
+    trusted = np.argsort(-scores, kind="stable")[: max(1, len(labels) // 2)]
+    position = np.arange(len(trusted)), labels[trusted]
+    given = [  # the probabilities of the given labels, (layer, sample)
+        head.predict_probabilities(features[layer][trusted])[position]
+        for layer, head in heads.items()
+    ]
+    return Rog(dict(heads), _learn_weights(np.stack(given), seed=seed))
 
 
-def _learn_weights(
-    probabilities: NDArray[np.float64],  # of the given labels, (layer, sample)
-    *,
-    seed: int,
-) -> NDArray[np.float64]:
+def _learn_weights(probabilities: NDArray[np.float64], *, seed: int) -> NDArray[np.float64]:
     table = torch.from_numpy(probabilities)
     numbers = torch.ones(len(table), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([numbers], lr=RATE)
@@ -271,7 +248,7 @@ def _learn_weights(
     for _ in range(EPOCHS):
         order = torch.randperm(table.shape[1], generator=generator)
         for part in order.split(BATCH):
-            loss = -(numbers.softmax(dim=0) @ table[:, part] + LEAST).log().mean()
+            loss = -(numbers.softmax(dim=0) @ table[:, part] + 1e-10).log().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -311,11 +288,11 @@ def predict_rog(
     train = load("train")
     network.to(train.device)
     layers = default_layers(network) if layers is None else layers
-    extract = partial(extract_features, network, layers=layers, bfloat16=bfloat16)
+    extract = partial(extract_with_logits, network, layers=layers, bfloat16=bfloat16)
     given, held = (data.splits[one].labels for one in ("train", "validation"))
-    heads = fit_rog(extract(train), given, classes=data.classes, seed=seed)
-    rog = mix_depths(heads, extract(load("validation")), held, seed=seed)
-    return rog.predict_probabilities(extract(load(split)))
+    heads = fit_rog(extract(train)[0], given, classes=data.classes, seed=seed)
+    rog = mix_depths(heads, extract(load("validation"))[0], held, seed=seed)
+    return rog.predict_probabilities(extract(load(split))[0])
 
 
 def _no_validation() -> ChoiceError:

@@ -71,7 +71,6 @@ def read_table(
         truth,
         ids,
     )
-    roles.check()
     class_names = _class_names(tables[0], roles)
     columns = None if roles.text else roles.feature_columns(tables)
     splits = [_as_split(table, roles, class_names, columns) for table in tables]
@@ -166,7 +165,7 @@ class _Roles:
     truth: str | None
     ids: str | None
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if len(self.text) > 2:
             raise ChoiceError(
                 f"a sample is one text or a pair of texts; got columns {', '.join(self.text)}."
@@ -184,9 +183,11 @@ class _Roles:
         names = self._feature_names(tables[0])
         if not names:
             raise SourceError(f"{tables[0].path}: holds no columns besides the labels.")
-        return tuple(
-            (name, _values(tables, name) if name in self.one_hot else None) for name in names
-        )
+        values = {
+            name: tuple(sorted({str(value) for table in tables for value in table.column(name)}))
+            for name in self.one_hot
+        }
+        return tuple((name, values.get(name)) for name in names)
 
     def _feature_names(self, table: Table) -> list[str]:
         if self.features is not None:
@@ -197,13 +198,7 @@ class _Roles:
                 f"{table.path}: a column has no name. Is it the index that pandas writes? "
                 "Write the file with index=False, or name the columns: features=[…]"
             )
-        for name in self.one_hot:
-            table.column(name)
         return [name for name in table.columns if name not in others]
-
-
-def _values(tables: list[Table], name: str) -> tuple[str, ...]:
-    return tuple(sorted({str(value) for table in tables for value in table.column(name)}))
 
 
 def as_names(given: str | Sequence[str]) -> tuple[str, ...]:
