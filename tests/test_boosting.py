@@ -8,7 +8,6 @@ from accord.boosting import (
     LightGBMRounds,
     RunningScores,
     read_kind,
-    record_lightgbm_rounds,
     record_rounds,
 )
 from accord.errors import ChoiceError, PredictionError
@@ -32,6 +31,10 @@ class FakeBooster:
         self.evaluated += num_iteration
         shrink = 0.5**self.rounds if "dart" in self.text else 1
         return shrink * self.trees[start_iteration : start_iteration + num_iteration].sum(axis=0)
+
+
+class FakeLightGBMBooster(FakeBooster):
+    __module__ = "lightgbm.basic"  # `record_rounds` finds the kind of a booster by its package
 
 
 def test_each_tree_is_evaluated_once():
@@ -82,7 +85,7 @@ def recorder(tmp_path):
 
 
 def test_rounds_are_recorded_after_training(tmp_path, recorder):
-    record_lightgbm_rounds(recorder, FakeBooster(), None, every=2)
+    record_rounds(recorder, FakeLightGBMBooster(), None, every=2)
     record = accord.open(tmp_path / "record")
     expected = TREES.cumsum(axis=0)[1::2].argmax(axis=-1)
     np.testing.assert_array_equal(record.labels[0], expected)
@@ -98,7 +101,7 @@ def test_rounds_are_recorded_after_training(tmp_path, recorder):
 )
 def test_boosters_that_cannot_be_recorded_afterwards_are_refused(recorder, text, kind, words):
     with pytest.raises(kind, match=words):
-        record_lightgbm_rounds(recorder, FakeBooster(text=text), None)
+        record_rounds(recorder, FakeLightGBMBooster(text=text), None)
     assert recorder.epochs == 0
 
 

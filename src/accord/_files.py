@@ -51,12 +51,7 @@ _NPZ_DAMAGE: Final = (
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a local file, with `~` expanded.
-
-    Raises:
-        ChoiceError: the path is a URL.
-        StorageError: no file can have that name.
-    """
+    """Return the path of a local file, with `~` expanded; raise if it is a URL."""
     if _URL.match(os.fspath(path)):
         raise ChoiceError(
             f"{path}: is a URL, but this file can only be written locally. "
@@ -97,14 +92,7 @@ def storage_errors(path: Path, verb: str) -> Iterator[None]:
 
 
 def write_file(path: Path, data: bytes, *, flush: bool = True, make: bool = True) -> None:
-    """Write a file atomically: to a temporary name, flushed to disk, then renamed.
-
-    Args:
-        path: the file; an existing one is replaced.
-        data: its contents.
-        flush: wait until the contents are on disk.
-        make: create missing folders.
-    """
+    """Write or replace a file atomically: to a temporary name, flushed to disk, then renamed."""
     with partial_file(path, data, flush=flush, make=make) as part:
         part.replace(path)
 
@@ -171,11 +159,7 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 @contextlib.contextmanager
 def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
-    """Open a CSV file; errors in the context become `SourceError`, with the line if possible.
-
-    Raises:
-        SourceError: the file is missing, is not UTF-8, or has a misplaced quotation mark.
-    """
+    """Open a CSV file; errors in the context become `SourceError`, with the line if possible."""
     reader = None
     try:
         with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
@@ -215,11 +199,7 @@ class _Lines:
 
 
 def load_npy(path: Path) -> NDArray[Any]:
-    """Read the array of an npy file; pickled objects are refused.
-
-    Raises:
-        SourceError: the file is missing, damaged, or holds pickled objects.
-    """
+    """Read the array of an npy file; pickled objects are refused."""
     try:
         with path.open("rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
@@ -228,11 +208,7 @@ def load_npy(path: Path) -> NDArray[Any]:
 
 
 def load_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file into memory; pickled objects are refused.
-
-    Raises:
-        SourceError: the file is missing, damaged, not an npz file, or holds pickled objects.
-    """
+    """Read all arrays of an npz file into memory; pickled objects are refused."""
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):  # numpy would load a single array, or report a pickle

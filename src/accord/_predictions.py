@@ -74,12 +74,7 @@ def save_prediction(
 
 
 def check_ending(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file of predictions, checked before they are computed.
-
-    Raises:
-        ChoiceError: the ending is not supported, or the path is a URL.
-        ExtraMissing: a package for the format is not installed.
-    """
+    """Return the path of a file of predictions, checked before they are computed."""
     path = local_path(path)
     if path.suffix not in _ENCODERS:
         have = ", ".join(_ENCODERS)
@@ -101,10 +96,6 @@ def _columns(prediction: Prediction, sample_info: SampleInfo | None) -> Columns:
     return columns
 
 
-def _write_npy(file: BinaryIO, columns: Columns) -> None:
-    np.save(file, columns["label"], allow_pickle=False)
-
-
 def _write_csv(file: BinaryIO, columns: Columns) -> None:
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     file.write(csv_text(columns, rows).encode())
@@ -118,7 +109,7 @@ def _write_parquet(file: BinaryIO, columns: Columns) -> None:
 
 
 _ENCODERS: dict[str, Callable[[BinaryIO, Columns], None]] = {
-    ".npy": _write_npy,
+    ".npy": lambda file, columns: np.save(file, columns["label"], allow_pickle=False),
     ".csv": _write_csv,
     ".parquet": _write_parquet,
 }

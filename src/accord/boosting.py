@@ -16,9 +16,7 @@ from accord.errors import ChoiceError, PredictionError
 __all__ = ["LightGBMRounds", "XGBoostRounds", "record_rounds"]
 
 
-AnyXGBoostBooster = Any  # XGBoost is imported only where it is used
-# Objectives for which one score per sample belongs to the second of two classes.
-TWO_CLASSES = ("binary:", "reg:logistic")
+AnyBooster = Any  # XGBoost and LightGBM are imported only where they are used
 
 
 class XGBoostRounds:
@@ -52,7 +50,7 @@ class XGBoostRounds:
         self._samples = _as_matrix(X)
         self._started = False
 
-    def before_training(self, model: AnyXGBoostBooster) -> AnyXGBoostBooster:
+    def before_training(self, model: AnyBooster) -> AnyBooster:
         """Raise on a second training: its rounds would be taken for recorded ones."""
         from xgboost import Booster
 
@@ -66,45 +64,45 @@ class XGBoostRounds:
         self._started = True
         return model
 
-    def before_iteration(self, model: AnyXGBoostBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
+    def before_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
         """Continue training."""
         return False
 
-    def after_iteration(self, model: AnyXGBoostBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
+    def after_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
         """Record the round if it is due, and continue training."""
         done = model.num_boosted_rounds()
         self._rounds.record_logits(done, lambda: _scores(model, self._samples))
         return False
 
-    def after_training(self, model: AnyXGBoostBooster) -> AnyXGBoostBooster:
+    def after_training(self, model: AnyBooster) -> AnyBooster:
         """Return the booster unchanged; the caller closes the recorder."""
         return model
 
 
-def record_xgboost_rounds(
-    recorder: Recorder,
-    booster: AnyXGBoostBooster,
-    X: Any,  # noqa: N803
-    *,
-    every: int = 1,
-    classes: object = None,
+def _record_xgboost_rounds(
+    recorder: Recorder, booster: AnyBooster, samples: Any, *, every: int, classes: object
 ) -> None:
-    """Record the predictions of `X` by a trained booster or `XGBClassifier` after each round."""
     if hasattr(booster, "get_booster"):
         classes = booster.classes_ if classes is None else classes
         booster = booster.get_booster()
-    _check_stages(booster)
+    kind = _settings(booster)["gradient_booster"]["name"]
+    if kind != "gbtree":
+        raise ChoiceError(
+            f"a {kind} booster changes earlier rounds while it trains, so their predictions "
+            "are lost. Train it with the callback XGBoostRounds."
+        )
     rounds = RoundRecorder(recorder, every=every, classes=classes)
-    samples = _as_matrix(X)
+    samples = _as_matrix(samples)
     for done in range(1, booster.num_boosted_rounds() + 1):
         rounds.record_logits(done, partial(_scores, booster, samples, iteration_range=(0, done)))
 
 
-def _scores(booster: AnyXGBoostBooster, samples: Any, **options: Any) -> Any:
+def _scores(booster: AnyBooster, samples: Any, **options: Any) -> Any:
     scores = booster.predict(samples, output_margin=True, **options)
     if scores.ndim == 1:
         objective = _settings(booster)["objective"]["name"]
-        if not objective.startswith(TWO_CLASSES):
+        # For these, one score per sample belongs to the second of two classes.
+        if not objective.startswith(("binary:", "reg:logistic")):
             raise ChoiceError(
                 f"with objective {objective!r} one score per sample does not determine a class. "
                 "For two classes train with binary:logistic, or pass labels to recorder.record"
@@ -112,16 +110,7 @@ def _scores(booster: AnyXGBoostBooster, samples: Any, **options: Any) -> Any:
     return scores
 
 
-def _check_stages(booster: AnyXGBoostBooster) -> None:
-    kind = _settings(booster)["gradient_booster"]["name"]
-    if kind != "gbtree":
-        raise ChoiceError(
-            f"a {kind} booster changes earlier rounds while it trains, so their predictions "
-            "are lost. Train it with the callback XGBoostRounds."
-        )
-
-
-def _settings(booster: AnyXGBoostBooster) -> Any:
+def _settings(booster: AnyBooster) -> Any:
     return json.loads(booster.save_config())["learner"]
 
 
@@ -131,9 +120,6 @@ def _as_matrix(samples: Any) -> Any:
     if isinstance(samples, DMatrix):
         return samples
     return DMatrix(samples, enable_categorical=True)
-
-
-AnyLightGBMBooster = Any  # LightGBM is imported only where it is used
 
 
 class LightGBMRounds:
@@ -155,8 +141,13 @@ class LightGBMRounds:
         every: int = 1,
         classes: object = None,
     ) -> None:
-        if classes is None:
-            _check_order(recorder)
+        names = list(recorder.sample_info.class_names or ())
+        if classes is None and names != sorted(names):
+            raise ChoiceError(
+                f"the record's classes are {', '.join(names[:5])} …, not in sorted order, and "
+                "LGBMClassifier sorts them. List the classes of the network's columns: "
+                "classes=np.unique(y) for LGBMClassifier, classes=range(n) for integer labels."
+            )
         self._rounds = RoundRecorder(recorder, every=every, classes=classes)
         self._samples = X
         self._scores: RunningScores | None = None
@@ -180,19 +171,13 @@ class LightGBMRounds:
         self._rounds.record_logits(done, partial(self._scores.after, after))
 
 
-def record_lightgbm_rounds(
-    recorder: Recorder,
-    booster: AnyLightGBMBooster,
-    X: Any,  # noqa: N803
-    *,
-    every: int = 1,
-    classes: object = None,
+def _record_lightgbm_rounds(
+    recorder: Recorder, booster: AnyBooster, samples: Any, *, every: int, classes: object
 ) -> None:
-    """Record the predictions of `X` by a trained booster or `LGBMClassifier` after each round."""
     if hasattr(booster, "booster_"):
         classes = booster.classes_ if classes is None else classes
         booster = booster.booster_
-    scores = RunningScores(booster, X)
+    scores = RunningScores(booster, samples)
     if scores.kind.dart:
         raise ChoiceError(
             "a dart booster changes earlier trees while it trains, so their predictions are lost. "
@@ -215,11 +200,7 @@ class Kind:
 
 
 def read_kind(text: str) -> Kind:
-    r"""Read a booster's settings from its text format.
-
-    >>> read_kind("objective=binary sigmoid:2\naverage_output\n[boosting: rf]\n")
-    Kind(objective='binary', sigmoid=2.0, dart=False, averages=True)
-    """
+    """Read a booster's settings from its text format."""
     objective = re.search(r"^objective=(\S+)", text, re.M)
     sigmoid = re.search(r"^objective=.*sigmoid:(\S+)", text, re.M)
     return Kind(
@@ -233,7 +214,7 @@ def read_kind(text: str) -> Kind:
 class RunningScores:
     """The scores before the softmax, summed over trees as rounds pass."""
 
-    def __init__(self, booster: AnyLightGBMBooster, samples: Any) -> None:
+    def __init__(self, booster: AnyBooster, samples: Any) -> None:
         self.booster = booster
         self.kind = read_kind(booster.model_to_string(num_iteration=1))
         self._samples = samples
@@ -275,16 +256,6 @@ def _check_probabilities(scores: RunningScores, recorder: Recorder) -> None:
         )
 
 
-def _check_order(recorder: Recorder) -> None:
-    names = list(recorder.sample_info.class_names or ())
-    if names != sorted(names):
-        raise ChoiceError(
-            f"the record's classes are {', '.join(names[:5])} …, not in sorted order, and "
-            "LGBMClassifier sorts them. List the classes of the network's columns: "
-            "classes=np.unique(y) for LGBMClassifier, classes=range(n) for integer labels."
-        )
-
-
 def record_rounds(
     recorder: Recorder,
     booster: Any,
@@ -312,9 +283,9 @@ def record_rounds(
     """
     packages = {kind.__module__.partition(".")[0] for kind in type(booster).__mro__}
     if "xgboost" in packages:
-        record_xgboost_rounds(recorder, booster, X, every=every, classes=classes)
+        _record_xgboost_rounds(recorder, booster, X, every=every, classes=classes)
     elif "lightgbm" in packages:
-        record_lightgbm_rounds(recorder, booster, X, every=every, classes=classes)
+        _record_lightgbm_rounds(recorder, booster, X, every=every, classes=classes)
     else:
         raise ChoiceError(
             f"a booster of XGBoost or LightGBM was expected; got {type(booster).__name__}. "

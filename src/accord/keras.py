@@ -161,9 +161,15 @@ class RecordPredictions(FrameworkCallback):
         forward = self._forward or (lambda network, inputs: network.predict_on_batch(inputs))
         for start in range(0, self._recorder.order.samples, self._batch):
             output = forward(self.model, _slice(self._inputs, start, start + self._batch))
-            _check_single(output)
+            if isinstance(output, list | tuple | Mapping):
+                raise ChoiceError(
+                    f"the network returns {len(output)} outputs; select the scores: "
+                    "forward=lambda network, inputs: …"
+                )
             scores = to_numpy(output)
-            if self._logits is None and self._needs_logits(scores):
+            # A softmax does not change which of several scores is the largest.
+            single = scores.ndim == 1 or scores.shape[1:] == (1,)
+            if self._logits is None and (self._recorder.probabilities or single):
                 self._logits = _gives_logits(self.model)
             yield labels_or_scores(
                 scores,
@@ -172,10 +178,6 @@ class RecordPredictions(FrameworkCallback):
                 are_logits=self._logits is not False,
             )
 
-    def _needs_logits(self, scores: NDArray[Any]) -> bool:
-        # A softmax does not change which of several scores is the largest.
-        return self._recorder.probabilities or scores.ndim == 1 or scores.shape[1:] == (1,)
-
 
 def _eval_mode(network: Any) -> AbstractContextManager[None]:
     if import_framework(("keras",), "keras").config.backend() != "torch":
@@ -183,12 +185,6 @@ def _eval_mode(network: Any) -> AbstractContextManager[None]:
     from accord._recorders.eval_mode import eval_mode
 
     return eval_mode(network)
-
-
-def _arrays(inputs: Any) -> list[Any]:
-    if isinstance(inputs, Mapping):
-        return list(inputs.values())
-    return list(inputs) if isinstance(inputs, list | tuple) else [inputs]
 
 
 def _slice(inputs: Any, start: int, stop: int) -> Any:
@@ -200,7 +196,8 @@ def _slice(inputs: Any, start: int, stop: int) -> Any:
 
 
 def _length(inputs: Any) -> int:
-    arrays = _arrays(inputs)
+    several = inputs.values() if isinstance(inputs, Mapping) else inputs
+    arrays = list(several) if isinstance(inputs, Mapping | list | tuple) else [inputs]
     shapes = [getattr(array, "shape", None) for array in arrays]
     if not arrays or not all(shapes):
         raise ChoiceError(
@@ -211,14 +208,6 @@ def _length(inputs: Any) -> int:
     if len(lengths) > 1:
         raise ChoiceError(f"inputs must all have the same length; got {sorted(lengths)}")
     return lengths.pop()
-
-
-def _check_single(output: Any) -> None:
-    if isinstance(output, list | tuple | Mapping):
-        raise ChoiceError(
-            f"the network returns {len(output)} outputs; select the scores: "
-            "forward=lambda network, inputs: …"
-        )
 
 
 def _gives_logits(network: Any) -> bool:

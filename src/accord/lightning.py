@@ -94,7 +94,12 @@ class RecordPredictions(_Base):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Raise if training resumes from a checkpoint that is ahead of the record."""
-        _check_steps(trainer.num_training_batches, self._recorder.schedule.every)
+        every = self._recorder.schedule.every
+        if every < 1 and trainer.num_training_batches == float("inf"):
+            raise ChoiceError(
+                f"every={every:g} needs epochs of known length, and the training loader has none. "
+                "Give the trainer limit_train_batches, or record whole epochs"
+            )
         self._recorder.check_complete(trainer.current_epoch)
         self._complete = None
         if trainer.global_step == 0 and trainer.is_global_zero:
@@ -180,14 +185,6 @@ def _length(loader: DataLoader[Any]) -> int:
             f"a {type(dataset).__name__} has no length: give the number of samples, samples=…"
         )
     return len(dataset)
-
-
-def _check_steps(steps: float, every: float) -> None:
-    if every < 1 and steps == float("inf"):
-        raise ChoiceError(
-            f"every={every:g} needs epochs of known length, and the training loader has none. "
-            "Give the trainer limit_train_batches, or record whole epochs"
-        )
 
 
 def _check_once(callbacks: list[Any]) -> None:

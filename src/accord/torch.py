@@ -77,7 +77,9 @@ def record_epoch(
     1
     """
     _check_kinds(network, loader)
-    processes = Processes(together=_is_distributed(loader) if gather is None else gather)
+    if gather is None:
+        gather = isinstance(getattr(loader, "sampler", None), DistributedSampler)
+    processes = Processes(together=gather)
     classes, probabilities = processes.run_in_first(lambda: _sizes_of(recorder))
     options = EvaluateOptions(classes, probabilities, forward=forward, ids=ids)
     # Unwrapped: DistributedDataParallel would wait for all processes at every batch.
@@ -120,10 +122,6 @@ def _check_kinds(network: object, loader: object) -> None:
             f"{type(network).__name__} and a {type(loader).__name__}. "
             f"{swapped}The order is record_epoch(recorder, network, loader)"
         )
-
-
-def _is_distributed(loader: object) -> bool:
-    return isinstance(getattr(loader, "sampler", None), DistributedSampler)
 
 
 def _sizes_of(recorder: Recorder | None) -> tuple[int, bool]:

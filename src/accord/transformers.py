@@ -78,7 +78,11 @@ class RecordPredictions(_Base):
         **options: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
-        _check_length(dataset)
+        if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+            raise ChoiceError(
+                "RecordPredictions needs a map-style dataset with a length; "
+                f"got a {type(dataset).__name__}"
+            )
         self._dataset = dataset
         self._forward = forward
         self._batch = batch
@@ -188,11 +192,3 @@ class _AcceptedColumns:
         if not isinstance(item, Mapping):
             return item
         return {name: value for name, value in item.items() if name in self.names}
-
-
-def _check_length(dataset: Any) -> None:
-    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise ChoiceError(
-            "RecordPredictions needs a map-style dataset with a length; "
-            f"got a {type(dataset).__name__}"
-        )

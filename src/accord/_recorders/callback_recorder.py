@@ -69,7 +69,12 @@ class CallbackRecorder:
         every: float,
         options: RecorderOptions,
     ) -> None:
-        _check_options(options)
+        unknown = options.keys() - RecorderOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(
+                f"RecordPredictions got an unexpected argument {sorted(unknown)[0]!r}; "
+                f"it passes on to the recorder: {', '.join(RecorderOptions.__annotations__)}"
+            )
         self.path = path
         self.network = network
         self.classes = classes
@@ -79,14 +84,9 @@ class CallbackRecorder:
         self._options = options
         self._recorder: Recorder | None = None
         # Checked now rather than after the first epoch of training.
-        sample_info = make_sample_info(
-            samples=samples,
-            classes=classes,
-            truth=options.get("truth"),
-            given=options.get("given"),
-            ids=options.get("ids"),
-            class_names=options.get("class_names"),
-        )
+        names = ("truth", "given", "ids", "class_names")
+        arrays: dict[str, Any] = {name: options.get(name) for name in names}
+        sample_info = make_sample_info(samples=samples, classes=classes, **arrays)
         self.order = Order(samples, sample_info.ids)
 
     def open(self) -> Recorded:
@@ -201,15 +201,6 @@ def write_row(
         )
     predictions = {"logits" if kept.ndim == 2 and are_logits else "predicted": kept}
     recorder.record(**predictions, epoch=epoch, progress=progress, **metrics)
-
-
-def _check_options(options: RecorderOptions) -> None:
-    unknown = options.keys() - RecorderOptions.__annotations__.keys()
-    if unknown:
-        raise TypeError(
-            f"RecordPredictions got an unexpected argument {sorted(unknown)[0]!r}; "
-            f"it passes on to the recorder: {', '.join(RecorderOptions.__annotations__)}"
-        )
 
 
 class FrameworkCallback:

@@ -1,7 +1,6 @@
 """Evaluate in all processes of distributed training and record in the first."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,18 +51,13 @@ class Processes:
         """
         if self.number == 1:
             return [predict()]
-        with self._same_buffers(network):
-            return self._gather(predict)
-
-    @contextmanager
-    def _same_buffers(self, network: nn.Module) -> Iterator[None]:
         # Parameters are equal in all processes, but each one keeps its own batch statistics.
         buffers = list(network.buffers())
         own = [buffer.clone() for buffer in buffers]
         first = self.run_in_first(lambda: [buffer.cpu() for buffer in buffers])
         try:
             _copy(first, buffers)
-            yield
+            return self._gather(predict)
         finally:
             _copy(own, buffers)
 

@@ -11,8 +11,6 @@ from torch.utils.data.distributed import DistributedSampler
 
 from accord.errors import ChoiceError
 
-WHOLE = (SequentialSampler, RandomSampler, DistributedSampler)  # these cover the whole dataset
-
 
 class PositionedBatch(NamedTuple):
     """A batch, and the positions of its samples in the dataset."""
@@ -27,10 +25,7 @@ def share_loader(
     """Return a loader of one process's share of another loader's dataset.
 
     Shares are of equal size, so that all processes take equally many batches; to even them out,
-    the first samples are used twice.
-
-    Raises:
-        ChoiceError: samples cannot be accessed by position.
+    the first samples are used twice. Samples must be accessible by position.
     """
     _check_positions(loader)
     return share_dataset(
@@ -95,7 +90,8 @@ def _check_positions(loader: DataLoader[Any]) -> None:
             "several processes share the evaluation, so its loader needs a map-style dataset and "
             f"a batch size; got a {type(loader.dataset).__name__}"
         )
-    if not isinstance(sampler, WHOLE):
+    whole = SequentialSampler, RandomSampler, DistributedSampler  # they cover the whole dataset
+    if not isinstance(sampler, whole):
         raise ChoiceError(
             "several processes share the evaluation, and a "
             f"{type(sampler).__name__} cannot be shared. Pass torch.utils.data.Subset(…) instead"

@@ -119,9 +119,6 @@ def to_device(batch: Any, device: torch.device) -> Any:
     return batch
 
 
-SHUFFLING = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler)
-
-
 @dataclass(frozen=True)
 class LoaderPredictions:
     """The predictions of one process, in the order in which the loader gave the samples."""
@@ -151,19 +148,13 @@ def evaluate(
 ) -> LoaderPredictions:
     """Predict every sample of a loader without changing training state.
 
-    Args:
-        network: evaluated in evaluation mode, then put back into its previous mode.
-        loader: a DataLoader, or any iterable of batches.
-        options: how to read the batches.
-        device: where inputs go, by default the device of the network's first parameter.
-
-    Raises:
-        ChoiceError: the loader shuffles or drops samples, and its batches carry no ids.
-        PredictionError: the network returns neither logits nor labels.
+    Inputs go to `device`, by default that of the network's first parameter.
     """
-    target = _device_of(network) if device is None else torch.device(device)
+    if device is None:
+        first = next(network.parameters(), None)
+        device = "cpu" if first is None else first.device
     with eval_mode(network, loader):
-        parts = list(_parts(network, loader, options, target))
+        parts = list(_parts(network, loader, options, torch.device(device)))
     if not parts:
         raise PredictionError("the evaluation loader gave no batch")
     kept = np.concatenate([part.kept for part in parts])
@@ -171,11 +162,6 @@ def evaluate(
         raise PredictionError("some batches of the evaluation loader carry ids and others do not")
     known = [part.ids for part in parts if part.ids is not None]
     return LoaderPredictions(kept, np.concatenate(known) if known else None, parts[0].by_position)
-
-
-def _device_of(network: nn.Module) -> torch.device:
-    first = next(network.parameters(), None)
-    return torch.device("cpu") if first is None else first.device
 
 
 def _parts(
@@ -208,7 +194,8 @@ def check_order(loader: object) -> None:
     if not isinstance(loader, DataLoader):
         return
     sampler: Any = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
-    if isinstance(sampler, SHUFFLING) or not getattr(loader, "in_order", True):
+    shuffling = RandomSampler, SubsetRandomSampler, WeightedRandomSampler, DistributedSampler
+    if isinstance(sampler, shuffling) or not getattr(loader, "in_order", True):
         raise ChoiceError(
             f"the evaluation loader gives its samples in any order ({type(sampler).__name__}), and "
             "its batches carry no ids. Evaluate with shuffle=False, or with ids: "

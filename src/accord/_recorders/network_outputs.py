@@ -15,15 +15,8 @@ def labels_or_scores(
 ) -> NDArray[Any]:
     """Return labels (sample,), or scores (sample, class) if probabilities are recorded.
 
-    Args:
-        values: scores (sample, class); for two classes also the score of class 1 alone,
-            (sample,) or (sample, 1); or integer labels (sample,).
-        classes: the number of classes.
-        probabilities: the record stores probabilities, so scores are required.
-        are_logits: scores are logits, not probabilities.
-
-    Raises:
-        PredictionError: the array has none of these shapes.
+    Values are scores (sample, class), logits or not; for two classes also the score of class 1
+    alone, (sample,) or (sample, 1); or integer labels (sample,).
 
     >>> labels_or_scores(np.array([[0.5, 2.0], [0.1, np.nan]]), classes=2, probabilities=False)
     array([                   1, -9223372036854775808])
@@ -41,11 +34,7 @@ def labels_or_scores(
 
 
 def finite_rows(kept: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return, for each sample, whether its scores were finite, given `labels_or_scores`.
-
-    >>> finite_rows(np.array([1, NOT_FINITE]))
-    array([ True, False])
-    """
+    """Return, for each sample, whether its scores were finite, given `labels_or_scores`."""
     if kept.ndim == 1:
         return np.asarray(kept != NOT_FINITE)
     return np.asarray(np.isfinite(kept).all(axis=1))

@@ -8,17 +8,12 @@ from numpy.typing import NDArray
 from accord.errors import ChoiceError, PredictionError, counted
 from accord.store import SampleInfo, to_numpy
 
-FAR_BELOW: Final = 1000.0  # a logit this far below all others has a softmax of exactly 0
-
 
 def positions_of(classes: object, sample_info: SampleInfo) -> NDArray[np.intp]:
     """Return the index in the record of each of a network's classes.
 
     Classes are found by the record's class names or, if they are whole numbers that are not
     among the names, by value. A network may know fewer classes than the record.
-
-    Raises:
-        ChoiceError: a class is unknown, or both readings are possible and differ.
 
     >>> info = SampleInfo(samples=1, classes=3, class_names=("ham", "eggs", "spam"))
     >>> positions_of(["eggs", "ham"], info)
@@ -82,7 +77,8 @@ def place_columns(
         )
     if np.array_equal(positions, np.arange(classes)):
         return table
-    low = np.nanmin(table, initial=0.0) - FAR_BELOW if logits else 0.0
+    # A logit that lies 1,000 below all others has a softmax of exactly 0.
+    low = np.nanmin(table, initial=0.0) - 1000.0 if logits else 0.0
     whole = np.full((len(table), classes), low, np.float64)
     whole[:, positions] = table
     return whole
@@ -129,11 +125,7 @@ class Order:
         self._sorter = np.argsort(np.arange(samples) if self.ids is None else self.ids)
 
     def positions(self, ids: object) -> NDArray[np.intp]:
-        """Return the position of each of some samples.
-
-        Raises:
-            PredictionError: an id is not in the record.
-        """
+        """Return the position of each of some samples; raise if an id is not in the record."""
         names = as_ids(ids)
         if self.ids is None:
             if names.dtype.kind == "U":
@@ -173,11 +165,7 @@ class Order:
 
 
 def as_ids(ids: object) -> NDArray[Any]:
-    """Return ids as a flat array of int64 or of text.
-
-    >>> as_ids([3, 1])
-    array([3, 1])
-    """
+    """Return ids as a flat array of int64 or of text."""
     values = to_numpy(ids)
     if values.dtype.kind in "OT":
         values = values.astype(np.str_)
@@ -200,19 +188,19 @@ def assemble(predicted: NDArray[Any], ids: object, order: Order) -> NDArray[Any]
     to fill its last batch, and in evaluation mode they get the same prediction again. Without
     ids (None), predictions must come in the record's order.
 
-    Args:
-        predicted: (sample,) or (sample, class), in any order.
-        ids: the id of each prediction's sample, or None.
-        order: the record's order of samples.
-
-    Raises:
-        PredictionError: samples are missing, unknown, or too many.
-
     >>> assemble(np.array([7, 5, 1, 7]), [0, 2, 1, 0], Order(3))
     array([7, 1, 5])
     """
     if ids is None:
-        _check_number(len(predicted), order.samples)
+        if len(predicted) != order.samples:
+            drops = "drop the last batch (drop_last=True)"
+            repeats = "repeat samples (which requires ids)"
+            raise PredictionError(
+                f"got {counted(len(predicted), 'prediction')} for "
+                f"{counted(order.samples, 'sample')}. Does the evaluation loader "
+                f"{drops if len(predicted) < order.samples else repeats}, "
+                "or has the dataset changed its size?"
+            )
         return predicted
     positions = order.positions(ids)
     if len(predicted) != len(positions):
@@ -228,15 +216,3 @@ def assemble(predicted: NDArray[Any], ids: object, order: Order) -> NDArray[Any]
             "Does the evaluation loader drop the last batch, or skip samples?"
         )
     return np.asarray(predicted[first])
-
-
-def _check_number(predicted: int, samples: int) -> None:
-    if predicted == samples:
-        return
-    cause = "Does the evaluation loader drop the last batch (drop_last=True)"
-    if predicted > samples:
-        cause = "Does the evaluation loader repeat samples (which requires ids)"
-    raise PredictionError(
-        f"got {counted(predicted, 'prediction')} for {counted(samples, 'sample')}. "
-        f"{cause}, or has the dataset changed its size?"
-    )

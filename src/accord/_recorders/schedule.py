@@ -39,12 +39,9 @@ class Schedule:
         return math.floor(progress / self.every + SLACK)
 
     def is_due(self, progress: float, *, recorded: float, last: bool = False) -> bool:
-        """Return whether a row is due at this progress, given the progress of the last row.
+        """Return whether a row is due at this progress, given that of the last row (0 if none).
 
-        Args:
-            progress: the true epoch after the current step.
-            recorded: the progress of the last row in the record; 0 if it has none.
-            last: training ends here.
+        With `last`, training ends here.
         """
         if last:
             return progress > recorded + SLACK
@@ -65,11 +62,6 @@ class RecordedEpochs:
 
     With `every` below 1, an epoch has several rows, but at most as many as steps.
 
-    Args:
-        epochs: the length of the training.
-        every: the distance between two evaluations, in epochs.
-        steps: the optimizer steps of one epoch.
-
     >>> schedule = RecordedEpochs(epochs=5, every=2, steps=10)
     >>> [schedule.steps_in(epoch) for epoch in range(5)], len(schedule)
     ([(), (10,), (), (10,), (10,)], 3)
@@ -79,7 +71,7 @@ class RecordedEpochs:
 
     epochs: int
     every: float = 1.0
-    steps: int = 1
+    steps: int = 1  # of the optimizer, in one epoch
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.every <= 0:

@@ -1,6 +1,5 @@
 """Train an estimator epoch by epoch, and keep each epoch's state for later predictions."""
 
-import contextlib
 import copy
 import warnings
 from collections.abc import Iterator
@@ -10,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import shuffle
 
 from accord.errors import ChoiceError
 from accord.kernels import equally_spaced
@@ -35,9 +36,10 @@ def grow_by_partial_fit(
     known = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
     weighted = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
     for epoch in range(1, epochs + 1):
-        order = (X, y, *weighted.values())
+        order = [X, y, *weighted.values()]
         if seed is not None:
-            order = _shuffled(order, seed, epoch)
+            draw = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+            order = shuffle(*order, random_state=draw)
         weights = dict(zip(weighted, order[2:], strict=True))
         estimator.partial_fit(order[0], order[1], classes=known, **weights)
         yield epoch
@@ -66,7 +68,8 @@ def grow_by_warm_start(
         estimator.set_params(warm_start=True)
         for epoch in range(1, epochs + 1):
             estimator.set_params(**{parameter: epoch * step if total else step})
-            with _unconverged():
+            with warnings.catch_warnings():  # one epoch of training has not converged
+                warnings.simplefilter("ignore", ConvergenceWarning)
                 estimator.fit(X, y, **weights)
             yield epoch
     finally:
@@ -74,13 +77,7 @@ def grow_by_warm_start(
 
 
 def growing_parameter(estimator: Estimator) -> tuple[str, bool]:
-    """Return the parameter to increase for more training, and whether it counts the total.
-
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from sklearn.neural_network import MLPClassifier
-    >>> growing_parameter(RandomForestClassifier()), growing_parameter(MLPClassifier())
-    (('n_estimators', True), ('max_iter', False))
-    """
+    """Return the parameter to increase for more training, and whether it counts the total."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     have = estimator.get_params(deep=False)
@@ -91,23 +88,6 @@ def growing_parameter(estimator: Estimator) -> tuple[str, bool]:
     raise ChoiceError(
         f"{type(estimator).__name__} has neither n_estimators nor max_iter to increase"
     )
-
-
-def _shuffled(arrays: tuple[Any, ...], seed: int, epoch: int) -> tuple[Any, ...]:
-    from sklearn.utils import shuffle
-
-    draw = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
-    return tuple(shuffle(*arrays, random_state=draw))
-
-
-@contextlib.contextmanager
-def _unconverged() -> Iterator[None]:
-    """Silence the warning that one epoch of training has not converged."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 def _check_growable(estimator: Estimator, epochs: int, method: str) -> None:
@@ -193,7 +173,9 @@ def train_network(
         epochs = epochs or PASSES
         trained = grow_by_partial_fit(estimator, X, y, epochs=epochs, seed=seed, **weights)
     else:
-        epochs = epochs or _own_epochs(estimator)
+        if epochs is None:
+            parameter, total = growing_parameter(estimator)
+            epochs = int(estimator.get_params(deep=False)[parameter]) if total else PASSES
         trained = grow_by_warm_start(estimator, X, y, epochs=epochs, **weights)
     kept = kept_epochs(epochs, keep)
     return KeptEpochs([_copied(estimator) for epoch in trained if epoch - 1 in kept])
@@ -240,11 +222,6 @@ def _train_staged(
     estimator.fit(X, y, **weights)
     rounds = sum(1 for _ in estimator.staged_predict(X[:1]))  # boosting may stop early
     return KeptStages(estimator, kept_epochs(rounds, keep))
-
-
-def _own_epochs(estimator: Estimator) -> int:
-    parameter, total = growing_parameter(estimator)
-    return int(estimator.get_params(deep=False)[parameter]) if total else PASSES
 
 
 def _copied(estimator: Estimator) -> Estimator:

@@ -214,16 +214,13 @@ def _read_line(where: str, line: str, epoch: int) -> tuple[Any, list[float], int
         ) from error
     if not isinstance(guid, str | int | float) or isinstance(guid, bool):
         raise SourceError(f"{where}: guid must be text or a number; got {guid!r:.60}")
-    if not _is_table_row(logits) or isinstance(gold, bool) or not isinstance(gold, int):
+    is_row = isinstance(logits, list) and bool(logits) and all(map(_is_logit, logits))
+    if not is_row or isinstance(gold, bool) or not isinstance(gold, int):
         raise SourceError(
             f"{where}: {key} must be a list of numbers, one per class and none too large for a "
             f"float, and gold a class, a whole number; got {logits!r:.60} and {gold!r:.60}"
         )
     return guid, logits, gold
-
-
-def _is_table_row(logits: object) -> bool:
-    return isinstance(logits, list) and bool(logits) and all(map(_is_logit, logits))
 
 
 def _is_logit(value: object) -> bool:

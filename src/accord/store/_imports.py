@@ -26,11 +26,12 @@ from accord.store._record_reader import ArrayReader
 from accord.store._storage import CountProgress
 from accord.store._validation import (
     SUM_TOLERANCE,
+    Row,
     as_classes,
     check_probabilities,
     check_whole,
     row_from_logits,
-    row_from_predictions,
+    row_from_probabilities,
     to_numpy,
 )
 
@@ -149,8 +150,13 @@ def read_npz(path: Path, classes: int | None) -> ArrayReader:
             "with arrays of numbers or text."
         ) from error
     try:
-        split = _split(arrays)
-        return reader_from_arrays(arrays, classes=classes, name=str(path), split=split)
+        split = arrays.get("split", np.array("test"))
+        if split.shape or split.dtype.kind != "U" or not str(split):
+            raise PredictionError(
+                'split must be a name, as in np.savez(file, labels=labels, split="train"); '
+                f"got {split.dtype} of shape {split.shape}"
+            )
+        return reader_from_arrays(arrays, classes=classes, name=str(path), split=str(split))
     except PredictionError as error:
         raise SourceError(f"{path}: {error}") from error
 
@@ -165,15 +171,8 @@ def reader_from_arrays(
     """Return a reader of arrays, checked by their names."""
     labels = _labels(arrays, name)
     classes = _classes(arrays, classes)
-    sample_info = make_sample_info(
-        samples=labels.shape[2],
-        classes=classes,
-        split=split,
-        truth=arrays.get("truth"),
-        given=arrays.get("given"),
-        ids=arrays.get("ids"),
-        class_names=arrays.get("class_names"),
-    )
+    info = {what: arrays.get(what) for what in SAMPLE_ARRAYS}
+    sample_info = make_sample_info(samples=labels.shape[2], classes=classes, split=split, **info)
     probabilities = _probabilities(arrays, labels, classes)
     return ArrayReader(
         as_classes(labels, classes=classes), sample_info, probabilities=probabilities, name=name
@@ -194,16 +193,6 @@ def _labels(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
             f"got shape {labels.shape}"
         )
     return labels
-
-
-def _split(arrays: Mapping[str, NDArray[Any]]) -> str:
-    split = arrays.get("split", np.array("test"))
-    if split.shape or split.dtype.kind != "U" or not str(split):
-        raise PredictionError(
-            'split must be a name, as in np.savez(file, labels=labels, split="train"); '
-            f"got {split.dtype} of shape {split.shape}"
-        )
-    return str(split)
 
 
 def _classes(arrays: Mapping[str, NDArray[Any]], classes: int | None) -> int:
@@ -288,7 +277,8 @@ def gather_rows(
             if tables is None:
                 labels[number, epoch] = values
             else:
-                labels[number, epoch], tables[number, epoch] = _row(name, values, kind)
+                row = _row(name, values, kind)
+                labels[number, epoch], tables[number, epoch] = row.labels, row.probabilities
     return {"labels": labels} if tables is None else {"labels": labels, "probabilities": tables}
 
 
@@ -314,10 +304,6 @@ def kind_of(name: str, values: NDArray[Any]) -> str:
             f"{name}: a table of {values.dtype} is ambiguous; for labels pass one number per "
             "sample, for probabilities or logits floating-point numbers"
         )
-    return _kind_of_table(name, values)
-
-
-def _kind_of_table(name: str, values: NDArray[Any]) -> str:
     if not np.isfinite(values).all():
         raise PredictionError(f"{name}: has NaN or infinity. Has the network diverged?")
     if values.min() < 0 or values.max() > 1 + SUM_TOLERANCE:
@@ -331,19 +317,13 @@ def _kind_of_table(name: str, values: NDArray[Any]) -> str:
     )
 
 
-def _row(
-    name: str, values: NDArray[Any], kind: str
-) -> tuple[NDArray[Any], NDArray[np.float16] | None]:
+def _row(name: str, values: NDArray[Any], kind: str) -> Row:
     samples, classes = values.shape
-    size = {"samples": samples, "classes": classes}
+    make = row_from_logits if kind == "logits" else row_from_probabilities
     try:
-        if kind == "logits":
-            row = row_from_logits(values, **size, keep=True)
-        else:
-            row = row_from_predictions(values, **size, probabilities=True)
+        return make(values, samples=samples, classes=classes, keep=True)
     except PredictionError as error:
         raise PredictionError(f"{name}: {error}") from error
-    return row.labels, row.probabilities
 
 
 def _check_lengths(networks: Sequence[Sequence[Named]]) -> None:

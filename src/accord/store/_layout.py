@@ -25,9 +25,8 @@ from accord.store._storage import Storage
 
 def made_with() -> dict[str, str]:
     """Return the versions of the packages that a record depends on."""
-    packages = ("numpy", "zarr", "numcodecs", "torch")
     found = {"accord": __version__, "python": platform.python_version()}
-    for package in packages:
+    for package in ("numpy", "zarr", "numcodecs", "torch"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
@@ -74,11 +73,7 @@ def network_folder(network: int) -> str:
 
 
 def network_of(folder: str) -> int | None:
-    """Return the number of the network in a folder, or None for any other name.
-
-    >>> network_of("network-003"), network_of("truth")
-    (3, None)
-    """
+    """Return the number of the network in a folder, or None for any other name."""
     prefix, _, digits = folder.partition("-")
     return int(digits) if prefix == "network" and digits.isdecimal() else None
 
@@ -94,11 +89,7 @@ def array_key(network: int, array: str) -> str:
 
 
 def row_key(network: int, array: str, epoch: int) -> str:
-    """Return the key of one epoch of a network's array.
-
-    >>> row_key(3, "labels", 7)
-    'network-003/labels/c.7.0'
-    """
+    """Return the key of one epoch of a network's array."""
     rest = ".0.0" if array == PROBABILITIES else ".0"
     return f"{network_folder(network)}/{array}/c.{epoch}{rest}"
 
@@ -111,11 +102,7 @@ def row_shape(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...
 
 
 def commit_key(network: int, epoch: int) -> str:
-    """Return the key whose existence makes an epoch part of the record.
-
-    >>> commit_key(3, 7)
-    'network-003/commits/c.7'
-    """
+    """Return the key whose existence makes an epoch part of the record."""
     return f"{network_folder(network)}/{COMMITS}/c.{epoch}"
 
 
@@ -177,11 +164,7 @@ def parse_attributes(document: bytes) -> dict[str, Any]:
 
 
 def parse_encoding(document: bytes | None) -> dict[str, Any]:
-    """Return the part of an array's metadata that defines its encoding; empty if unreadable.
-
-    >>> parse_encoding(array_document((2, 3), chunks=(1, 3), dtype="uint8"))["data_type"]
-    'uint8'
-    """
+    """Return the part of an array's metadata that defines its encoding; empty if unreadable."""
     try:
         metadata = json.loads(document or b"")
         return {key: metadata[key] for key in ("data_type", "chunk_grid", "codecs")}

@@ -38,7 +38,6 @@ class Bucket(Storage):
         return self._connected
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes under `key`, or None."""
         try:
             return bytes(self._obstore.get(self._store, key).bytes())
         except FileNotFoundError:
@@ -47,7 +46,6 @@ class Bucket(Storage):
             raise self._error(key, error, "read") from error
 
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:  # noqa: ARG002
-        """Write atomically, replacing an existing value."""
         try:
             self._obstore.put(self._store, key, data, use_multipart=False)
         except self._obstore.exceptions.BaseError as error:
@@ -69,7 +67,6 @@ class Bucket(Storage):
         return True
 
     def children(self, prefix: str = "") -> list[str]:
-        """Return the sorted names directly below `prefix`."""
         below = f"{prefix}/" if prefix else ""
         try:
             found = self._obstore.list_with_delimiter(self._store, below or None)
@@ -79,7 +76,6 @@ class Bucket(Storage):
         return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
     def zarr_store(self) -> Any:
-        """Return a read-only Zarr store over this prefix."""
         from zarr.storage import ObjectStore
 
         return ObjectStore(self._store, read_only=True)

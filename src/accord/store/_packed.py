@@ -17,7 +17,7 @@ from accord.store import _layout as layout
 from accord.store._layout import made_with, now
 from accord.store._metadata import write_sample_info
 from accord.store._object_store import Bucket
-from accord.store._record_reader import NetworkInfo, RecordReader
+from accord.store._record_reader import RecordReader
 from accord.store._recorded import open_reader
 from accord.store._storage import CountProgress, Folder, Storage, open_storage
 
@@ -179,18 +179,17 @@ def _root(reader: RecordReader, storage: Storage) -> dict[str, Any]:
         "created": now(),
         "made_with": made_with(),
         "arrays": {array: encoding for array, encoding in encodings.items() if encoding},
-        "networks": [_network(info) for info in reader.networks_info()],
-    }
-
-
-def _network(info: NetworkInfo) -> dict[str, Any]:
-    return {
-        "network": info.network,
-        layout.METADATA: info.metadata,
-        "made_with": info.made_with,
-        "progress": list(info.progress),
-        layout.METRICS: list(info.metrics),
-        "times": list(info.times),
+        "networks": [
+            {
+                "network": info.network,
+                layout.METADATA: info.metadata,
+                "made_with": info.made_with,
+                "progress": list(info.progress),
+                layout.METRICS: list(info.metrics),
+                "times": list(info.times),
+            }
+            for info in reader.networks_info()
+        ],
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import storage_error
-from accord.errors import NotARecord, ProbabilitiesMissing, RowDamaged, StorageError
+from accord.errors import NotARecord, RowDamaged, StorageError
 from accord.store import _layout as layout
 from accord.store._metadata import read_root, read_sample_info
 from accord.store._record_reader import NetworkInfo, RecordReader, SampleInfo, as_slice
@@ -48,8 +48,13 @@ class PackedReader(RecordReader):
         self._networks = _checked_networks(storage, root.get("networks"), self.epochs)
         self.numbers = tuple(network["network"] for network in self._networks)
         self.has_probabilities = storage.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
+        expected = self.networks, self.epochs, self.samples, self.classes
         for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + self.has_probabilities]:
-            _check_shape(self, name, self._array(name))
+            shape, needed = self._array(name).shape, expected[: 3 + (name != layout.LABELS)]
+            if shape != needed:
+                raise NotARecord(
+                    f"{self.name}: {name} have shape {shape}; {layout.ROOT} requires {needed}"
+                )
             if not damaged:
                 _check_chunks(self, name, self._array(name))
                 self.check_encoding(name)
@@ -65,27 +70,12 @@ class PackedReader(RecordReader):
             self._opened[key] = _open_array(self.storage, name)
         return self._opened[key]
 
-    def read_labels(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample)."""
-        return self._read(layout.LABELS, networks, epochs, samples)
-
-    def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Return probabilities (network, epoch, sample, class)."""
-        if not self.has_probabilities:
-            raise ProbabilitiesMissing(f"{self.name}: the record has labels only")
-        return self._read(layout.PROBABILITIES, networks, epochs, samples)
-
     def _read(
-        self, name: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        array = self._array(name)
-        chosen = as_slice(networks), as_slice(epochs), samples
+        opened = self._array(array)
         try:
-            return np.asarray(array.oindex[chosen])
+            return np.asarray(opened.oindex[as_slice(networks), as_slice(epochs), samples])
         except PermissionError as error:
             raise _denied(self.storage, error) from error
         except ZARR_DAMAGE as error:
@@ -117,7 +107,6 @@ class PackedReader(RecordReader):
             )
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return the metadata of each network and its epochs."""
         return tuple(
             NetworkInfo(
                 network["network"],
@@ -128,16 +117,6 @@ class PackedReader(RecordReader):
                 network.get("made_with", {}),
             )
             for network in self._networks
-        )
-
-
-def _check_shape(reader: PackedReader, name: str, array: Any) -> None:
-    expected: tuple[int, ...] = reader.networks, reader.epochs, reader.samples
-    if name == layout.PROBABILITIES:
-        expected = (*expected, reader.classes)
-    if array.shape != expected:
-        raise NotARecord(
-            f"{reader.name}: {name} have shape {array.shape}; {layout.ROOT} requires {expected}"
         )
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing
-from accord.store._layout import label_dtype
+from accord.store._layout import LABELS, PROBABILITIES, label_dtype
 
 BLOCK_BYTES: Final = 256 << 20  # labels or probabilities in memory at a time while streaming
 LEAST_BLOCK: Final = 1024  # samples, for any number of networks and epochs
-HELD_OUT: Final = frozenset({"test", "validation"})  # splits that networks are not trained on
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,8 @@ class SampleInfo:
     @property
     def trained_on(self) -> bool:
         """Whether the networks were trained on these samples, judged by split and given labels."""
-        if self.split in HELD_OUT:  # even if labels are given
-            return False
-        return self.split == "train" or self.given is not None
+        held_out = self.split in ("test", "validation")  # even if labels are given
+        return not held_out and (self.split == "train" or self.given is not None)
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class RecordReader(ABC):
     """Predictions by (network, epoch, sample), read in blocks of samples.
 
     `numbers` are the networks' own numbers, which `select` takes; the methods that read count
-    networks and epochs by position, from 0.
+    networks and epochs by position, from 0. A reader implements `_read`, or both of its callers.
     """
 
     name: str
@@ -76,17 +74,24 @@ class RecordReader(ABC):
     epochs: int
     has_probabilities: bool
 
-    @abstractmethod
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return labels (network, epoch, sample)."""
+        return self._read(LABELS, networks, epochs, samples)
 
-    @abstractmethod
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Return probabilities (network, epoch, sample, class)."""
+        if not {self.numbers[network] for network in networks} <= set(self.with_probabilities):
+            self.check_probabilities()
+        return self._read(PROBABILITIES, networks, epochs, samples)
+
+    def _read(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        raise NotImplementedError
 
     @abstractmethod
     def networks_info(self) -> tuple[NetworkInfo, ...]:
@@ -205,25 +210,14 @@ class ArrayReader(RecordReader):
         self.numbers = tuple(range(networks) if numbers is None else numbers)
         self._progress = tuple(range(1, self.epochs + 1) if progress is None else progress)
         self.has_probabilities = probabilities is not None
-        self._labels = labels
-        self._probabilities = probabilities
+        self._arrays: dict[str, Any] = {LABELS: labels, PROBABILITIES: probabilities}
 
-    def read_labels(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    def _read(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample)."""
-        return pick(self._labels, networks, epochs, samples)
-
-    def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Return probabilities (network, epoch, sample, class)."""
-        self.check_probabilities()
-        assert self._probabilities is not None
-        return pick(self._probabilities, networks, epochs, samples)
+        return pick(self._arrays[array], networks, epochs, samples)
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return the progress, by default 1, 2, …, and no metrics for each network."""
         progress = tuple(map(float, self._progress))
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
         return tuple(NetworkInfo(number, progress, nothing) for number in self.numbers)
@@ -283,33 +277,17 @@ class Subset(RecordReader):
 
     @property
     def with_probabilities(self) -> tuple[int, ...]:
-        """The numbers of the selected networks with recorded probabilities."""
         return tuple(number for number in self.numbers if number in self._reader.with_probabilities)
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample)."""
         return self._reader.read_labels(*self._within(networks, epochs, samples))
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return probabilities (network, epoch, sample, class)."""
         return self._reader.read_probabilities(*self._within(networks, epochs, samples))
-
-    def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return the metadata of the selected networks and epochs."""
-        infos = self._reader.networks_info()
-        return tuple(self._cut(infos[network]) for network in self._networks)
-
-    def _cut(self, info: NetworkInfo) -> NetworkInfo:
-        return replace(
-            info,
-            progress=tuple(info.progress[epoch] for epoch in self._epochs),
-            metrics=tuple(info.metrics[epoch] for epoch in self._epochs),
-            times=tuple(info.times[epoch] for epoch in self._epochs) if info.times else (),
-        )
 
     def _within(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -319,6 +297,18 @@ class Subset(RecordReader):
             [self._networks[network] for network in networks],
             [self._epochs[epoch] for epoch in epochs],
             slice(within.start, within.stop, within.step),
+        )
+
+    def networks_info(self) -> tuple[NetworkInfo, ...]:
+        infos = self._reader.networks_info()
+        return tuple(self._cut(infos[network]) for network in self._networks)
+
+    def _cut(self, info: NetworkInfo) -> NetworkInfo:
+        return replace(
+            info,
+            progress=tuple(info.progress[epoch] for epoch in self._epochs),
+            metrics=tuple(info.metrics[epoch] for epoch in self._epochs),
+            times=tuple(info.times[epoch] for epoch in self._epochs) if info.times else (),
         )
 
 

@@ -39,21 +39,15 @@ def open_reader(
     if read_root(storage)["layout"] == layout.PACKED:
         packed = PackedReader(storage)
         return packed if networks is None else packed.select(networks)
-    lengths = _select(storage, network_lengths(storage), networks)
+    lengths = network_lengths(storage)
+    if networks is not None:
+        networks = whole_numbers(storage.name, "networks", networks)
+        check_numbers(storage.name, networks, lengths)
+        if not networks:
+            raise ChoiceError(f"{storage.name}: no network is selected; there are {len(lengths)}")
+        lengths = {number: lengths[number] for number in networks}
     _check_lengths(storage, lengths, common=common)
     return UnpackedReader(storage, tuple(lengths), min(lengths.values()))
-
-
-def _select(
-    storage: Storage, lengths: dict[int, int], networks: Sequence[int] | None
-) -> dict[int, int]:
-    if networks is None:
-        return lengths
-    networks = whole_numbers(storage.name, "networks", networks)
-    check_numbers(storage.name, networks, lengths)
-    if not networks:
-        raise ChoiceError(f"{storage.name}: no network is selected; there are {len(lengths)}")
-    return {number: lengths[number] for number in networks}
 
 
 def network_lengths(storage: Storage) -> dict[int, int]:
@@ -95,7 +89,7 @@ def _check_lengths(storage: Storage, lengths: dict[int, int], *, common: bool) -
 
 
 class UnpackedReader(RecordReader):
-    """An unpacked record: one object per row."""
+    """An unpacked record: one object per row, verified by its commit when read."""
 
     def __init__(self, storage: Storage, numbers: tuple[int, ...], epochs: int) -> None:
         self.storage = storage
@@ -114,22 +108,7 @@ class UnpackedReader(RecordReader):
 
     @property
     def with_probabilities(self) -> tuple[int, ...]:
-        """The numbers of the networks with recorded probabilities."""
         return self._with_probabilities
-
-    def read_labels(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample); each row is verified by its commit."""
-        return self._read(layout.LABELS, networks, epochs, samples)
-
-    def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Return probabilities (network, epoch, sample, class)."""
-        if not {self.numbers[network] for network in networks} <= set(self.with_probabilities):
-            self.check_probabilities()
-        return self._read(layout.PROBABILITIES, networks, epochs, samples)
 
     def _read(
         self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -139,17 +118,12 @@ class UnpackedReader(RecordReader):
         values = np.empty((len(networks), len(epochs), size, *shape[1:]), dtype)
         for i, network in enumerate(networks):
             for j, epoch in enumerate(epochs):
-                values[i, j] = self._row(array, network, epoch)[samples]
+                number, commit = self.numbers[network], self._commit(network, epoch)
+                row = read_row(
+                    self.storage, number, epoch, commit, array=array, sample_info=self.sample_info
+                )
+                values[i, j] = row[samples]
         return values
-
-    def _row(self, array: str, network: int, epoch: int) -> NDArray[Any]:
-        number, key = self.numbers[network], (network, epoch)
-        if key not in self._commits:
-            self._commits[key] = read_commit(self.storage, number, epoch)
-        commit = self._commits[key]
-        return read_row(
-            self.storage, number, epoch, commit, array=array, sample_info=self.sample_info
-        )
 
     def _commit(self, network: int, epoch: int) -> dict[str, Any]:
         key = network, epoch
@@ -158,7 +132,6 @@ class UnpackedReader(RecordReader):
         return self._commits[key]
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return the metadata in the commits of each network."""
         return tuple(self._info(network) for network in range(self.networks))
 
     def _info(self, network: int) -> NetworkInfo:

@@ -46,13 +46,9 @@ class Storage(ABC):
 
     @abstractmethod
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:
-        """Write atomically, replacing an existing value.
+        """Write atomically, replacing an existing value; create missing folders with `make`.
 
-        Args:
-            key: a path with slashes.
-            data: the value.
-            flush: return only when the value is durable.
-            make: create missing folders.
+        With `flush`, return only when the value is durable.
         """
 
     @abstractmethod
@@ -94,7 +90,6 @@ class Folder(Storage):
         self.name = str(path)
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes under `key`, or None."""
         try:
             return (self.path / key).read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -136,7 +131,6 @@ class Folder(Storage):
             return self.path.exists()
 
     def zarr_store(self) -> Any:
-        """Return a read-only Zarr store over this folder."""
         from zarr.storage import LocalStore
 
         return LocalStore(self.path, read_only=True)
@@ -166,12 +160,10 @@ class Folder(Storage):
                 _held.discard(file)
 
     def unfinished(self, prefix: str = "") -> list[str]:
-        """Return the names of partially written files below `prefix`, at any depth."""
         parts = (self.path / prefix).rglob(f".*{PART}")
         return sorted(part.relative_to(self.path).as_posix() for part in parts)
 
     def sweep(self, prefix: str) -> None:
-        """Remove partially written files below `prefix`."""
         for name in self.unfinished(prefix):
             with storage_errors(self.path / name, "remove"):
                 (self.path / name).unlink(missing_ok=True)
@@ -209,7 +201,6 @@ class Zip(Storage):
             raise StorageError(f"{path}: not a readable zip file ({error})") from error
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes under `key`, or None."""
         if key not in self._names:
             return None
         try:
@@ -223,26 +214,21 @@ class Zip(Storage):
             ) from error
 
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:  # noqa: ARG002
-        """Raise: a zip file is read-only."""
         raise StorageError(f"{self.path}: a record in a zip file is read-only")
 
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
-        """Raise: a zip file is read-only."""
         self.put(key, data, make=make)
         return False
 
     def children(self, prefix: str = "") -> list[str]:
-        """Return the sorted names directly below `prefix`."""
         below = f"{prefix}/" if prefix else ""
         rests = (name[len(below) :] for name in self._names if name.startswith(below))
         return sorted({rest.partition("/")[0] for rest in rests} - {""})
 
     def exists(self) -> bool:
-        """Return True: the file exists, even if it is empty."""
-        return True
+        return True  # even if it is empty
 
     def zarr_store(self) -> Any:
-        """Return a read-only Zarr store over the zip file."""
         from zarr.storage import ZipStore
 
         return ZipStore(self.path, mode="r")

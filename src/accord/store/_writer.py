@@ -91,12 +91,10 @@ class Writer:
         self._resize(committed, make=True)
         # Arrays without a commit were left by a dead writer and may be overwritten. If there are
         # none now, arrays that appear later are another writer's.
-        self._attempted = committed if self._leftovers(committed) else None
+        keys = [layout.row_key(self.network, array, committed) for array in self._arrays]
+        leftovers = any(self.storage.get(key) is not None for key in keys)
+        self._attempted = committed if leftovers else None
         return committed
-
-    def _leftovers(self, epoch: int) -> bool:
-        keys = [layout.row_key(self.network, array, epoch) for array in self._arrays]
-        return any(self.storage.get(key) is not None for key in keys)
 
     def write(
         self,
@@ -116,7 +114,7 @@ class Writer:
         """
         self.check_open()
         progress = self._checked_progress(self.epochs + 1 if progress is None else progress)
-        self._check_new(self._checked_epoch(epoch), progress)
+        self._check_new(epoch, progress)
         objects = self._encoded(row)
         commit = self._commit_document(progress, objects, plain(metrics or {}))
         try:
@@ -236,25 +234,21 @@ class Writer:
             "It is the true epoch, such as 0.1; omit it to count one per row."
         )
 
-    def _checked_epoch(self, epoch: Any) -> int | None:
-        if epoch is None:
-            return None
+    def _check_new(self, epoch: Any, progress: float) -> None:
+        here = f"{self.storage.name}: network {self.network} holds {counted(self.epochs, 'epoch')}"
         try:
-            return operator.index(epoch)
+            epoch = self.epochs if epoch is None else operator.index(epoch)
         except TypeError as error:
             raise RecordError(
                 f"{self.storage.name}: epoch must be a whole number; got {epoch!r}. "
                 "It is the row's position, from 0; the true epoch, such as 0.1, goes to `progress`."
             ) from error
-
-    def _check_new(self, epoch: int | None, progress: float) -> None:
-        here = f"{self.storage.name}: network {self.network} holds {counted(self.epochs, 'epoch')}"
-        if epoch is not None and epoch < self.epochs:
+        if epoch < self.epochs:
             raise RowExists(
                 f"{here}; epoch {epoch} was recorded before. "
                 "After a restart, start at recorder.epochs."
             )
-        if epoch is not None and epoch > self.epochs:
+        if epoch > self.epochs:
             raise RecordError(f"{here}, so the next is {self.epochs}; got epoch {epoch}")
         if progress <= self._progress:
             raise RowExists(
@@ -280,10 +274,6 @@ def _create_root(storage: Storage, sample_info: SampleInfo) -> None:
             "made_with": made_with(),
         }
         storage.create(layout.ROOT, layout.group_document(root))
-    _check_same_root(storage, sample_info)
-
-
-def _check_same_root(storage: Storage, sample_info: SampleInfo) -> None:
     root = read_root(storage)
     if root["layout"] != layout.ROWS:
         raise RecordMismatch(
