@@ -26,7 +26,7 @@ def check_options(
     given: Collection[str] = (),
     types: bool = True,
 ) -> None:
-    """Raise unless the functions can be called with these options.
+    """Raise a ChoiceError unless the functions can be called with these options.
 
     Args:
         name: what the functions read or build, to begin the message with.
@@ -35,17 +35,6 @@ def check_options(
         given: the arguments that do not come from the user, and are no options.
         types: compare the values with the annotations. Not for functions that users
             wrote, whose annotations may promise less than they accept.
-
-    Raises:
-        ChoiceError: an option is unknown, reserved, missing or of another type.
-
-    >>> def read(path, *, label="label", held_out: float | None = None): ...
-    >>> check_options("csv", {"labl": "y"}, read, given=["path"])
-    Traceback (most recent call last):
-    accord.errors.ChoiceError: csv has no option 'labl'. Did you mean 'label'?
-    >>> check_options("csv", {"held_out": "0.2"}, read, given=["path"])
-    Traceback (most recent call last):
-    accord.errors.ChoiceError: csv: held_out must be of type float | None; got '0.2'
     """
     if reserved := sorted(set(given) & set(options)):
         raise ChoiceError(f"{name}: {', '.join(reserved)} cannot be set by an option.")

@@ -86,17 +86,8 @@ def cache_images(
 
     The cache is one .npy file of size by size pixels an image. Its name is a fingerprint of the
     image files (names, sizes, times of change) and of the image size: a cache is used again for
-    the same files, and another is written for others. It appears whole or not at all.
-
-    Args:
-        files: the images.
-        folder: the folder of the cache; created if it does not exist.
-        skip_unreadable: mark files that are not images instead of raising; see
-            `ImageFiles.find_unreadable`.
-
-    Raises:
-        SourceError: a file is missing or not an image; the message names it.
-        StorageError: the cache cannot be written.
+    the same files, and another is written for others. It appears whole or not at all. With
+    `skip_unreadable`, files that are not images are marked; see `ImageFiles.find_unreadable`.
     """
     path = Path(folder).expanduser() / f"images-{_fingerprint(files)}.npy"
     pixels, unreadable = _load_cache(path, files) or _write_cache(path, files, skip_unreadable)

@@ -239,9 +239,7 @@ class PlainUnpickler(pickle.Unpickler):
 def settle(value: Any, blobs: Mapping[str, bytes] | None = None) -> Any:
     """Replace stand-ins by arrays, recursively; refuse anything else that is not plain data.
 
-    Args:
-        value: the result of `PlainUnpickler`.
-        blobs: the bytes of torch storages, by key.
+    `blobs` are the bytes of torch storages, by key.
     """
     return _settle(value, blobs or {}, {})
 
@@ -271,17 +269,8 @@ def _plain_key(key: Any) -> Any:
     return key
 
 
-_MAGIC: Final = 0x1950A86A20F9469CFC6C
-
-
 def load_torch(path: Path) -> Any:
-    """Load a file of `torch.save`, legacy stream or zip; tensors become numpy arrays.
-
-    Admits what `load_pickle` admits, and tensors.
-
-    Raises:
-        SourceError: the file holds something else, or is damaged.
-    """
+    """Load a file of `torch.save`, legacy stream or zip; tensors become numpy arrays."""
     with open_pickle(path) as file:
         is_zip = file.read(4) == b"PK\x03\x04"
         file.seek(0)
@@ -304,7 +293,7 @@ def _read_zip(file: BinaryIO) -> Any:
 
 
 def _read_stream(file: BinaryIO) -> Any:
-    if PlainUnpickler(file).load() != _MAGIC:
+    if PlainUnpickler(file).load() != 0x1950A86A20F9469CFC6C:
         raise pickle.UnpicklingError("it does not begin like a torch file")
     _version, system = PlainUnpickler(file).load(), PlainUnpickler(file).load()
     if not system["little_endian"]:

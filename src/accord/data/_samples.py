@@ -29,7 +29,6 @@ from accord.errors import ChoiceError, SourceError, suggest
 Source: TypeAlias = (
     str | os.PathLike[str] | NDArray[Any] | Sequence[str] | Sequence[tuple[str, str]]
 )
-_GREY_BLOCK: Final = 256  # images
 _CURE: Final = "Remove the file: every file gets a label."  # for one that is not an image
 
 
@@ -129,7 +128,7 @@ def _read_images(path: Path, schema: InputSchema, layout: Layout) -> Samples:  #
     files = ImageFiles(root, names, size=size, resize=schema.resize or size, cure=_CURE)
     inputs: Inputs = files
     if schema.channels == 1 and names:
-        blocks = np.array_split(np.arange(len(files)), len(files) // _GREY_BLOCK + 1)
+        blocks = np.array_split(np.arange(len(files)), len(files) // 256 + 1)
         inputs = np.concatenate([to_grey(block) for block in files.stream(blocks)])
     return Samples(inputs, truth, np.array(names), str(path))
 
@@ -150,26 +149,24 @@ def _folder_labels(
 
 
 def to_grey(images: Images) -> Images:
-    """Convert RGB to one channel, (sample, 1, row, column), by the luma weights of ITU-R 601.
-
-    >>> to_grey(np.full((1, 3, 1, 1), 7, np.uint8)).ravel()
-    array([7], dtype=uint8)
-    """
+    """Convert RGB to one channel, (sample, 1, row, column), by the luma weights of ITU-R 601."""
     weights = np.array([299, 587, 114])
     grey = np.einsum("schw,c->shw", images, weights, dtype=np.int64)
     return np.asarray((grey + 500) // 1000, np.uint8)[:, np.newaxis]
 
 
 _INPUTS: Final = ("inputs", "images", "rows", "texts", "test_inputs", "x_test", "x")
-_LABELS: Final = ("labels", "truth", "test_labels", "y_test", "y")
-_IDS: Final = ("ids", "test_ids")
 
 
 def _read_npz(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # noqa: ARG001
     arrays = load_npz(path)
     inputs, truth, ids = (
         next((arrays[name] for name in names if name in arrays), None)
-        for names in (_INPUTS, _LABELS, _IDS)
+        for names in (
+            _INPUTS,
+            ("labels", "truth", "test_labels", "y_test", "y"),
+            ("ids", "test_ids"),
+        )
     )
     if inputs is None:
         raise SourceError(

@@ -17,37 +17,12 @@ from typing import Any, Final
 from accord._options import check_options, option_names
 from accord.data._dataset import Dataset
 from accord.data._image_cache import IMAGE_OPTIONS, prepare_images
+from accord.data.readers import cifar, glue, imagenet, mnist, web_images
 from accord.data.readers._locate import Spellings
-from accord.data.readers.cifar import (
-    CIFAR10_NEEDS,
-    CIFAR10N_NEEDS,
-    CIFAR100_NEEDS,
-    CIFAR100N_NEEDS,
-    read_cifar10,
-    read_cifar10n,
-    read_cifar100,
-    read_cifar100n,
-)
 from accord.data.readers.digits import read_digits
-from accord.data.readers.glue import TASKS, needs_of, read_glue
 from accord.data.readers.image_folder import read_image_folder
-from accord.data.readers.imagenet import (
-    IMAGENET_NEEDS,
-    TINY_IMAGENET_NEEDS,
-    read_imagenet,
-    read_tiny_imagenet,
-)
-from accord.data.readers.mnist import NEEDS, read_fashion_mnist, read_mnist
 from accord.data.readers.npz import read_npz
 from accord.data.readers.tables import read_table
-from accord.data.readers.web_images import (
-    ANIMAL10N_NEEDS,
-    CLOTHING1M_NEEDS,
-    WEBVISION_NEEDS,
-    read_animal10n,
-    read_clothing1m,
-    read_webvision50,
-)
 from accord.errors import ChoiceError, suggest
 
 __all__ = ["READERS", "Reader", "find_reader", "read_dataset"]
@@ -127,35 +102,60 @@ def find_reader(kind: str) -> Reader:
 _GLUE_LAYOUT: Final = "the folder of train and dev, TSV or Parquet"
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
     {
-        "cifar10": Reader(read_cifar10, "the folder cifar-10-batches-bin or -py", CIFAR10_NEEDS),
-        "cifar100": Reader(read_cifar100, "the folder cifar-100-binary or -python", CIFAR100_NEEDS),
+        "cifar10": Reader(
+            cifar.read_cifar10, "the folder cifar-10-batches-bin or -py", cifar.CIFAR10_NEEDS
+        ),
+        "cifar100": Reader(
+            cifar.read_cifar100, "the folder cifar-100-binary or -python", cifar.CIFAR100_NEEDS
+        ),
         "cifar10n": Reader(
-            read_cifar10n, "CIFAR-10's folder, with CIFAR-10_human.pt", CIFAR10N_NEEDS
+            cifar.read_cifar10n, "CIFAR-10's folder, with CIFAR-10_human.pt", cifar.CIFAR10N_NEEDS
         ),
         "cifar100n": Reader(
-            read_cifar100n, "CIFAR-100's folder, with CIFAR-100_human.pt", CIFAR100N_NEEDS
+            cifar.read_cifar100n,
+            "CIFAR-100's folder, with CIFAR-100_human.pt",
+            cifar.CIFAR100N_NEEDS,
         ),
         "tinyimagenet": Reader(
-            read_tiny_imagenet, "the folder tiny-imagenet-200", TINY_IMAGENET_NEEDS, True
+            imagenet.read_tiny_imagenet,
+            "the folder tiny-imagenet-200",
+            imagenet.TINY_IMAGENET_NEEDS,
+            True,
         ),
         "imagenet": Reader(
-            read_imagenet, "the folder of train/<wnid> and val/<wnid>", IMAGENET_NEEDS, True
+            imagenet.read_imagenet,
+            "the folder of train/<wnid> and val/<wnid>",
+            imagenet.IMAGENET_NEEDS,
+            True,
         ),
         "clothing1m": Reader(
-            read_clothing1m, "the folder of the key lists and images", CLOTHING1M_NEEDS, True
+            web_images.read_clothing1m,
+            "the folder of the key lists and images",
+            web_images.CLOTHING1M_NEEDS,
+            True,
         ),
         "animal10n": Reader(
-            read_animal10n, "the folder of training and testing", ANIMAL10N_NEEDS, True
+            web_images.read_animal10n,
+            "the folder of training and testing",
+            web_images.ANIMAL10N_NEEDS,
+            True,
         ),
         "webvision50": Reader(
-            read_webvision50, "the folder of info, google and flickr", WEBVISION_NEEDS, True
+            web_images.read_webvision50,
+            "the folder of info, google and flickr",
+            web_images.WEBVISION_NEEDS,
+            True,
         ),
         **{
-            name: Reader(functools.partial(read_glue, name=name), _GLUE_LAYOUT, needs_of(name))
-            for name in TASKS
+            name: Reader(
+                functools.partial(glue.read_glue, name=name), _GLUE_LAYOUT, glue.needs_of(name)
+            )
+            for name in glue.TASKS
         },
-        "mnist": Reader(read_mnist, "the folder of the idx files", NEEDS),
-        "fashion-mnist": Reader(read_fashion_mnist, "the folder of the idx files", NEEDS),
+        "mnist": Reader(mnist.read_mnist, "the folder of the idx files", mnist.NEEDS),
+        "fashion-mnist": Reader(
+            mnist.read_fashion_mnist, "the folder of the idx files", mnist.NEEDS
+        ),
         "digits": Reader(read_digits, "none: they come with Accord", needs_path=False),
         "image-folder": Reader(read_image_folder, "a folder of class folders", image_files=True),
         "npz": Reader(read_npz, "an .npz file"),

@@ -1,5 +1,6 @@
 """Find the files of a layout, and compare them with what was published."""
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +47,11 @@ def check_checksums(files: Iterable[Path], published: Mapping[str, str]) -> None
                 f"{', '.join(published)}. To read it without verification: verify=False"
             )
         wanted = published[file.name]
-        found = _checksum(file, "md5" if len(wanted) == 32 else "sha1")
+        digest = functools.partial(
+            hashlib.new, "md5" if len(wanted) == 32 else "sha1", usedforsecurity=False
+        )
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, digest).hexdigest()
         if found != wanted:
             raise SourceError(
                 f"{file}: its checksum is {found}; the published file has {wanted}. "
@@ -54,19 +59,8 @@ def check_checksums(files: Iterable[Path], published: Mapping[str, str]) -> None
             )
 
 
-def _checksum(file: Path, algorithm: str) -> str:
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, lambda: hashlib.new(algorithm, usedforsecurity=False))
-    return digest.hexdigest()
-
-
-def in_any(folders: Iterable[str], names: Iterable[str]) -> tuple[Spellings, ...]:
-    """Return the paths that each file may have, in the order of the folders.
-
-    >>> in_any(("", "annotations/"), ("train.txt", "test.txt"))
-    (('train.txt', 'annotations/train.txt'), ('test.txt', 'annotations/test.txt'))
-    """
-    folders = tuple(folders)
+def in_any(folders: Sequence[str], names: Iterable[str]) -> tuple[Spellings, ...]:
+    """Return the paths that each file may have, in the order of the folders."""
     return tuple(tuple(f"{folder}{name}" for folder in folders) for name in names)
 
 

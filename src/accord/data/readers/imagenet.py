@@ -9,7 +9,6 @@ from accord.data.readers.image_folder import image_split, list_images
 from accord.errors import SourceError, counted
 
 IMAGENET_NEEDS: Final = (("train/",), ("val/",))
-_VAL_PER_CLASS = 50
 
 
 def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool = True) -> Dataset:
@@ -32,7 +31,7 @@ def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool =
     wnids = sorted(words)
     train, test = (_read_split(path, folder, wnids) for folder in (train_folder, val_folder))
     if complete:
-        check_counts(path, (len(train), len(test)), (None, _VAL_PER_CLASS * len(wnids)))
+        check_counts(path, (len(train), len(test)), (None, 50 * len(wnids)))
     return Dataset("imagenet", "image", names_of(wnids, words), train=train, test=test)
 
 
@@ -50,8 +49,7 @@ def _read_list(path: Path, class_list: str) -> dict[str, str]:
 
 
 def _read_split(root: Path, folder: Path, wnids: list[str]) -> Split:
-    absent = [wnid for wnid in wnids if not (folder / wnid).is_dir()]
-    if absent:
+    if absent := [wnid for wnid in wnids if not (folder / wnid).is_dir()]:
         what = f"{len(absent)} of {len(wnids)} class folders"
         raise missing(folder, [*absent[:8], *(["…"] if absent[8:] else [])], what=what, all_of=True)
     entries = []

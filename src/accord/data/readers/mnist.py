@@ -89,11 +89,7 @@ def _spellings(name: str) -> Spellings:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read an idx file of bytes, with any number of axes.
-
-    Raises:
-        SourceError: the file is damaged, or does not hold bytes.
-    """
+    """Read an idx file of bytes, with any number of axes."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -26,8 +26,6 @@ from accord.errors import ChoiceError, SourceError, missing_extra
 Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
 Columns: TypeAlias = dict[str, Column]
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-
 
 def read_table(
     path: Path,
@@ -93,11 +91,7 @@ class Table:
         return self.columns[name]
 
     def texts(self, names: Sequence[str]) -> Texts | TextPairs:
-        """Return a column of texts, or the pairs of two; a missing value of Parquet is empty.
-
-        >>> Table(Path("x"), {"text": ["good", None], "label": [1, 0]}).texts(["text"])
-        ('good', '')
-        """
+        """Return a column of texts, or the pairs of two; a missing value of Parquet is empty."""
         cells = [["" if value is None else str(value) for value in self.column(n)] for n in names]
         return tuple(cells[0]) if len(cells) == 1 else tuple(zip(*cells, strict=True))
 
@@ -114,9 +108,7 @@ class Table:
     def features(self, columns: NamedColumns, *, cure: str = "") -> Features:
         """Return numeric and one-hot columns, (sample, feature).
 
-        Args:
-            columns: the names, each with the values of a one-hot column, or None.
-            cure: a hint for a cell that is not a number, with `{name}` for the column.
+        `cure` is a hint for a cell that is not a number, with `{name}` for the column.
         """
         parts = [
             _numbers(self, name, cure)[:, None] if values is None else _one_hot(self, name, values)
@@ -266,13 +258,7 @@ def _as_split(
 
 
 def read_columns(path: Path, ending: str) -> Columns:
-    """Read a whole file: `.csv` and `.tsv` as text, `.parquet` with its types.
-
-    Raises:
-        SourceError: the file is missing, empty or damaged, or a row has another number of
-            cells than the header; the message names the line.
-        ExtraMissing: `.parquet` without pyarrow.
-    """
+    """Read a whole file: `.csv` and `.tsv` as text, `.parquet` with its types."""
     columns = read_parquet(path) if ending == ".parquet" else _read_delimited(path, ending)
     if not columns or not len(next(iter(columns.values()))):
         raise SourceError(f"{path}: holds no rows.")
@@ -280,38 +266,31 @@ def read_columns(path: Path, ending: str) -> Columns:
 
 
 def _read_delimited(path: Path, ending: str) -> Columns:
-    delimiter = _DELIMITERS[ending]
-    with open_csv(path, delimiter=delimiter) as reader:
+    rows: list[list[str]] = []
+    with open_csv(path, delimiter="\t" if ending == ".tsv" else ",") as reader:
         header = next(reader, [])
-        rows = [_check_row(path, reader.line_num, header, row, delimiter) for row in reader if row]
+        for row in filter(None, reader):
+            if len(row) != len(header):
+                raise SourceError(
+                    f"{path}: line {reader.line_num} has {len(row)} cells, the header "
+                    f"{len(header)}. Is a delimiter or a quotation mark missing?"
+                )
+            if ending == ".tsv" and any("\t" in cell or "\n" in cell for cell in row):
+                raise SourceError(
+                    f"{path}: a cell that ends in line {reader.line_num} holds a tab or a newline. "
+                    "Is a quotation mark opened and not closed?"
+                )
+            rows.append(row)
     if len(set(header)) < len(header):
         raise SourceError(f"{path}: two columns have the same name: {', '.join(header)}.")
     cells = zip(*rows, strict=True) if rows else ((),) * len(header)
     return dict(zip(header, cells, strict=True))
 
 
-def _check_row(
-    path: Path, line: int, header: list[str], row: list[str], delimiter: str
-) -> list[str]:
-    if len(row) != len(header):
-        raise SourceError(
-            f"{path}: line {line} has {len(row)} cells, the header {len(header)}. "
-            "Is a delimiter or a quotation mark missing?"
-        )
-    if delimiter == "\t" and any("\t" in cell or "\n" in cell for cell in row):
-        raise SourceError(
-            f"{path}: a cell that ends in line {line} holds a tab or a newline. Is a quotation "
-            "mark opened and not closed?"
-        )
-    return row
-
-
 def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int]:
     """Read a TSV file in which quotation marks are text, as in GLUE.
 
-    Returns:
-        The columns, and the number of rows left out because cells are missing; without
-        `skip_short` such a row is an error.
+    Also return the number of rows left out for missing cells, an error without `skip_short`.
     """
     try:
         # Only \n ends a line: texts hold other line separators, such as U+2028.
@@ -342,10 +321,11 @@ def read_parquet(path: Path) -> Columns:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error
-    return {name: _as_column(table.column(name)) for name in table.column_names}
-
-
-def _as_column(column: Any) -> Column:
-    numeric = str(column.type).startswith(("int", "uint", "float", "double", "halffloat", "bool"))
-    values: Column = column.to_numpy() if numeric and not column.null_count else column.to_pylist()
-    return values
+    numeric = ("int", "uint", "float", "double", "halffloat", "bool")
+    columns = {name: table.column(name) for name in table.column_names}
+    return {
+        name: column.to_numpy()
+        if str(column.type).startswith(numeric) and not column.null_count
+        else column.to_pylist()
+        for name, column in columns.items()
+    }

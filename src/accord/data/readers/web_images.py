@@ -14,16 +14,9 @@ from accord.errors import ChoiceError, SourceError
 
 _SOURCES: Final = ("google", "flickr")
 _VAL: Final = ("val_images_256", "val_images", "val_images_resized")
-_VAL_LIST: Final = "val_filelist.txt"
-
-
-def _train_list(source: str) -> str:
-    return f"train_filelist_{source}.txt"
-
-
 WEBVISION_NEEDS: Final = (
-    *((f"info/{_train_list(source)}",) for source in _SOURCES),
-    (f"info/{_VAL_LIST}",),
+    *((f"info/train_filelist_{source}.txt",) for source in _SOURCES),
+    ("info/val_filelist.txt",),
     tuple(f"{folder}/" for folder in _VAL),
 )
 
@@ -46,9 +39,10 @@ def read_webvision50(
     for source in sources:
         if source not in _SOURCES:
             raise ChoiceError(f"sources must be 'google' or 'flickr'; got {source!r}.")
-        train += _read_labels(find(info, (_train_list(source),), what=f"images from {source}"))
+        file = find(info, (f"train_filelist_{source}.txt",), what=f"images from {source}")
+        train += _read_labels(file)
     folder = find(path, _VAL, what="test images").name
-    test = _read_labels(find(info, (_VAL_LIST,), what="the list of test images"))
+    test = _read_labels(find(info, ("val_filelist.txt",), what="the list of test images"))
     return Dataset(
         "webvision50",
         "image",
@@ -87,7 +81,6 @@ CLOTHING1M_NEEDS: Final = in_any(
     ("", "annotations/"), (_KEYS, _LABELS, "clean_test_key_list.txt", _CLEAN)
 )
 _TESTS: Final = {"clean_test": 10_526, "clean_val": 14_313}
-_TRAIN = 1_000_000
 
 
 def read_clothing1m(path: Path, *, test: str = "clean_test", complete: bool = True) -> Dataset:
@@ -104,7 +97,7 @@ def read_clothing1m(path: Path, *, test: str = "clean_test", complete: bool = Tr
     train_split = _read_clothing1m_split(path, lists, _KEYS, _LABELS)
     test_split = _read_clothing1m_split(path, lists, f"{test}_key_list.txt", _CLEAN)
     if complete:
-        check_counts(path, (len(train_split), len(test_split)), (_TRAIN, _TESTS[test]))
+        check_counts(path, (len(train_split), len(test_split)), (1_000_000, _TESTS[test]))
     return Dataset("clothing1m", "image", CLOTHING1M_CLASSES, train=train_split, test=test_split)
 
 
@@ -113,8 +106,7 @@ def _read_clothing1m_split(root: Path, lists: Path, keys_name: str, labels_name:
     labels_file = find(lists, (labels_name,), what="a list of labels")
     keys = read_lines(keys_file)
     labels = dict(_read_labels(labels_file))
-    absent = [key for key in keys if key not in labels]
-    if absent:
+    if absent := [key for key in keys if key not in labels]:
         raise SourceError(
             f"{labels_file}: has no label for {len(absent):,} of the images in {keys_name}: "
             f"{', '.join(absent[:3])}."
@@ -140,7 +132,6 @@ ANIMAL10N_CLASSES: Final = (
     *("cat", "lynx", "wolf", "coyote", "cheetah"),
     *("jaguar", "chimpanzee", "orangutan", "hamster", "guinea pig"),
 )
-_SIZE = 64
 ANIMAL10N_NEEDS: Final = (("training/",), ("testing/",))
 
 
@@ -165,4 +156,4 @@ def _read_animal10n_split(root: Path, folder: Path) -> Split:
     if wrong := [name for name in found if not Path(name).name[0].isdecimal()]:
         raise SourceError(f"{folder / wrong[0]}: the name must start with the label, 0 to 9.")
     entries = ((f"{folder.name}/{name}", int(Path(name).name[0])) for name in found)
-    return image_split(root, entries, size=_SIZE, resize=_SIZE)
+    return image_split(root, entries, size=64, resize=64)
