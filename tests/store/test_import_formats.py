@@ -235,8 +235,8 @@ def test_dynamics_are_put_in_one_order(tmp_path, inner, start):
     order = rows.sample_info.ids  # guids start at 0, so they are positions
     assert sorted(order) == list(range(10))
     np.testing.assert_array_equal(rows.sample_info.given, gold[order])
-    said = rows.read_labels(range(1), range(3), slice(None))
-    np.testing.assert_array_equal(said[0], LOGITS[0].argmax(axis=-1)[:, order])
+    labels = rows.read_labels(range(1), range(3), slice(None))
+    np.testing.assert_array_equal(labels[0], LOGITS[0].argmax(axis=-1)[:, order])
     probabilities = rows.read_probabilities(range(1), range(3), slice(None))
     np.testing.assert_allclose(probabilities[0], softmax(LOGITS[0])[:, order], atol=1e-3)
     assert rows.sample_info.split == "train"

@@ -43,9 +43,9 @@ def test_everything_in_the_file_is_imported(tmp_path):
     assert rows.networks_info()[1].progress == (1.0, 2.0, 3.0)
 
 
-@pytest.mark.parametrize(("said", "split"), [({}, "test"), ({"split": "train"}, "train")])
-def test_the_split_defaults_to_test(tmp_path, said, split):
-    rows = imported(tmp_path, labels=LABELS, given=LABELS[0, 1], **said)
+@pytest.mark.parametrize(("options", "split"), [({}, "test"), ({"split": "train"}, "train")])
+def test_the_split_defaults_to_test(tmp_path, options, split):
+    rows = imported(tmp_path, labels=LABELS, given=LABELS[0, 1], **options)
     assert rows.sample_info.split == split
     assert rows.sample_info.trained_on == (split == "train")
 

@@ -117,7 +117,7 @@ def test_packing_some_networks_with_probabilities_requires_a_choice(mixed, tmp_p
     assert [file.name for file in tmp_path.iterdir()] == ["record"]
 
 
-def test_networks_with_and_without_probabilities_are_packed_as_the_message_says(mixed, tmp_path):
+def test_mixed_networks_are_packed_as_the_message_suggests(mixed, tmp_path):
     pack_record(mixed, tmp_path / "labels", labels_only=True)
     assert not open_reader(tmp_path / "labels").has_probabilities
     pack_record(mixed, tmp_path / "both", networks=[0, 2])
