@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 import accord
-from accord.boosting import (
-    LightGBMRounds,
-    RunningScores,
-    read_kind,
-    record_rounds,
-)
+from accord.boosting import LightGBMRounds, RunningScores, record_rounds
 from accord.errors import ChoiceError, PredictionError
 
 TREES = np.random.default_rng(0).normal(size=(6, 5, 3))  # (round, sample, class)
@@ -73,8 +68,9 @@ def test_objectives_without_classes_are_refused(text, words):
 
 
 def test_a_custom_objective_with_several_classes_is_accepted():
-    assert read_kind("num_class=3\n").objective == "custom"
-    RunningScores(FakeBooster(text="num_class=3\n"), None).after(1)
+    scores = RunningScores(FakeBooster(text="num_class=3\n"), None)
+    assert scores.objective == "custom"
+    np.testing.assert_allclose(scores.after(1), TREES[0])
 
 
 @pytest.fixture

@@ -107,7 +107,6 @@ TESTED_BY = {
     "store/test_layout.py": "tests/store/test_writer.py",
     "store/test_metadata.py": "tests/store/test_writer.py",
     "store/test_object_store.py": "tests/store/test_storage.py",
-    "store/test_strict_store.py": "tests/store/test_zarr.py",
     "test_errors.py": "docs/reference/python.md",
     "test_lightning.py": "clients/test_lightning.py",
     "test_main.py": "clients/test_wheel.py",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 PART: Final = ".part"  # the ending of files that are being written
 _CRLF: Final = "\r\n"
-_LONGEST_CELL: Final = 2**31 - 1  # characters: the largest C long on every platform
 _CELL_LIMIT = threading.Lock()
 _URL: Final = re.compile(r"[a-zA-Z][\w+.-]+:/")  # a drive, such as C:/, is one letter
 _DENIED: Final = "permission denied. Change the permissions, or choose another place"
@@ -162,10 +161,15 @@ def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
     """Open a CSV file; errors in the context become `SourceError`, with the line if possible."""
     reader = None
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
-            # Not strict, a quotation mark left open would hide all later rows.
-            reader = csv.reader(file, delimiter=delimiter, strict=True)
-            yield reader
+        # csv refuses cells of more than 131,072 characters, by a limit that all threads share.
+        with path.open(encoding="utf-8-sig", newline="") as file, _CELL_LIMIT:
+            before = csv.field_size_limit(2**31 - 1)  # the largest C long on every platform
+            try:
+                # Not strict, a quotation mark left open would hide all later rows.
+                reader = csv.reader(file, delimiter=delimiter, strict=True)
+                yield reader
+            finally:
+                csv.field_size_limit(before)
     except csv.Error as error:
         line = reader.line_num if reader else 1
         raise SourceError(
@@ -174,17 +178,6 @@ def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from error
-
-
-@contextlib.contextmanager
-def _long_cells() -> Iterator[None]:
-    # csv refuses cells of more than 131,072 characters, by a limit that all threads share.
-    with _CELL_LIMIT:
-        before = csv.field_size_limit(_LONGEST_CELL)
-        try:
-            yield
-        finally:
-            csv.field_size_limit(before)
 
 
 class _Lines:

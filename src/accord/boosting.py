@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -178,7 +177,7 @@ def _record_lightgbm_rounds(
         classes = booster.classes_ if classes is None else classes
         booster = booster.booster_
     scores = RunningScores(booster, samples)
-    if scores.kind.dart:
+    if scores.dart:
         raise ChoiceError(
             "a dart booster changes earlier trees while it trains, so their predictions are lost. "
             "Train it with the callback LightGBMRounds."
@@ -189,49 +188,37 @@ def _record_lightgbm_rounds(
         rounds.record_logits(done, partial(scores.after, done))
 
 
-@dataclass(frozen=True)
-class Kind:
-    """The settings of a booster that affect its scores."""
-
-    objective: str
-    sigmoid: float
-    dart: bool
-    averages: bool
-
-
-def read_kind(text: str) -> Kind:
-    """Read a booster's settings from its text format."""
-    objective = re.search(r"^objective=(\S+)", text, re.M)
-    sigmoid = re.search(r"^objective=.*sigmoid:(\S+)", text, re.M)
-    return Kind(
-        objective=objective[1] if objective else "custom",
-        sigmoid=float(sigmoid[1]) if sigmoid else 1.0,
-        dart=bool(re.search(r"^\[boosting: dart\]", text, re.M)),
-        averages=bool(re.search(r"^average_output$", text, re.M)),
-    )
-
-
 class RunningScores:
     """The scores before the softmax, summed over trees as rounds pass."""
 
     def __init__(self, booster: AnyBooster, samples: Any) -> None:
         self.booster = booster
-        self.kind = read_kind(booster.model_to_string(num_iteration=1))
+        text = booster.model_to_string(num_iteration=1)
+        objective = re.search(r"^objective=(\S+)", text, re.M)
+        sigmoid = re.search(r"^objective=.*sigmoid:(\S+)", text, re.M)
+        self.objective = objective[1] if objective else "custom"
+        self.dart = bool(re.search(r"^\[boosting: dart\]", text, re.M))
+        self._sigmoid = float(sigmoid[1]) if sigmoid else 1.0
+        self._averages = bool(re.search(r"^average_output$", text, re.M))
         self._samples = samples
         self._done = 0
         self._sum: NDArray[np.float64] | None = None
 
     def after(self, rounds: int) -> NDArray[np.float64]:
         """Return the logits, (sample,) or (sample, class), after `rounds` rounds."""
-        if self.kind.dart:  # earlier trees change, so nothing can be summed
+        if self.dart:  # earlier trees change, so nothing can be summed
             self._sum = self._predict(0, rounds)
         elif rounds > self._done:  # equal once no tree can be split any more
             new = self._predict(self._done, rounds - self._done)
             self._sum = new if self._sum is None else self._sum + new
         self._done = rounds
         assert self._sum is not None
-        self._check_classes(self._sum)
-        return self._sum * self.kind.sigmoid / (rounds if self.kind.averages else 1)
+        if self._sum.ndim == 1 and self.objective not in ("binary", "cross_entropy"):
+            raise ChoiceError(
+                f"with objective {self.objective!r} one score per sample does not determine a "
+                "class. For two classes train with binary, or pass labels to recorder.record"
+            )
+        return self._sum * self._sigmoid / (rounds if self._averages else 1)
 
     def _predict(self, start: int, rounds: int) -> NDArray[np.float64]:
         return np.asarray(
@@ -240,16 +227,9 @@ class RunningScores:
             )
         )
 
-    def _check_classes(self, scores: NDArray[np.float64]) -> None:
-        if scores.ndim == 1 and self.kind.objective not in ("binary", "cross_entropy"):
-            raise ChoiceError(
-                f"with objective {self.kind.objective!r} one score per sample does not determine a "
-                "class. For two classes train with binary, or pass labels to recorder.record"
-            )
-
 
 def _check_probabilities(scores: RunningScores, recorder: Recorder) -> None:
-    if recorder.keeps_probabilities and scores.kind.objective == "multiclassova":
+    if recorder.keeps_probabilities and scores.objective == "multiclassova":
         raise PredictionError(
             "the probabilities of multiclassova do not sum to 1. Open the recorder with "
             "probabilities=False, or train with objective multiclass."

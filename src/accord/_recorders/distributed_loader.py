@@ -27,7 +27,18 @@ def share_loader(
     Shares are of equal size, so that all processes take equally many batches; to even them out,
     the first samples are used twice. Samples must be accessible by position.
     """
-    _check_positions(loader)
+    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
+        raise ChoiceError(
+            "several processes share the evaluation, so its loader needs a map-style dataset and "
+            f"a batch size; got a {type(loader.dataset).__name__}"
+        )
+    whole = SequentialSampler, RandomSampler, DistributedSampler  # they cover the whole dataset
+    if not isinstance(sampler, whole):
+        raise ChoiceError(
+            "several processes share the evaluation, and a "
+            f"{type(sampler).__name__} cannot be shared. Pass torch.utils.data.Subset(…) instead"
+        )
     return share_dataset(
         loader.dataset,
         loader.collate_fn,
@@ -81,18 +92,3 @@ class _Collate:
     def __call__(self, items: list[tuple[int, Any]]) -> PositionedBatch:
         positions, samples = zip(*items, strict=True)
         return PositionedBatch(self.collate(list(samples)), np.array(positions, np.int64))
-
-
-def _check_positions(loader: DataLoader[Any]) -> None:
-    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
-    if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
-        raise ChoiceError(
-            "several processes share the evaluation, so its loader needs a map-style dataset and "
-            f"a batch size; got a {type(loader.dataset).__name__}"
-        )
-    whole = SequentialSampler, RandomSampler, DistributedSampler  # they cover the whole dataset
-    if not isinstance(sampler, whole):
-        raise ChoiceError(
-            "several processes share the evaluation, and a "
-            f"{type(sampler).__name__} cannot be shared. Pass torch.utils.data.Subset(…) instead"
-        )

@@ -138,8 +138,10 @@ def read_dynamics(folder: Path) -> Source:
             epochs.append((str(file), _in_order(file, lines, *first)))
         networks.append(epochs)
     assert first is not None
+    guids = list(first[1])
+    whole = all(isinstance(guid, int) for guid in guids)
     sample_info = {
-        "ids": _as_ids(list(first[1])),
+        "ids": ids_to_numpy(guids) if whole else np.array([str(guid) for guid in guids]),
         "given": np.array([gold for _, gold in first[1].values()]),
     }
     return Source(networks, tuple(range(len(networks))), sample_info, kind="logits")
@@ -248,8 +250,3 @@ def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArr
     if len({len(row) for row in rows}) > 1:
         raise SourceError(f"{file}: samples have different numbers of logits")
     return np.array(rows, np.float64)
-
-
-def _as_ids(guids: list[Any]) -> NDArray[Any]:
-    whole = all(isinstance(guid, int) for guid in guids)
-    return ids_to_numpy(guids) if whole else np.array([str(guid) for guid in guids])

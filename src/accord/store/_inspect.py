@@ -15,12 +15,7 @@ from accord.store._layout import committed_epochs, read_commit
 from accord.store._metadata import read_root, read_sample_array, read_sample_info
 from accord.store._packed_reader import PackedReader
 from accord.store._record_reader import SampleInfo
-from accord.store._recorded import (
-    network_lengths,
-    network_numbers,
-    read_network,
-    read_row,
-)
+from accord.store._recorded import network_lengths, network_numbers, read_network, read_row
 from accord.store._storage import Storage, open_storage
 
 
@@ -62,6 +57,8 @@ def describe(location: str | os.PathLike[str]) -> Description:
         arrays = [one.get("arrays", ()) for one in networks.values()]
         probabilities = bool(arrays) and all(layout.PROBABILITIES in one for one in arrays)
     sample_info = read_sample_info(storage)
+    path: Path | None = getattr(storage, "path", None)
+    size = None if path is None else _bytes_of(path) + sum(map(_bytes_of, path.rglob("*")))
     has = [name for name in layout.SAMPLE_ARRAYS if getattr(sample_info, name) is not None]
     return Description(
         path=storage.name,
@@ -76,14 +73,8 @@ def describe(location: str | os.PathLike[str]) -> Description:
         created=root.get("created"),
         made_with=next(filter(None, versions), root.get("made_with", {})),
         metadata=metadata,
-        size=_size(getattr(storage, "path", None)),
+        size=size,
     )
-
-
-def _size(path: Path | None) -> int | None:
-    if path is None:
-        return None
-    return _bytes_of(path) + sum(map(_bytes_of, path.rglob("*")))
 
 
 def _bytes_of(path: Path) -> int:
@@ -132,7 +123,11 @@ def check_record(location: str | os.PathLike[str]) -> CheckReport:
     findings = [*_check_sample_arrays(storage)]
     for number in network_numbers(storage):
         findings += _check_network(storage, number, sample_info, lengths)
-    findings += _check_lengths(lengths)
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"network {number}: {epochs}" for number, epochs in lengths.items())
+        findings.append(Finding(f"the networks have different numbers of epochs ({listed})"))
+    if not any(lengths.values()):
+        findings.append(Finding("the record has no epochs yet"))
     findings += [
         Finding(
             f"{name}: partially written, by a writer that was stopped or is still writing; harmless"
@@ -187,14 +182,6 @@ def _check_leftovers(storage: Storage, number: int, array: str, epochs: int) -> 
                 f"network {number}, epoch {epoch}: {array} without a commit, from a writer that "
                 "was stopped or is still writing; the next recorder overwrites them"
             )
-
-
-def _check_lengths(lengths: dict[int, int]) -> Iterator[Finding]:
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"network {number}: {epochs}" for number, epochs in lengths.items())
-        yield Finding(f"the networks have different numbers of epochs ({listed})")
-    if not any(lengths.values()):
-        yield Finding("the record has no epochs yet")
 
 
 def _check_packed(storage: Storage) -> CheckReport:

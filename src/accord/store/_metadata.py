@@ -4,7 +4,6 @@ import json
 import operator
 import time
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -162,35 +161,20 @@ def read_root(storage: Storage) -> dict[str, Any]:
 def read_sample_info(storage: Storage) -> SampleInfo:
     """Return the samples and classes of a record."""
     root = read_root(storage)
-    names = read_sample_array(storage, "class_names")
-    return SampleInfo(
-        samples=root["samples"],
-        classes=root["classes"],
-        split=root["split"],
-        truth=read_sample_array(storage, "truth"),
-        given=read_sample_array(storage, "given"),
-        ids=read_sample_array(storage, "ids"),
-        class_names=None if names is None else tuple(str(name) for name in names),
-    )
+    arrays: dict[str, Any] = {
+        name: read_sample_array(storage, name) for name in layout.SAMPLE_ARRAYS
+    }
+    if arrays["class_names"] is not None:
+        arrays["class_names"] = tuple(str(name) for name in arrays["class_names"])
+    return SampleInfo(root["samples"], root["classes"], root["split"], **arrays)
 
 
-def write_sample_info(storage: Storage, sample_info: SampleInfo) -> None:
-    """Write the arrays that are missing; raise if one differs from the record's."""
-    for name, values in _arrays(sample_info):
-        _write_array(storage, name, values)
-
-
-def check_sample_info(storage: Storage, sample_info: SampleInfo) -> None:
-    """Raise if an array differs from the record's; write nothing."""
-    for name, values in _arrays(sample_info):
-        _check_array(storage, name, values)
-
-
-def _arrays(sample_info: SampleInfo) -> Iterator[tuple[str, NDArray[Any]]]:
+def check_sample_info(storage: Storage, sample_info: SampleInfo, *, write: bool = False) -> None:
+    """Raise if an array differs from the record's; with `write`, write those that are missing."""
     for name in layout.SAMPLE_ARRAYS:
         values = getattr(sample_info, name)
         if values is not None:
-            yield name, np.asarray(values)
+            (_write_array if write else _check_array)(storage, name, np.asarray(values))
 
 
 def _write_array(storage: Storage, name: str, values: NDArray[Any]) -> None:

@@ -15,7 +15,7 @@ from accord._files import storage_error
 from accord.errors import ChoiceError, ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import _layout as layout
 from accord.store._layout import made_with, now
-from accord.store._metadata import write_sample_info
+from accord.store._metadata import check_sample_info
 from accord.store._object_store import Bucket
 from accord.store._record_reader import RecordReader
 from accord.store._recorded import open_reader
@@ -122,7 +122,7 @@ def _build(
     reader: RecordReader, folder: Path, progress: CountProgress | None, *, labels_only: bool
 ) -> None:
     storage = Folder(folder)
-    write_sample_info(storage, reader.sample_info)
+    check_sample_info(storage, reader.sample_info, write=True)
     samples = min(reader.samples, LABELS_PER_CHUNK // min(reader.epochs, EPOCHS_PER_CHUNK))
     labels = _create_array(folder, layout.LABELS, reader, samples=samples)
     for block in reader.blocks():

@@ -132,9 +132,20 @@ def _check_chunks(reader: PackedReader, name: str, array: Any) -> None:
 
 
 def _open_array(storage: Storage, array: str) -> Any:
+    # Imported here: Zarr takes as long as everything else that a reader imports, and unpacked
+    # records do not require it.
     import zarr
+    from zarr.abc.store import Store
+    from zarr.storage import WrapperStore
 
-    from accord.store._strict_store import StrictStore
+    class StrictStore(WrapperStore[Store]):
+        """A store in which a missing chunk is damage; only metadata may be missing."""
+
+        async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+            found = await super().get(key, prototype, byte_range)
+            if found is None and not key.endswith(layout.ROOT):
+                raise FileNotFoundError(f"{key} is missing")
+            return found
 
     store = StrictStore(storage.zarr_store())
     encoding = layout.parse_encoding(storage.get(f"{array}/{layout.ROOT}"))

@@ -28,7 +28,7 @@ from accord.errors import (
 )
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, made_with, now, read_commit
-from accord.store._metadata import check_sample_info, read_root, write_sample_info
+from accord.store._metadata import check_sample_info, read_root
 from accord.store._record_reader import SampleInfo
 from accord.store._storage import Storage, open_storage
 from accord.store._validation import Row, plain
@@ -70,7 +70,7 @@ class Writer:
         self._resources.enter_context(self.storage.hold(layout.network_key(network)))
         try:
             # Only now: a recorder that is refused must write nothing.
-            write_sample_info(self.storage, sample_info)
+            check_sample_info(self.storage, sample_info, write=True)
             self.epochs = self._resume()
         except BaseException:
             self._resources.close()
