@@ -118,14 +118,14 @@ def _choose_inputs(inputs: Inputs, positions: NDArray[np.integer]) -> Inputs:
 def _check_inputs(where: str, kind: Kind, inputs: Inputs) -> None:
     if not len(inputs):
         raise SourceError(f"{where} is empty. Is the path right?")
-    found = (
-        f"{inputs.dtype} of shape {inputs.shape}"
-        if isinstance(inputs, np.ndarray)
-        else "texts"
-        if isinstance(inputs, tuple)
-        else "image files"
-    )
-    if not _fits(kind, inputs):
+    if isinstance(inputs, np.ndarray):
+        found = f"{inputs.dtype} of shape {inputs.shape}"
+        wanted = {"image": (4, "uint8"), "table": (2, "float32")}
+        fits = wanted.get(kind) == (inputs.ndim, inputs.dtype.name)
+    else:
+        found = "texts" if isinstance(inputs, tuple) else "image files"
+        fits = kind == ("text" if isinstance(inputs, tuple) else "image")
+    if not fits:
         raise SourceError(
             f"{where} holds {found}, but kind is {kind!r}: images are uint8 "
             "(sample, channel, row, column), tables float32 (sample, feature), texts a tuple."
@@ -143,15 +143,6 @@ def _check_alike(name: str, train: Inputs, test: Inputs) -> None:
             )
     elif isinstance(train, tuple) and isinstance(train[0], tuple) != isinstance(test[0], tuple):  # type: ignore[index]
         raise SourceError(f"{name}: one split holds single texts, the other pairs of texts.")
-
-
-def _fits(kind: Kind, inputs: Inputs) -> bool:
-    if isinstance(inputs, ImageFiles):
-        return kind == "image"
-    if isinstance(inputs, tuple):
-        return kind == "text"
-    wanted = {"image": (4, "uint8"), "table": (2, "float32")}
-    return wanted.get(kind) == (inputs.ndim, inputs.dtype.name)
 
 
 def _check_labels(where: str, what: str, labels: Labels, classes: int) -> None:

@@ -143,7 +143,13 @@ def decode_image(path: Path, *, size: int, resize: int, cure: str = CURE) -> NDA
     try:
         with Image.open(path) as opened:
             image = _as_rgb(ImageOps.exif_transpose(opened), Image)
-            image = _resize(image, resize, Image.Resampling.BILINEAR)
+            width, height = image.size
+            if width <= height:
+                sides = (resize, int(resize * height / width))
+            else:
+                sides = (int(resize * width / height), resize)
+            if min(width, height) != resize:
+                image = image.resize(sides, Image.Resampling.BILINEAR)
     except (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError) as error:
         raise SourceError(f"{path}: cannot be read as an image: {error}. {cure}") from error
     left, top = (round((side - size) / 2) for side in image.size)
@@ -153,27 +159,13 @@ def decode_image(path: Path, *, size: int, resize: int, cure: str = CURE) -> NDA
 
 def _as_rgb(image: Any, pillow: Any) -> Any:
     if image.mode[0] in "IF":  # grey of more than 8 bits, which pillow would clip at 255
-        return pillow.fromarray(_upper_bits(np.asarray(image))).convert("RGB")
+        grey = np.asarray(image)
+        if grey.dtype.kind not in "iu" or not 0 <= grey.min() <= grey.max() < 2**16:
+            raise ValueError(
+                f"its pixels are {grey.dtype} in {grey.min():g}..{grey.max():g}; "
+                "expected integers of 8 or 16 bits"
+            )
+        # The upper 8 of 16 bits, as pillow does with colours of 16 bits.
+        return pillow.fromarray((grey >> 8).astype(np.uint8)).convert("RGB")
     # Pillow warns when a palette with transparency is converted to RGB directly.
     return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
-
-
-def _upper_bits(grey: NDArray[Any]) -> NDArray[np.uint8]:
-    # The upper 8 of 16 bits, as pillow does with colours of 16 bits.
-    if grey.dtype.kind not in "iu" or not 0 <= grey.min() <= grey.max() < 2**16:
-        raise ValueError(
-            f"its pixels are {grey.dtype} in {grey.min():g}..{grey.max():g}; "
-            "expected integers of 8 or 16 bits"
-        )
-    return (grey >> 8).astype(np.uint8)
-
-
-def _resize(image: Any, resize: int, resample: Any) -> Any:
-    width, height = image.size
-    if min(width, height) == resize:
-        return image
-    if width <= height:
-        sides = (resize, int(resize * height / width))
-    else:
-        sides = (int(resize * width / height), resize)
-    return image.resize(sides, resample)

@@ -69,10 +69,6 @@ def _choose(arrays: Arrays, name: str, file: str) -> NDArray[Any]:
     )
 
 
-def _read_npy(path: Path) -> Arrays:
-    return {"labels": load_npy(path)}
-
-
 def _read_torch(path: Path) -> Arrays:
     value = load_torch(path)
     arrays = value if isinstance(value, dict) else {"labels": value}
@@ -88,12 +84,10 @@ def _read_csv(path: Path) -> Arrays:
     if rows and not any(_is_integer(cell) for cell in rows[0]):
         names, rows = rows[0], rows[1:]
     columns = zip(names, zip(*rows, strict=True), strict=True)
-    return {name: _as_integers(cells) for name, cells in columns}
-
-
-def _as_integers(cells: tuple[str, ...]) -> NDArray[Any]:
-    whole = all(_is_integer(cell) for cell in cells)
-    return np.array([int(cell) for cell in cells]) if whole else np.array(cells)
+    return {
+        name: np.array([int(cell) for cell in cells] if all(map(_is_integer, cells)) else cells)
+        for name, cells in columns
+    }
 
 
 def _is_integer(cell: str) -> bool:
@@ -101,7 +95,7 @@ def _is_integer(cell: str) -> bool:
 
 
 _FORMATS: dict[str, Callable[[Path], Arrays]] = {
-    ".npy": _read_npy,
+    ".npy": lambda path: {"labels": load_npy(path)},
     ".npz": load_npz,
     ".csv": _read_csv,
     ".pt": _read_torch,

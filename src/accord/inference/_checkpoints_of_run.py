@@ -63,12 +63,7 @@ class RunCheckpoints:
 
 
 def checkpoints_of_run(path: str | os.PathLike[str]) -> RunCheckpoints:
-    """Find the checkpoints of a run that `accord train` wrote.
-
-    Raises:
-        SourceError: there is no run, it has no checkpoints, or the schema of its samples is
-            missing and cannot be measured again.
-    """
+    """Find the checkpoints of a run that `accord train` wrote."""
     run = Run.open(path)
     written = [(network, set(run.checkpoints(network))) for network in run.networks]
     networks = tuple(network for network, epochs in written if epochs)

@@ -100,14 +100,8 @@ def _allocate(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 class RecordedVotes(contextlib.ExitStack):
     """Every vote in a record on disk, row by row; rows that it holds already are not evaluated.
 
-    A context manager: it holds the recorders of one network at a time, or of all members of a
-    BatchEnsemble.
-
-    Args:
-        path: the record; created if it does not exist.
-        checkpoints: those of the run.
-        samples: the samples to predict, all of them as one block.
-        probabilities: keep probabilities beside the labels.
+    All samples are one block. A context manager: it holds the recorders of one network at a time,
+    or of all members of a BatchEnsemble.
     """
 
     def __init__(

@@ -19,7 +19,6 @@ Settled = NDArray[np.bool_]  # (sample,)
 NONE: Final = "none"
 EXACT: Final = "exact"
 BET: Final = 4  # the bet on a leader with share p of two classes' votes: density 4 p**3
-ORDER_SAMPLES: Final = 10_000  # of a record, to find the order of checkpoints
 
 
 class Exit(ABC):
@@ -95,11 +94,7 @@ class RiskExit(Exit):
 
 
 def two_largest(votes: Votes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the largest and the second-largest number of each sample; none is below 0.
-
-    >>> two_largest(np.array([[3, 0, 5], [2, 2, 1]]))
-    (array([5, 2]), array([3, 2]))
-    """
+    """Return the largest and the second-largest number of each sample; none is below 0."""
     best = votes.argmax(axis=1)[:, np.newaxis]
     others = votes.copy()
     np.put_along_axis(others, best, -1, axis=1)
@@ -111,12 +106,8 @@ def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray
 
     A likelihood ratio: the probability of the votes under a bet that the leader has more of the
     two classes' votes, divided by their probability if the other had as many. It is a
-    supermartingale, whatever the votes for other classes.
-
-    Args:
-        leader: votes of the leading class so far, (sample,).
-        other: votes of another class.
-        left: the number of votes to come.
+    supermartingale, whatever the votes for other classes. `leader` and `other` are votes so far,
+    (sample,); `left` is the number of votes to come.
 
     >>> evidence(np.array([8, 8, 5]), np.array([0, 2, 5]), left=90).round(1)
     array([ 4.8,  1.5, -inf])
@@ -138,14 +129,7 @@ def log_factorials(largest: int) -> NDArray[np.float64]:
 
 
 def find_exit(exit: str | float | Exit) -> Exit:  # noqa: A002
-    """Return the criterion for "none", "exact" or a risk between 0 and 1.
-
-    >>> type(find_exit("exact")).__name__, find_exit("0.05").risk
-    ('ExactExit', 0.05)
-    >>> find_exit("never")
-    Traceback (most recent call last):
-    accord.errors.ChoiceError: exit must be none, exact or a risk such as 0.01; got 'never'
-    """
+    """Return the criterion for "none", "exact" or a risk between 0 and 1."""
     if isinstance(exit, Exit):
         return exit
     named = {NONE: NoExit, EXACT: ExactExit}
@@ -164,11 +148,7 @@ def find_exit(exit: str | float | Exit) -> Exit:  # noqa: A002
 class VoteCounts:
     """Votes on a block of samples, some of which may be settled early.
 
-    Args:
-        samples: the number of samples.
-        classes: the number of classes.
-        total: the number of votes on a sample, or the sum of their weights.
-        exit: decides when a sample is settled.
+    `total` is the number of votes on a sample, or the sum of their weights.
 
     >>> votes = VoteCounts(2, classes=3, total=3, exit=ExactExit())
     >>> votes.count(np.array([2, 1]))
@@ -229,7 +209,7 @@ def order_checkpoints(
         return np.random.default_rng(seed).permutation(networks * epochs)
     if reader is None:
         return np.arange(networks * epochs).reshape(size).T[::-1].ravel()
-    samples = slice(0, min(reader.samples, ORDER_SAMPLES))
+    samples = slice(0, min(reader.samples, 10_000))  # are enough to find an order
     labels = reader.read_labels(range(networks), range(epochs), samples)
     winning = winners(labels, classes=reader.classes).labels
     return np.argsort(-(labels == winning).sum(axis=2).ravel(), kind="stable")

@@ -64,15 +64,9 @@ def evaluate_checkpoints(
 ) -> list[Votes]:
     """Evaluate checkpoints on all samples, and return the votes of each block.
 
-    Each checkpoint is loaded once per block, and not at all once the block is settled.
-
-    Args:
-        checkpoints: those of the run.
-        samples: the samples to predict.
-        order: the checkpoints in the order of evaluation.
-        start: returns the empty votes of a block of consecutive samples.
-        whole: take all samples as one block.
-        progress: called with the evaluations done and in all, counted by sample.
+    Each checkpoint is loaded once per block, and not at all once the block is settled. `start`
+    returns the empty votes of a block of consecutive samples; `whole` makes all samples one block.
+    `progress` is called with the evaluations done and in all, counted by sample.
     """
     evaluator = Evaluator(checkpoints)
     classes, size = checkpoints.schema.classes, samples.sample_bytes
@@ -114,12 +108,7 @@ class Evaluator:
         self._inputs, self._batches = inputs, {}
 
     def predict(self, checkpoint: Checkpoint, samples: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Return the probabilities of some samples, (member, sample, class).
-
-        Raises:
-            SourceError: the checkpoint is damaged, or of another network.
-            PredictionError: the probabilities are not finite.
-        """
+        """Return the probabilities of some samples, (member, sample, class)."""
         path = self._checkpoints.path(checkpoint.network, checkpoint.epoch)
         module = self._load(checkpoint.network, load_checkpoint(path), str(path))
         batches = self.batches(checkpoint.network)

@@ -191,11 +191,7 @@ def list_checkpoints(
     *,
     seed: int,
 ) -> list[Checkpoint]:
-    """Return the checkpoints in the order of evaluation, with the weights of their votes.
-
-    Raises:
-        ChoiceError: the exit requires equal or independent votes, and the run has others.
-    """
+    """Return the checkpoints in the order of evaluation, with the weights of their votes."""
     batch_ensemble = any(network.members > 1 for network in checkpoints.networks)
     if exit.random_order and batch_ensemble:
         raise ChoiceError(
@@ -258,9 +254,6 @@ def _at_epochs(rule: Rule, checkpoints: RunCheckpoints) -> Rule:
 
     It may be fitted on a record of the run's whole training, or of some epochs. In old files, a
     rule does not know its epochs: then it must be fitted on all, or on these alone.
-
-    Raises:
-        RecordMismatch: it was fitted on other epochs, or gives these no weight.
     """
     learnt = rule.parameters() if isinstance(rule, FittedRule) else None
     if learnt is None or not isinstance(rule, FittedRule):

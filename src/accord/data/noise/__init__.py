@@ -7,10 +7,10 @@ from typing import Final
 
 from accord._options import check_options, option_names
 from accord.data._dataset import Labels
+from accord.data._images import ImageFiles
 from accord.data._label_files import labels_from_file
 from accord.data.noise._generators import Mapping as ClassMapping
 from accord.data.noise._generators import (
-    SampleFiles,
     Samples,
     asymmetric_noise,
     check_labels,
@@ -64,7 +64,7 @@ def add_noise(
     rate: float | None = None,
     classes: int,
     seed: int,
-    samples: Samples | SampleFiles | None = None,
+    samples: Samples | ImageFiles | None = None,
     mapping: ClassMapping | None = None,
     path: str | None = None,
 ) -> Labels:

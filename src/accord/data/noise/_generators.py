@@ -1,12 +1,12 @@
 """Functions that replace labels by wrong ones: symmetric, along a mapping, instance-dependent."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.data._dataset import Labels
+from accord.data._images import ImageFiles
 from accord.data.readers.cifar import CIFAR10_NAMES, CIFAR100_SUPERCLASS
 from accord.errors import ChoiceError, PredictionError
 from accord.kernels import check_class_range
@@ -52,7 +52,9 @@ def symmetric_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> 
     moved = _choose_samples(len(labels), rate, random)
     # Adding 1..classes - 1 modulo classes reaches each other class, and never the same one.
     steps = random.integers(1, classes, size=len(moved))
-    return _replace(labels, moved, (labels[moved].astype(np.intp) + steps) % classes)
+    noisy = labels.copy()
+    noisy[moved] = (labels[moved].astype(np.intp) + steps) % classes
+    return noisy
 
 
 def asymmetric_noise(
@@ -78,7 +80,9 @@ def asymmetric_noise(
             "class cannot be moved, and the rate would not be reached. To keep classes: kind='map'"
         )
     moved = _choose_samples(len(labels), rate, np.random.default_rng(seed))
-    return _replace(labels, moved, turns_into[labels[moved]])
+    noisy = labels.copy()
+    noisy[moved] = turns_into[labels[moved]]
+    return noisy
 
 
 def mapped_noise(
@@ -162,18 +166,8 @@ def superclass_mapping(classes: int) -> NDArray[np.intp]:
     return mapping
 
 
-class SampleFiles(Protocol):
-    """Samples on disk, such as `ImageFiles`."""
-
-    def __len__(self) -> int:
-        """Return the number of samples."""
-
-    def read(self, samples: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """Return the samples at these positions."""
-
-
 def instance_noise(
-    labels: Labels, *, rate: float, classes: int, seed: int, samples: Samples | SampleFiles
+    labels: Labels, *, rate: float, classes: int, seed: int, samples: Samples | ImageFiles
 ) -> Labels:
     """Move labels by the instance-dependent generator of Xia et al. (2020), algorithm 2.
 
@@ -227,7 +221,7 @@ def _softmax(scores: NDArray[np.float64], *, without: int) -> NDArray[np.float64
 
 
 def _read_blocks(
-    samples: Samples | SampleFiles, positions: NDArray[np.intp]
+    samples: Samples | ImageFiles, positions: NDArray[np.intp]
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
     for start in range(0, len(positions), _BLOCK):
         block = positions[start : start + _BLOCK]
@@ -238,12 +232,6 @@ def _read_blocks(
 
 def _choose_samples(samples: int, rate: float, random: np.random.Generator) -> NDArray[np.intp]:
     return random.choice(samples, size=int(rate * samples), replace=False).astype(np.intp)
-
-
-def _replace(labels: Labels, samples: NDArray[np.intp], classes: Labels) -> Labels:
-    noisy = labels.copy()
-    noisy[samples] = classes
-    return noisy
 
 
 def _check_arguments(labels: Labels, rate: float, classes: int) -> None:

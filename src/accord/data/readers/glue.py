@@ -100,22 +100,18 @@ def _read_split(task: _Task, files: list[Path], notes: list[str]) -> Split:
     texts: list[Any] = []
     labels: list[NDArray[np.int64]] = []
     for file in files:
-        columns = _read_columns(task, file, notes)
+        if file.suffix == ".parquet":
+            columns = read_parquet(file)
+        else:
+            columns, short = read_unquoted(file, skip_short=task.some_rows_short)
+            if short:
+                notes.append(f"{file.name}: left out {counted(short, 'row')} with missing cells")
         names = _spelling(file, columns, task.texts)
         label = _spelling(file, columns, tuple((name,) for name in task.label))[0]
         cells = [columns[name] for name in names]
         texts += cells[0] if len(cells) == 1 else zip(*cells, strict=True)
         labels.append(_as_labels(file, columns[label], task.class_names))
     return Split(tuple(texts), np.concatenate(labels))
-
-
-def _read_columns(task: _Task, file: Path, notes: list[str]) -> Columns:
-    if file.suffix == ".parquet":
-        return read_parquet(file)
-    columns, short = read_unquoted(file, skip_short=task.some_rows_short)
-    if short:
-        notes.append(f"{file.name}: left out {counted(short, 'row')} with missing cells")
-    return columns
 
 
 def _spelling(
