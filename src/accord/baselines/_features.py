@@ -99,15 +99,9 @@ def extract_with_logits(
 ) -> tuple[dict[str, Features], Features]:
     """Return the features (sample, channel) at each layer, and the logits (sample, class).
 
-    Images are averaged over their pixels. The network is evaluated in one pass without changing
-    its state. Activations of one batch at a time are in memory.
-
-    Args:
-        network: on the device of the samples.
-        samples: the samples, without augmentation.
-        layers: names as in `network.named_modules()`; `NAME:input` is the input of a layer.
-        batch: the number of samples evaluated at once.
-        bfloat16: compute in bfloat16 under autocast.
+    Images are averaged over their pixels. The network, on the device of the samples, is evaluated
+    in one pass without changing its state. Activations of one batch at a time are in memory.
+    Layers are named as in `network.named_modules()`; `NAME:input` is the input of a layer.
 
     Raises:
         ChoiceError: no layer has that name.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -166,11 +166,6 @@ def _check_features(features: Table, *, wanted: int | None = None) -> None:
         raise PredictionError("features must be finite. Did the training loss become NaN?")
 
 
-EPOCHS: Final = 20
-BATCH: Final = 50
-RATE: Final = 0.02
-
-
 @dataclass(frozen=True, eq=False)
 class Rog:
     """Classifiers at several layers of one network, and their weights."""
@@ -243,11 +238,11 @@ def mix_depths(
 def _learn_weights(probabilities: NDArray[np.float64], *, seed: int) -> NDArray[np.float64]:
     table = torch.from_numpy(probabilities)
     numbers = torch.ones(len(table), dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.Adam([numbers], lr=RATE)
+    optimizer = torch.optim.Adam([numbers], lr=0.02)
     generator = torch.Generator().manual_seed(derive_seed(seed))
-    for _ in range(EPOCHS):
+    for _ in range(20):  # epochs
         order = torch.randperm(table.shape[1], generator=generator)
-        for part in order.split(BATCH):
+        for part in order.split(50):  # samples
             loss = -(numbers.softmax(dim=0) @ table[:, part] + 1e-10).log().mean()
             optimizer.zero_grad()
             loss.backward()

@@ -53,19 +53,15 @@ def prepare_images(
                 f"{dataset.name} is not read from image files; {', '.join(IMAGE_OPTIONS)} do not "
                 "apply."
             )
-        files = _resized(split.inputs, size, resize)
+        files = split.inputs
+        crop = files.size if size is None else size
+        shorter = max(crop, round(files.resize * crop / files.size)) if resize is None else resize
+        files = replace(files, size=crop, resize=shorter)
         if cache is not None:
             files = cache_images(files, cache, skip_unreadable=skip_unreadable)
         split = replace(split, inputs=files)
         splits.append(_skip_unreadable(split, files, part, notes) if skip_unreadable else split)
     return replace(dataset, train=splits[0], test=splits[1], notes=tuple(notes))
-
-
-def _resized(files: ImageFiles, size: int | None, resize: int | None) -> ImageFiles:
-    size = files.size if size is None else size
-    if resize is None:
-        resize = max(size, round(files.resize * size / files.size))
-    return replace(files, size=size, resize=resize)
 
 
 def _skip_unreadable(split: Split, files: ImageFiles, part: str, notes: list[str]) -> Split:

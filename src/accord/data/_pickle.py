@@ -166,17 +166,12 @@ class _Tensor(_StandIn):
 
 
 class _Storage(_StandIn):
+    """A torch storage, or without a key only its type."""
+
     __slots__ = ("dtype", "key")
 
-    def __init__(self, dtype: np.dtype[Any], key: str) -> None:
+    def __init__(self, dtype: np.dtype[Any], key: str = "") -> None:
         self.dtype, self.key = dtype, key
-
-
-class _StorageKind(_StandIn):
-    __slots__ = ("dtype",)
-
-    def __init__(self, spelling: str) -> None:
-        self.dtype = np.dtype(spelling)
 
 
 def _encode(text: str, encoding: str) -> bytes:
@@ -222,7 +217,7 @@ class PlainUnpickler(pickle.Unpickler):
         """Return the stand-in for an admitted name; refuse all others."""
         full = f"{module}.{name}"
         if full in _STORAGES:
-            return _StorageKind(_STORAGES[full])
+            return _Storage(np.dtype(_STORAGES[full]))
         if full not in _FUNCTIONS:
             raise Refused(f"`{full}`")
         return _Admitted(_FUNCTIONS[full])
@@ -230,7 +225,7 @@ class PlainUnpickler(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         """Return a stand-in for a torch storage."""
         tag, kind, key = pid[:3]
-        if tag != "storage" or not isinstance(kind, _StorageKind) or not isinstance(key, str):
+        if tag != "storage" or not isinstance(kind, _Storage) or not isinstance(key, str):
             raise Refused(f"a reference to {pid!r:.80}")
         self.storages[key] = kind.dtype
         return _Storage(kind.dtype, key)

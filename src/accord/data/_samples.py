@@ -20,6 +20,7 @@ from accord.data._dataset import Images, Inputs, Labels, NamedColumns
 from accord.data._images import ImageFiles
 from accord.data._schema import InputSchema, Samples, check_samples, match_labels
 from accord.data.readers import find_reader, read_dataset
+from accord.data.readers._locate import read_text
 from accord.data.readers.glue import TASKS
 from accord.data.readers.image_folder import ENDINGS, TEST, TRAIN, first_of, list_images
 from accord.data.readers.npz import as_inputs, flat_labels
@@ -254,11 +255,7 @@ def _read_lines(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # 
     # One text per line, or a pair separated by a tab; empty lines are skipped.
     if schema.kind != "text":
         raise SourceError(f"{path}: holds texts; the networks were trained on {schema.kind}s.")
-    try:
-        lines = path.read_text("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: cannot be read as text: {error}") from error
-    texts = [line.rstrip("\r") for line in lines if line.strip()]
+    texts = [line.rstrip("\r") for line in read_text(path).split("\n") if line.strip()]
     if not schema.pairs:
         return Samples(tuple(texts), name=str(path))
     pairs = [tuple(text.split("\t")) for text in texts]

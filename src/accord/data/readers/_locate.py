@@ -104,8 +104,12 @@ def missing(path: Path, names: Iterable[str], *, what: str, all_of: bool = False
 
 def read_lines(path: Path) -> list[str]:
     """Return the non-empty lines of a text file, stripped."""
+    return [line.strip() for line in read_text(path).split("\n") if line.strip()]
+
+
+def read_text(path: Path) -> str:
+    """Return the contents of a text file."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: cannot be read as text: {error}") from error
-    return [line.strip() for line in text.split("\n") if line.strip()]

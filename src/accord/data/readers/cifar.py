@@ -293,8 +293,7 @@ def _beside(names: tuple[str, ...]) -> Spellings:
 
 def _with_labels(base: Dataset, name: str, file: Path, column: str, clean: str) -> Dataset:
     arrays = read_arrays(file)
-    absent = [each for each in (column, clean) if each not in arrays]
-    if absent:
+    if absent := [each for each in (column, clean) if each not in arrays]:
         raise SourceError(
             f"{file}: holds no {' and no '.join(absent)}, but {', '.join(arrays) or 'nothing'}."
         )

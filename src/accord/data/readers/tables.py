@@ -172,25 +172,23 @@ class _Roles:
 
     def feature_columns(self, tables: list[Table]) -> NamedColumns:
         """Return the features by name, one-hot columns with the values of all tables."""
-        names = self._feature_names(tables[0])
+        table, others = tables[0], {self.label, self.truth, self.ids}
+        if self.features is not None:
+            names = list(dict.fromkeys((*self.features, *self.one_hot)))
+        elif "" in table.columns and "" not in others:
+            raise SourceError(
+                f"{table.path}: a column has no name. Is it the index that pandas writes? "
+                "Write the file with index=False, or name the columns: features=[…]"
+            )
+        else:
+            names = [name for name in table.columns if name not in others]
         if not names:
-            raise SourceError(f"{tables[0].path}: holds no columns besides the labels.")
+            raise SourceError(f"{table.path}: holds no columns besides the labels.")
         values = {
             name: tuple(sorted({str(value) for table in tables for value in table.column(name)}))
             for name in self.one_hot
         }
         return tuple((name, values.get(name)) for name in names)
-
-    def _feature_names(self, table: Table) -> list[str]:
-        if self.features is not None:
-            return [*self.features, *(name for name in self.one_hot if name not in self.features)]
-        others = {self.label, self.truth, self.ids}
-        if "" in table.columns and "" not in others:
-            raise SourceError(
-                f"{table.path}: a column has no name. Is it the index that pandas writes? "
-                "Write the file with index=False, or name the columns: features=[…]"
-            )
-        return [name for name in table.columns if name not in others]
 
 
 def as_names(given: str | Sequence[str]) -> tuple[str, ...]:
