@@ -70,7 +70,7 @@ class XGBoostRounds:
     def after_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
         """Record the round if it is due, and continue training."""
         done = model.num_boosted_rounds()
-        self._rounds.record_logits(done, lambda: _scores(model, self._samples))
+        self._rounds.record(done, lambda: _scores(model, self._samples), logits=True)
         return False
 
     def after_training(self, model: AnyBooster) -> AnyBooster:
@@ -93,7 +93,9 @@ def _record_xgboost_rounds(
     rounds = RoundRecorder(recorder, every=every, classes=classes)
     samples = _as_matrix(samples)
     for done in range(1, booster.num_boosted_rounds() + 1):
-        rounds.record_logits(done, partial(_scores, booster, samples, iteration_range=(0, done)))
+        rounds.record(
+            done, partial(_scores, booster, samples, iteration_range=(0, done)), logits=True
+        )
 
 
 def _scores(booster: AnyBooster, samples: Any, **options: Any) -> Any:
@@ -167,7 +169,7 @@ class LightGBMRounds:
             )
         done = env.iteration + 1
         after = env.model.current_iteration()
-        self._rounds.record_logits(done, partial(self._scores.after, after))
+        self._rounds.record(done, partial(self._scores.after, after), logits=True)
 
 
 def _record_lightgbm_rounds(
@@ -185,7 +187,7 @@ def _record_lightgbm_rounds(
     rounds = RoundRecorder(recorder, every=every, classes=classes)
     _check_probabilities(scores, recorder)
     for done in range(1, booster.current_iteration() + 1):
-        rounds.record_logits(done, partial(scores.after, done))
+        rounds.record(done, partial(scores.after, done), logits=True)
 
 
 class RunningScores:

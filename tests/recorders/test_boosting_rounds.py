@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import accord
-from accord._recorders.boosting_rounds import RoundRecorder, two_columns
+from accord._recorders.boosting_rounds import RoundRecorder
 from accord.errors import ChoiceError, PredictionError, RecordClosed, RecordError, RowExists
 
 
@@ -81,7 +81,7 @@ def test_every_is_at_least_one(open_recorder, every):
 def test_unknown_classes_get_probability_0(open_recorder, tmp_path):
     with open_recorder(class_names=["c", "a", "b"], probabilities=True) as recorder:
         rounds = RoundRecorder(recorder, classes=["a", "c"])
-        rounds.record_logits(1, lambda: [[0.0, np.log(3)], [5.0, -5.0]])
+        rounds.record(1, lambda: [[0.0, np.log(3)], [5.0, -5.0]], logits=True)
     rows = accord.open(tmp_path / "record").reader
     whole = [0], [0], slice(None)
     np.testing.assert_array_equal(rows.read_labels(*whole)[0, 0], [0, 1])
@@ -91,23 +91,18 @@ def test_unknown_classes_get_probability_0(open_recorder, tmp_path):
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])
 def test_a_single_score_belongs_to_the_second_class(open_recorder, tmp_path, shape):
     with open_recorder(classes=2) as recorder:
-        RoundRecorder(recorder).record_logits(1, lambda: np.array([0.1, -0.1]).reshape(shape))
+        RoundRecorder(recorder).record(1, lambda: np.array([0.1, -0.1]).reshape(shape), logits=True)
     np.testing.assert_array_equal(accord.open(tmp_path / "record").labels[0, 0], [1, 0])
 
 
 def test_logits_with_another_number_of_classes_are_refused(open_recorder):
     with pytest.raises(ChoiceError, match=r"has 2 classes and 3 are expected.*np\.unique"):
-        RoundRecorder(open_recorder()).record_logits(1, lambda: np.zeros((2, 2)))
+        RoundRecorder(open_recorder()).record(1, lambda: np.zeros((2, 2)), logits=True)
 
 
 def test_nan_is_refused(open_recorder):
     recorder = open_recorder()
     rounds = RoundRecorder(recorder, classes=[0, 2])
     with pytest.raises(PredictionError, match="sample 1 holds NaN"):
-        rounds.record_logits(1, lambda: [[0.0, 1.0], [np.nan, 0.0]])
+        rounds.record(1, lambda: [[0.0, 1.0], [np.nan, 0.0]], logits=True)
     assert recorder.epochs == 0
-
-
-def test_two_columns_returns_a_table_unchanged():
-    table = np.arange(6.0).reshape(2, 3)
-    assert two_columns(table) is table

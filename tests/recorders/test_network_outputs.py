@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from accord._recorders.network_outputs import NOT_FINITE, finite_rows, labels_or_scores
+from accord._recorders.network_outputs import (
+    NOT_FINITE,
+    finite_rows,
+    labels_or_scores,
+    two_columns,
+)
 from accord.errors import PredictionError
 
 
@@ -19,6 +24,11 @@ def test_one_probability_leaves_the_rest_to_class_0(shape):
 def test_one_logit_is_compared_with_0():
     values = np.array([-1.0, 0.0, 0.25])
     assert labels_or_scores(values, classes=2, probabilities=False).tolist() == [0, 0, 1]
+
+
+def test_two_columns_returns_a_table_unchanged():
+    table = np.arange(6.0).reshape(2, 3)
+    assert two_columns(table) is table
 
 
 def test_labels_stay_labels():

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder, record_missing
+from accord._recorders.network_outputs import two_columns
 from accord._recorders.record_order import place_columns, positions_of
 from accord.errors import ChoiceError, RecordError
 from accord.store import to_numpy
@@ -50,32 +51,18 @@ class RoundRecorder:
         self.classes = info.classes
         self.positions = np.arange(info.classes) if classes is None else positions_of(classes, info)
 
-    def record(self, number: int, predict: Callable[[], object], **metrics: Any) -> None:
+    def record(
+        self, number: int, predict: Callable[[], object], *, logits: bool = False, **metrics: Any
+    ) -> None:
         """Record labels or probabilities, in the record's classes, if the round is due.
 
-        `predict` is called only then.
+        `predict` is called only then. With `logits`, it returns scores before the softmax, one
+        column per class of the network; a single score belongs to the second of two classes.
         """
-        self._record(number, predict, metrics)
-
-    def record_logits(self, number: int, predict: Callable[[], object], **metrics: Any) -> None:
-        """Record scores before the softmax, one column per class of the network, if due.
-
-        A single score per sample belongs to the second of two classes; the first has score 0.
-        """
-        self._record(number, lambda: self._placed(predict()), metrics, logits=True)
-
-    def _record(
-        self,
-        number: int,
-        predict: Callable[[], object],
-        metrics: dict[str, Any],
-        *,
-        logits: bool = False,
-    ) -> None:
         if number % self.every == 0:
             record_missing(
                 [self.recorder],
-                lambda: [predict()],
+                lambda: [self._placed(predict()) if logits else predict()],
                 epoch=number // self.every - 1,
                 progress=number,
                 logits=logits,
@@ -90,17 +77,3 @@ class RoundRecorder:
                 "expected. List them in the order of its columns: classes=np.unique(y)"
             )
         return place_columns(table, self.positions, classes=self.classes, logits=True)
-
-
-def two_columns(logits: NDArray[Any]) -> NDArray[Any]:
-    """Return a table with two columns if only the second class of two has a score.
-
-    >>> two_columns(np.array([-1.5, 2.0]))
-    array([[ 0. , -1.5],
-           [ 0. ,  2. ]])
-    """
-    if logits.ndim == 2 and logits.shape[1] == 1:
-        logits = logits[:, 0]
-    if logits.ndim == 1:
-        return np.stack([np.zeros_like(logits), logits], axis=1)
-    return logits

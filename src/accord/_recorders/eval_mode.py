@@ -20,7 +20,7 @@ def eval_mode(network: nn.Module, loader: object = None) -> Iterator[None]:
     """
     with (
         _restore_modes(network),
-        _restore_randomness(_devices(network), _generators(loader)),
+        _restore_randomness(network, loader),
         _without_autocast_cache(),
         # Not inference_mode: tensors that a network computes once and caches, such as a table of
         # positions, could then never take part in training.
@@ -45,9 +45,11 @@ def _restore_modes(network: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _restore_randomness(
-    devices: set[torch.device], generators: list[torch.Generator]
-) -> Iterator[None]:
+def _restore_randomness(network: nn.Module, loader: Any) -> Iterator[None]:
+    devices = {tensor.device for tensor in network.parameters() if tensor.device.type == "cuda"}
+    owners = (loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None))
+    found = [getattr(owner, "generator", None) for owner in owners]
+    generators = [one for one in found if isinstance(one, torch.Generator)]
     python, legacy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     gpus = [(device, torch.cuda.get_rng_state(device)) for device in devices]
     own = [(generator, generator.get_state()) for generator in generators]
@@ -73,13 +75,3 @@ def _without_autocast_cache() -> Iterator[None]:
         yield
     finally:
         torch.set_autocast_cache_enabled(enabled)
-
-
-def _devices(network: nn.Module) -> set[torch.device]:
-    return {tensor.device for tensor in network.parameters() if tensor.device.type == "cuda"}
-
-
-def _generators(loader: Any) -> list[torch.Generator]:
-    owners = (loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None))
-    found = (getattr(owner, "generator", None) for owner in owners)
-    return [generator for generator in found if isinstance(generator, torch.Generator)]

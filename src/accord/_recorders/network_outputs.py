@@ -40,16 +40,22 @@ def finite_rows(kept: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(kept).all(axis=1))
 
 
+def two_columns(values: NDArray[Any], *, are_logits: bool = True) -> NDArray[Any]:
+    """Return a table with two columns if only the second class of two has a score."""
+    if values.ndim != 1 and values.shape[1:] != (1,):
+        return values
+    column = values.reshape(-1)
+    # A probability p leaves 1 - p to class 0. A logit leaves 0: the softmax of (0, z) is the
+    # sigmoid of z. Ties go to class 0.
+    other = np.zeros_like(column) if are_logits else 1 - column
+    return np.stack([other, column], axis=1)
+
+
 def _as_scores(values: NDArray[Any], classes: int, *, are_logits: bool) -> NDArray[Any]:
     if values.dtype.kind in "fiu":
-        if values.ndim == 2 and values.shape[1] == classes:
-            return values
-        if classes == 2 and (values.ndim == 1 or values.shape[1:] == (1,)):
-            column = values.reshape(-1)
-            # A probability p leaves 1 - p to class 0. A logit leaves 0: the softmax of (0, z) is
-            # the sigmoid of z. Ties go to class 0.
-            other = np.zeros_like(column) if are_logits else 1 - column
-            return np.stack([other, column], axis=1)
+        scores = two_columns(values, are_logits=are_logits) if classes == 2 else values
+        if scores.ndim == 2 and scores.shape[1] == classes:
+            return scores
     raise PredictionError(
         f"for {classes} classes a network must return logits of shape (batch, {classes}); "
         f"got {values.dtype} of shape {values.shape}. "

@@ -166,9 +166,13 @@ def train_network(
     in a new order at every epoch, and those with only `warm_start` are fitted repeatedly.
     """
     estimator = with_seed(clone(template), seed)
-    weights = {"sample_weight": sample_weight}
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     if hasattr(estimator, "staged_predict"):
-        return _train_staged(estimator, X, y, epochs=epochs, keep=keep, **weights)
+        if epochs is not None:
+            estimator.set_params(**{growing_parameter(estimator)[0]: epochs})
+        estimator.fit(X, y, **weights)
+        rounds = sum(1 for _ in estimator.staged_predict(X[:1]))  # boosting may stop early
+        return KeptStages(estimator, kept_epochs(rounds, keep))
     if hasattr(estimator, "partial_fit"):
         epochs = epochs or PASSES
         trained = grow_by_partial_fit(estimator, X, y, epochs=epochs, seed=seed, **weights)
@@ -205,23 +209,6 @@ def check_trainable(template: Estimator) -> None:
             f"{type(template).__name__} cannot be trained by epoch: it has no partial_fit, "
             "staged_predict or warm_start"
         )
-
-
-def _train_staged(
-    estimator: Estimator,
-    X: Any,  # noqa: N803
-    y: NDArray[Any],
-    *,
-    epochs: int | None,
-    keep: int | None,
-    sample_weight: Any,
-) -> KeptStages:
-    if epochs is not None:
-        estimator.set_params(**{growing_parameter(estimator)[0]: epochs})
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    estimator.fit(X, y, **weights)
-    rounds = sum(1 for _ in estimator.staged_predict(X[:1]))  # boosting may stop early
-    return KeptStages(estimator, kept_epochs(rounds, keep))
 
 
 def _copied(estimator: Estimator) -> Estimator:

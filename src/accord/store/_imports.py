@@ -261,7 +261,13 @@ def gather_rows(
     >>> gather_rows([[("a", table)]])["labels"]
     array([[[0, 1]]])
     """
-    _check_lengths(networks)
+    counts = [len(epochs) for epochs in networks]
+    if not counts or 0 in counts:
+        raise PredictionError("expected at least one network with at least one epoch")
+    if len(set(counts)) > 1:
+        raise PredictionError(
+            f"all networks need the same number of epochs; got {', '.join(map(str, counts))}"
+        )
     first, example = networks[0][0]
     known, kind = kind is not None, kind or kind_of(first, example)
     shape = (len(networks), len(networks[0]), *example.shape)
@@ -269,11 +275,7 @@ def gather_rows(
     tables = np.empty(shape, np.float16) if kind != "labels" else None
     for number, epochs in enumerate(networks):
         for epoch, (name, values) in enumerate(epochs):
-            _check_shape(name, values, first, example)
-            if not known and kind_of(name, values) != kind:
-                raise PredictionError(
-                    f"{name}: has {kind_of(name, values)}, but {first} has {kind}"
-                )
+            _check_alike(name, values, first, example, kind=None if known else kind)
             if tables is None:
                 labels[number, epoch] = values
             else:
@@ -326,19 +328,13 @@ def _row(name: str, values: NDArray[Any], kind: str) -> Row:
         raise PredictionError(f"{name}: {error}") from error
 
 
-def _check_lengths(networks: Sequence[Sequence[Named]]) -> None:
-    counts = [len(epochs) for epochs in networks]
-    if not counts or 0 in counts:
-        raise PredictionError("expected at least one network with at least one epoch")
-    if len(set(counts)) > 1:
-        raise PredictionError(
-            f"all networks need the same number of epochs; got {', '.join(map(str, counts))}"
-        )
-
-
-def _check_shape(name: str, values: NDArray[Any], first: str, example: NDArray[Any]) -> None:
+def _check_alike(
+    name: str, values: NDArray[Any], first: str, example: NDArray[Any], *, kind: str | None
+) -> None:
     if values.shape != example.shape:
         raise PredictionError(
             f"{name}: has shape {values.shape}, but {first} has {example.shape}. All networks "
             "predict the same samples at every epoch."
         )
+    if kind and kind_of(name, values) != kind:
+        raise PredictionError(f"{name}: has {kind_of(name, values)}, but {first} has {kind}")
