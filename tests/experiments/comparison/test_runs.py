@@ -93,21 +93,19 @@ def test_missing_checkpoint_fails_only_methods_on_features(tmp_path):
     assert re.search(r"network-001: checkpoint of epoch 0 is missing\. Remove", npc.failures[0])
 
 
-def test_cached_labels_are_not_predicted_again(compared, out):
+def test_stored_labels_are_read_back(compared, out):
     run = FinishedRun(run_of(out, "shared"), SPEC)
     some = np.arange(run.record.samples)
-    assert np.array_equal(run.cached_labels("some", lambda: some), some)
-    assert np.array_equal(run.cached_labels("some", lambda: some + 1), some)
+    assert run.stored_labels("some") is None
+    run.store_labels("some", some)
+    assert np.array_equal(run.stored_labels("some"), some)
 
 
 @pytest.mark.parametrize("content", [b"", b"no array"])
-def test_damaged_cached_labels_are_predicted_again(compared, out, content):
+def test_damaged_labels_are_not_read(compared, out, content):
     run = FinishedRun(run_of(out, "shared"), SPEC)
-    path = run.path / "predictions/damaged.npy"
-    path.write_bytes(content)
-    some = np.arange(run.record.samples)
-    assert np.array_equal(run.cached_labels("damaged", lambda: some), some)
-    assert np.array_equal(np.load(path), some)
+    (run.path / "predictions/damaged.npy").write_bytes(content)
+    assert run.stored_labels("damaged") is None
 
 
 def test_loaded_networks_predict_the_last_recorded_labels(compared, out):

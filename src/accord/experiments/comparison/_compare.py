@@ -12,7 +12,6 @@ from accord.experiments.comparison._methods import (
     NOT_FOR_BATCH_ENSEMBLES,
     Measurement,
     Method,
-    methods_for,
 )
 from accord.experiments.comparison._runs import (
     RunsOfRepetition,
@@ -133,12 +132,13 @@ def compare(
 
 def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:
     """Return the methods of these names, or all that can be measured for the spec."""
+    excluded = NOT_FOR_BATCH_ENSEMBLES if spec.train.batch_ensemble else ()
     if names is None:
-        return methods_for(spec)
+        return [method for name, method in METHODS.items() if name not in excluded]
     for name in names:
         if name not in METHODS:
             raise ChoiceError(f"no method is called {name!r}. {suggest(name, list(METHODS))}")
-        if spec.train.batch_ensemble and name in NOT_FOR_BATCH_ENSEMBLES:
+        if name in excluded:
             raise ChoiceError(
                 f"{name} does not support a BatchEnsemble, whose members share their weights. "
                 "Leave it out, or remove train.batch_ensemble."

@@ -16,7 +16,7 @@ from accord.errors import ChoiceError, PredictionError
 from accord.experiments.comparison._runs import SHARED, FinishedRun, RunsOfRepetition
 from accord.kernels import winners
 from accord.rules import all_rules, epochs_before_overfitting, find_rule
-from accord.training import Spec, network_specs
+from accord.training import network_specs
 from accord.training._build import recipe_for
 
 NOT_FOR_BATCH_ENSEMBLES: Final = ("swa", "ema", "rog", "npc")
@@ -92,25 +92,21 @@ def best_epoch(record: Record) -> int:
     return int(right.argmax())
 
 
-def _rog(runs: RunsOfRepetition) -> Measurement:
+def _from_features(name: str, runs: RunsOfRepetition) -> Measurement:
     run = runs[SHARED]
-    return _measurement(run, _labels_from_features("rog", run), passes=run.record.networks)
-
-
-def _npc(runs: RunsOfRepetition) -> Measurement:
-    run = runs[SHARED]
-    labels, networks = _labels_from_features("npc", run), run.record.networks
+    labels, networks = run.stored_labels(name), run.record.networks
+    if labels is None:
+        try:
+            labels = vote_from_features(name, run)
+        except ChoiceError as error:  # the network lacks the layers; the spec itself is valid
+            raise PredictionError(str(error)) from error
+        run.store_labels(name, labels)
+    if name == "rog":
+        return _measurement(run, labels, passes=networks)
     # NPC evaluates each network and a copy that it trains for some epochs.
     epochs = npc.learning_epochs(len(run.data.splits["train"]))
     training = networks * epochs / run.spec.train.epochs
     return _measurement(run, labels, passes=2 * networks, training=training)
-
-
-def _labels_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
-    try:
-        return run.cached_labels(name, lambda: vote_from_features(name, run))
-    except ChoiceError as error:  # the network lacks the layers; the spec itself is valid
-        raise PredictionError(str(error)) from error
 
 
 def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
@@ -131,8 +127,8 @@ def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
 def _averaged(kind: str, runs: RunsOfRepetition) -> Measurement:
     run = runs[SHARED]
     record = run.open_record(f"test-{kind}")
-    more = {"single": record.score(["single"])[0].accuracy}
     labels = record.predict("majority").labels
+    more = {"single": record.score(["single"])[0].accuracy}
     if record.epochs > 1:
         more["with_max_agreement"] = record.score(["max-agreement"])[0].accuracy
     return _measurement(run, labels, passes=record.networks, **more)
@@ -166,15 +162,6 @@ def _reference_scores(run: FinishedRun) -> dict[str, float]:
     return {"single": single.accuracy, "with_max_agreement": agreed.accuracy}
 
 
-def methods_for(spec: Spec) -> list[Method]:
-    """Return the methods that can be measured for a spec, in the order of the table."""
-    return [
-        method
-        for method in METHODS.values()
-        if not (spec.train.batch_ensemble and method.name in NOT_FOR_BATCH_ENSEMBLES)
-    ]
-
-
 def _rule_methods() -> list[Method]:
     first = ["single", "majority", "probability-average", "max-agreement", "soft-agreement"]
     rules = [find_rule(name) for name in [*first, *sorted(set(all_rules()) - set(first))]]
@@ -202,13 +189,13 @@ METHODS: Final[dict[str, Method]] = {
         Method(
             "rog",
             "Fit a robust generative classifier on each network's features; vote.",
-            _rog,
+            partial(_from_features, "rog"),
             validation=True,
         ),
         Method(
             "npc",
             "Learn how each network's predictions are wrong, and calibrate them; vote.",
-            _npc,
+            partial(_from_features, "npc"),
         ),
         Method(
             "swa", "Average each network's weights over its last epochs.", partial(_averaged, "swa")

@@ -15,7 +15,6 @@ from accord._files import write_file
 from accord._record import Record, open_record
 from accord.errors import ChoiceError, PredictionError, TrainingError
 from accord.training import (
-    NetworkSpec,
     OnProgress,
     Run,
     RunResult,
@@ -29,7 +28,6 @@ from accord.training._run import is_trainable
 from accord.training._spec import SEEDS_APART
 
 SHARED: Final = "shared"  # the run of the spec itself
-VALIDATION: Final = 0.1  # share of the training samples, held out if a method needs them
 SNAPSHOTS: Final = 5  # cycles of a snapshot ensemble, if the epochs divide evenly
 MEMBERS: Final = 4  # of a BatchEnsemble
 RATES: Final = (0.2, 0.8, 1.4, 2.0)  # of a hyper-ensemble, relative to the spec's
@@ -37,7 +35,8 @@ RATES: Final = (0.2, 0.8, 1.4, 2.0)  # of a hyper-ensemble, relative to the spec
 
 def shared_spec(spec: Spec, *, validation: bool) -> Spec:
     """Return the spec of the networks that most methods share."""
-    held_out = spec.data.validation or (VALIDATION if validation else 0.0)
+    # If a method needs samples that no network was trained on, a tenth is held out from all.
+    held_out = spec.data.validation or (0.1 if validation else 0.0)
     splits = ("test", "validation") if held_out else ("test",)
     return _changed(
         spec,
@@ -157,35 +156,40 @@ class FinishedRun(Run):
 
     def load_networks(self) -> list[nn.Module]:
         """Return the networks with the weights of their last epoch, on the device."""
-        return [self._load(network) for network in self.networks]
+        networks = []
+        for spec in self.networks:
+            network = build_network(self.spec, spec, self.data)
+            if not is_trainable(network):
+                raise PredictionError(
+                    f"network {spec.number} of kind {spec.network!r} is not trained and has no "
+                    "features"
+                )
+            checkpoints, last = self.checkpoints(spec), self.spec.train.epochs - 1
+            if last not in checkpoints:
+                raise PredictionError(
+                    f"{self.checkpoint_folder(spec)}: checkpoint of epoch {last} is missing. "
+                    f"Remove {self.path} to train its networks again."
+                )
+            network.load_state_dict(load_checkpoint(checkpoints[last]))
+            networks.append(network.to(self.device))
+        return networks
 
-    def _load(self, spec: NetworkSpec) -> nn.Module:
-        network = build_network(self.spec, spec, self.data)
-        if not is_trainable(network):
-            raise PredictionError(
-                f"network {spec.number} of kind {spec.network!r} is not trained and has no features"
-            )
-        checkpoints, last = self.checkpoints(spec), self.spec.train.epochs - 1
-        if last not in checkpoints:
-            raise PredictionError(
-                f"{self.checkpoint_folder(spec)}: checkpoint of epoch {last} is missing. Remove "
-                f"{self.path} to train its networks again."
-            )
-        network.load_state_dict(load_checkpoint(checkpoints[last]))
-        return network.to(self.device)
-
-    def cached_labels(self, name: str, predict: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Return the stored labels of a method, or predict and store them."""
-        path = self.path / "predictions" / f"{name}.npy"
-        with suppress(OSError, EOFError, ValueError):  # missing or damaged: predict again
-            stored: NDArray[np.intp] = np.load(path, allow_pickle=False)
+    def stored_labels(self, name: str) -> NDArray[np.intp] | None:
+        """Return the stored labels of a method, or None if they are missing or damaged."""
+        with suppress(OSError, EOFError, ValueError):
+            stored: NDArray[np.intp] = np.load(self._labels_path(name), allow_pickle=False)
             if stored.shape == (self.record.samples,):
                 return stored
-        labels = np.asarray(predict(), np.intp)
+        return None
+
+    def store_labels(self, name: str, labels: NDArray[np.intp]) -> None:
+        """Store the labels of a method, so that they are not predicted again."""
         file = io.BytesIO()
-        np.save(file, labels)
-        write_file(path, file.getvalue())
-        return labels
+        np.save(file, np.asarray(labels, np.intp))
+        write_file(self._labels_path(name), file.getvalue())
+
+    def _labels_path(self, name: str) -> Path:
+        return self.path / "predictions" / f"{name}.npy"
 
 
 class RunsOfRepetition:
@@ -214,7 +218,11 @@ class RunsOfRepetition:
                     self._on_start(f"{name} run, seed {spec.train.seed}:")
                 result = self._train(spec, out, progress=self._progress)
                 self.notes += result.notes
-                _check_result(result, out)
+                if result.failed:
+                    numbers, count = ", ".join(map(str, result.failed)), len(result.failed)
+                    which = f"network {numbers} was" if count == 1 else f"networks {numbers} were"
+                    reason = next(iter(result.failed.values()))
+                    raise TrainingError(f"{out}: {which} stopped: {reason}")
                 self._runs[name] = FinishedRun(out, spec)
             except TrainingError as error:
                 self._runs[name] = error  # raised again for the next method
@@ -227,11 +235,3 @@ class RunsOfRepetition:
         if isinstance(found, TrainingError):
             raise found
         return found
-
-
-def _check_result(result: RunResult, out: Path) -> None:
-    if result.failed:
-        numbers, count = ", ".join(map(str, result.failed)), len(result.failed)
-        which = f"network {numbers} was" if count == 1 else f"networks {numbers} were"
-        reason = next(iter(result.failed.values()))
-        raise TrainingError(f"{out}: {which} stopped: {reason}")
