@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -65,14 +66,7 @@ def needs_of(number: int) -> FigureNeeds:
 
 
 def check_settings(number: int, settings: Sequence[Setting]) -> None:
-    """Raise if a figure cannot be drawn from the settings; the message names what is missing.
-
-    Raises:
-        ChoiceError: no figure has that number, or a setting lacks a required part.
-        RecordError: a record has too few networks or epochs.
-        RecordMismatch: the clean run was recorded on other samples.
-        TruthMissing: a record has no true labels.
-    """
+    """Raise if a figure cannot be drawn from the settings; the message names what is missing."""
     needs = needs_of(number)
     if not settings:
         raise ChoiceError(f"figure {number} needs at least one setting; got none")
@@ -145,9 +139,6 @@ def picture_of(
         sample: the index of the picture.
         samples: the expected number of pictures.
 
-    Raises:
-        ChoiceError: the pictures have the wrong shape, or values out of range.
-
     >>> picture_of(np.ones((4, 1, 2)), 3, samples=4)
     [[[255, 255, 255], [255, 255, 255]]]
     """
@@ -182,8 +173,6 @@ def _in_bytes(picture: NDArray[Any]) -> NDArray[np.uint8]:
 
 Numbers = dict[str, Any]
 
-SHOWN: Final = 3  # networks in figure 1
-
 
 def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Numbers:
     """Return the numbers that a figure of the paper shows, as JSON.
@@ -212,21 +201,20 @@ def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Number
     check_settings(number, settings)
     panels: list[Numbers] = []
     if needs_of(number).samples_per_class:
-        panels = _by_samples_per_class(settings)
+        for name in dict.fromkeys(setting.name for setting in settings):
+            changes = _changes([one for one in settings if one.name == name])
+            panels.append({"name": name} | changes)
     else:
         for setting in settings:
-            measured = MEASURES[number](setting)
-            panels.append({"name": setting.name} | _sizes(setting.record) | measured)
+            record = setting.record
+            sizes = {one: getattr(record, one) for one in ("networks", "epochs", "samples")}
+            panels.append({"name": setting.name} | sizes | MEASURES[number](setting))
     return {"figure": number, "title": needs_of(number).title, "panels": panels}
-
-
-def _sizes(record: Record) -> Numbers:
-    return {"networks": record.networks, "epochs": record.epochs, "samples": record.samples}
 
 
 def _illustration(setting: Setting) -> Numbers:
     record = setting.record
-    reader = record.reader.select(networks=record.reader.numbers[:SHOWN])
+    reader = record.reader.select(networks=record.reader.numbers[:3])
     samples = rescued(reader)
     sample = samples.typical()
     history = story(reader, sample)
@@ -262,27 +250,25 @@ def _final_margins(setting: Setting) -> Numbers:
     }
 
 
-def _noisy_and_clean(setting: Setting) -> Numbers:
-    rules = ("single", MAJORITY)
-    return {"curves": _curves(setting.record, rules) | _curves(setting.clean, rules, "clean-")}
-
-
-def _against_oracle(setting: Setting) -> Numbers:
-    curves = _curves(setting.record, ("single", MAJORITY, MAX_AGREEMENT))
-    return {"curves": curves | _curves(setting.clean, ("single",), "clean-")}
-
-
-def _curves(record: Record | None, rules: Sequence[str], prefix: str = "") -> Numbers:
+def _over_training(setting: Setting, *, rules: Sequence[str], clean: Sequence[str]) -> Numbers:
+    """Measure rules over training, and some on networks trained on the clean subset."""
     curves: Numbers = {}
-    if record is None:
-        return curves
-    for rule in rules:
-        curve = record.curve(rule)
-        curves[f"{prefix}{rule}"] = {
-            "progress": list(curve.progress),
-            "accuracy": curve.accuracy.tolist(),
-        }
-    return curves
+    parts = (("", setting.record, rules), ("clean-", setting.clean, clean))
+    for prefix, record, chosen in parts:
+        for rule in chosen:
+            if record is None:
+                continue
+            curve = record.curve(rule)
+            curves[f"{prefix}{rule}"] = {
+                "progress": list(curve.progress),
+                "accuracy": curve.accuracy.tolist(),
+            }
+    return {"curves": curves}
+
+
+_against_oracle = partial(
+    _over_training, rules=("single", MAJORITY, MAX_AGREEMENT), clean=("single",)
+)
 
 
 def _by_networks(setting: Setting) -> Numbers:
@@ -307,13 +293,6 @@ def _by_epochs(setting: Setting) -> Numbers:
     }
 
 
-def _by_samples_per_class(settings: Sequence[Setting]) -> list[Numbers]:
-    names = dict.fromkeys(setting.name for setting in settings)
-    return [
-        {"name": name} | _changes([one for one in settings if one.name == name]) for name in names
-    ]
-
-
 def _changes(settings: Sequence[Setting]) -> Numbers:
     ordered = sorted(settings, key=lambda one: one.samples_per_class or 0)
     found = [setting.record.changes(MAJORITY, MAX_AGREEMENT) for setting in ordered]
@@ -329,7 +308,7 @@ def _changes(settings: Sequence[Setting]) -> Numbers:
 MEASURES: Final[dict[int, Callable[[Setting], Numbers]]] = {
     1: _illustration,
     2: _error_consensus,
-    3: _noisy_and_clean,
+    3: partial(_over_training, rules=("single", MAJORITY), clean=("single", MAJORITY)),
     4: _final_margins,
     5: _against_oracle,
     6: _by_networks,

@@ -1,6 +1,6 @@
 """Measurements of tables and figures on the records of a target."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,41 +10,67 @@ from accord._record import Record
 from accord.analysis import by_networks
 from accord.data.readers import read_dataset
 from accord.errors import SourceError
+from accord.experiments.comparison import compare
 from accord.experiments.paper._figure_numbers import Setting, figure_numbers
-from accord.experiments.paper._protocols import missing_data
-from accord.experiments.paper._required_runs import ReproduceContext, RequiredRun, TargetPlan
+from accord.experiments.paper._protocols import missing_data, resolve_data
+from accord.experiments.paper._required_runs import ReproduceContext, TargetPlan
 from accord.experiments.paper._results import (
     PICTURES,
     STAND_IN,
     Result,
-    TableRow,
     is_drawn,
     result_path,
     row_of,
 )
+from accord.rules import all_rules
 from accord.training import Spec
 
 Fields = dict[str, Any]  # of a Result
-PAPER_NETWORKS: Final = 5  # in the paper's ensembles
+AGREED: Final = {"max-agreement": "max-agreement"}
+# By kind of target, the rule of each row; the kind "rules" has a row for each rule.
+RULES: Final[Mapping[str, Mapping[str, str]]] = {
+    "elr": {"elr": "single", "elr-ensemble": "majority", "elr-max-agreement": "max-agreement"},
+    "ablation": {"single": "single", "ensemble": "majority", **AGREED},
+}
 
 
-def _rules(required: RequiredRun) -> dict[str, float]:
-    return {score.rule: 100 * score.accuracy for score in required.open_record().score()}
+def measure_table(plan: TargetPlan, _: ReproduceContext) -> Fields:
+    """Return the rows of a table in percent, measured on the records of its runs."""
+    kind, measured = plan.target.kind, []
+    for seed, required in enumerate(plan.runs):
+        record, rules = required.open_record(), RULES.get(kind)
+        if kind == "ensemble":
+            # A BatchEnsemble's authors average probabilities, those of a hyper-ensemble vote.
+            members = required.run.spec.train.batch_ensemble
+            rules = {"original": "probability-average" if members else "majority", **AGREED}
+        if kind == "sizes":
+            rows = _sizes(record)
+        elif rules is None:
+            rows = {score.rule: 100 * score.accuracy for score in record.score()}
+        else:
+            scores = record.score(list(rules.values()))
+            rows = {row: 100 * score.accuracy for row, score in zip(rules, scores, strict=True)}
+            if kind == "ablation":
+                rows["single"] = 100 * max(scores[0].per_network or (scores[0].accuracy,))
+        _add_stored(rows, plan.known, seed)
+        measured.append(rows)
+    return _table_fields(plan, measured, {})
 
 
-def _ensemble(required: RequiredRun) -> dict[str, float]:
-    # A BatchEnsemble's authors average probabilities, those of a hyper-ensemble vote.
-    batch_ensemble = required.run.spec.train.batch_ensemble is not None
-    own_rule = "probability-average" if batch_ensemble else "majority"
-    original, agreed = required.open_record().score([own_rule, "max-agreement"])
-    return {"original": 100 * original.accuracy, "max-agreement": 100 * agreed.accuracy}
+def _add_stored(rows: dict[str, float], known: Result | None, seed: int) -> None:
+    """Add the stored values of rules on probabilities, which a packed record may lack."""
+    if known is None or seed >= known.repetitions:
+        return
+    for name in _rules_on_probabilities():
+        row = known.rows.get(name)
+        if row is not None and (value := row.values[seed]) is not None:
+            rows.setdefault(name, value)
 
 
-def _sizes(required: RequiredRun) -> dict[str, float]:
+def _sizes(record: Record) -> dict[str, float]:
     """Score max agreement of 5 networks, and both rules at their best number of networks."""
-    record = required.open_record()
     sweeps = {rule: by_networks(record.reader, rule) for rule in ("majority", "max-agreement")}
-    five = min(PAPER_NETWORKS, record.networks) - 1
+    five = min(5, record.networks) - 1  # as many as in the paper's ensembles
     rows = {"max-agreement-5": 100 * float(sweeps["max-agreement"].mean[five])}
     for rule, sweep in sweeps.items():
         best = int(sweep.mean.argmax())
@@ -53,30 +79,52 @@ def _sizes(required: RequiredRun) -> dict[str, float]:
     return rows
 
 
-def _elr(required: RequiredRun) -> dict[str, float]:
-    rules = {"elr": "single", "elr-ensemble": "majority", "elr-max-agreement": "max-agreement"}
-    scores = required.open_record().score(list(rules.values()))
-    return {row: 100 * score.accuracy for row, score in zip(rules, scores, strict=True)}
+def _post_process(plan: TargetPlan, context: ReproduceContext) -> Fields:
+    """Measure the methods of table 2, which need the networks and a validation split."""
+    measured: list[dict[str, float]] = []
+    failed: dict[str, str] = {}
+    for seed, required in enumerate(plan.runs):
+        found = compare(
+            resolve_data(required.cell_spec, context.data),
+            required.run.path.parent,
+            methods=("rog", "consensus", "npc", "max-agreement"),
+            train=context.train,
+            progress=context.cost_log(required.run.path),
+            on_start=context.on_start,
+        )
+        measured.append(
+            {one.method.name: 100 * one.accuracy for one in found.methods if one.measurements}
+        )
+        prefix = f"repetition {seed}: " if plan.repetitions > 1 else ""
+        failures = {one.method.name: one.failures[0] for one in found.methods if one.failures}
+        failed = {row: f"{prefix}{reason}" for row, reason in failures.items()} | failed
+    return _table_fields(plan, measured, failed)
 
 
-def _ablation(required: RequiredRun) -> dict[str, float]:
-    single, majority, agreed = required.open_record().score(["single", "majority", "max-agreement"])
-    best = max(single.per_network or (single.accuracy,))
-    return {
-        "single": 100 * best,  # of the best network
-        "ensemble": 100 * majority.accuracy,
-        "max-agreement": 100 * agreed.accuracy,
+def _table_fields(
+    plan: TargetPlan, measured: Sequence[Mapping[str, float]], failed: dict[str, str]
+) -> Fields:
+    """Return the rows, and the reason for each that could not be measured."""
+    published, soft = plan.target.published, _rules_on_probabilities()
+    reason = "the record holds no probabilities"
+    missing: dict[str, str] = {}
+    for row in soft:
+        without = [str(seed) for seed, one in enumerate(measured) if row not in one]
+        if 0 < len(without) < len(measured):
+            missing[row] = f"repetition {', '.join(without)}: {reason}"
+        elif without and row in published:
+            missing[row] = reason
+    failed = missing | failed
+    rows = {
+        row: row_of([one.get(row) for one in measured], published.get(row, ()))
+        for row in max(measured, key=len)
+        if row in soft or (row not in failed and all(row in one for one in measured))
     }
+    return {"rows": rows, "failed": failed}
 
 
-# By kind of target, the rows of its table in percent.
-TABLE_ROWS: Final[Mapping[str, Callable[[RequiredRun], dict[str, float]]]] = {
-    "rules": _rules,
-    "ensemble": _ensemble,
-    "sizes": _sizes,
-    "elr": _elr,
-    "ablation": _ablation,
-}
+def _rules_on_probabilities() -> list[str]:
+    return [name for name, rule in all_rules().items() if "probabilities" in rule.needs]
 
 
 def measure_figure(plan: TargetPlan, context: ReproduceContext) -> Fields:
@@ -98,16 +146,12 @@ def measure_figure(plan: TargetPlan, context: ReproduceContext) -> Fields:
     numbers = figure_numbers(number, settings)
     if number == 1:
         _keep_pictures(numbers, plan.known)
-    return {"rows": _figure_rows(records), "numbers": numbers}
-
-
-def _figure_rows(records: Mapping[str, Record]) -> dict[str, TableRow]:
     rows = {}
     for role, record in records.items():
         for score in record.score(["single", "majority", "max-agreement"]):
-            name = score.rule if role == "noisy" else f"{score.rule}, {role}"
-            rows[name] = row_of([100 * score.accuracy])
-    return rows
+            row = score.rule if role == "noisy" else f"{score.rule}, {role}"
+            rows[row] = row_of([100 * score.accuracy])
+    return {"rows": rows, "numbers": numbers}
 
 
 def _test_images(spec: Spec, data: Path) -> Any:
@@ -145,3 +189,10 @@ def draw_figure(result: Result, out: Path, *, redraw: bool) -> None:
             f"{path.with_suffix('.json')}: its numbers cannot be drawn "
             f"({type(error).__name__}: {error}). Remove it, or give another --out."
         ) from error
+
+
+# The measurements of a target, as fields of its result; those of a table by default.
+MEASURE_BY_KIND: Final[dict[str, Callable[[TargetPlan, ReproduceContext], Fields]]] = {
+    "post-processing": _post_process,
+    "figure": measure_figure,
+}

@@ -14,7 +14,6 @@ from accord.errors import ChoiceError, SourceError
 from accord.training import Spec
 
 NOISES: Final = {"sym": "symmetric", "asym": "asymmetric", "native": "none", "clean": "none"}
-ON_THE_HUB: Final = ("bert-base-cased",)  # transformers downloads it
 NOISE_DESCRIPTIONS: Final = {
     "sym": "{} % symmetric noise",
     "asym": "{} % asymmetric noise",
@@ -154,24 +153,21 @@ def resolve_data(spec: Spec, folder: Path) -> Spec:
 
 
 def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
-    """Raise if the data or weights of a spec are missing from the data folder.
-
-    Raises:
-        SourceError: data or weights are missing; the message names their source.
-    """
+    """Raise if the data or weights of a spec are missing from the data folder."""
     missing = missing_data(spec, folder)
     if missing is None:
         return
     if missing in _weights_of(spec):
-        what, origin = f"the weights that {cell.description} starts from", weights_origin(missing)
-        verb = "are"
+        what, origin = (
+            f"the weights that {cell.description} starts from are",
+            weights_origin(missing),
+        )
     else:
         part = "" if missing == spec.data.path else "a part of "
-        what, origin = f"{part}{sources()[cell.data].name}", sources()[cell.data].origin
-        verb = "is"
+        what, origin = f"{part}{sources()[cell.data].name} is", sources()[cell.data].origin
     raise SourceError(
-        f"{folder / missing}: {what} {verb} missing. Source: {origin}. Put it there, or name "
-        "another folder with --data."
+        f"{folder / missing}: {what} missing. Source: {origin}. Put it there, or name another "
+        "folder with --data."
     )
 
 
@@ -187,7 +183,10 @@ def missing_data(spec: Spec, folder: Path) -> str | None:
         absent = missing_file(spec.data.kind, folder / path, spec.data.options)
         if absent is not None:
             return f"{path}/{absent}"
-    return next((one for one in _weights_of(spec) if not _has_weights(folder / one)), None)
+    for name in _weights_of(spec):
+        if not ((folder / name).is_file() or (folder / name / "config.json").exists()):
+            return name
+    return None
 
 
 def weights_origin(name: str) -> str:
@@ -199,23 +198,13 @@ def weights_origin(name: str) -> str:
 def _weights_of(spec: Spec) -> list[str]:
     pretrained = [] if spec.train.pretrained is None else [spec.train.pretrained]
     name = spec.train.network.removeprefix("transformers:")
-    if name == spec.train.network or name in ON_THE_HUB:
+    if name in (spec.train.network, "bert-base-cased"):  # transformers downloads the latter
         return pretrained
     return [*pretrained, name]
 
 
-def _has_weights(path: Path) -> bool:
-    return path.is_file() or (path / "config.json").exists()
-
-
 def missing_file(kind: str, folder: Path, options: Mapping[str, Any]) -> str | None:
-    """Return the first file that a reader needs and does not find, by its published name, or None.
-
-    Args:
-        kind: a key of `accord.data.readers.READERS`.
-        folder: the folder of the data set.
-        options: of the reader.
-    """
+    """Return the first file that a reader needs and does not find, by its published name."""
     needs = find_reader(kind).needs
     if kind == "imagenet" and options.get("class_list"):
         listed = Path(options["class_list"])  # in the folder, or in the working directory

@@ -5,16 +5,19 @@ that fails does not stop the others; it is returned with the reason.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from accord._version import __version__
 from accord.errors import AccordError
-from accord.experiments.comparison import compare
 from accord.experiments.paper._analytic import ANALYTIC, run_analytic
-from accord.experiments.paper._measure import TABLE_ROWS, Fields, draw_figure, measure_figure
-from accord.experiments.paper._protocols import check_data, resolve_data
+from accord.experiments.paper._measure import (
+    MEASURE_BY_KIND,
+    draw_figure,
+    measure_table,
+)
+from accord.experiments.paper._protocols import check_data
 from accord.experiments.paper._required_runs import (
     ReproduceContext,
     TargetPlan,
@@ -31,14 +34,11 @@ from accord.experiments.paper._results import (
     load_result,
     load_results,
     result_path,
-    row_of,
     save_result,
     write_summary,
 )
 from accord.experiments.paper._targets import Target, all_targets
-from accord.rules import all_rules
 
-POST_PROCESSING: Final = ("rog", "consensus", "npc", "max-agreement")
 TOLERANCE: Final = 1e-6  # of percentages and shares: machines differ in rounding
 
 
@@ -73,22 +73,14 @@ def reproduce(
     """
     if target.kind in ANALYTIC:
         return run_analytic(target, context.out)
-    plan = plan_target(target, context, scale=scale, repetitions=repetitions)
+    plan = plan_target(target, context, scale, repetitions)
     return _reproduce_plan(plan, context)
 
 
 def plan_target(
-    target: Target,
-    context: ReproduceContext,
-    *,
-    scale: str = "quick",
-    repetitions: int | None = None,
+    target: Target, context: ReproduceContext, scale: str, repetitions: int | None
 ) -> TargetPlan:
-    """Return the plan of a target; trains and writes nothing.
-
-    Raises:
-        ChoiceError, SourceError, SpecError: as in `reproduce`.
-    """
+    """Return the plan of a target; trains and writes nothing. Raises as `reproduce`."""
     plan = _plan_at_scale(target, context, scale, repetitions)
     if not plan.keep_known and not all(required.finished for required in plan.runs):
         settled = settle_scale(scale, context)
@@ -121,7 +113,7 @@ def _reproduce_plan(plan: TargetPlan, context: ReproduceContext) -> Result:
     else:
         for required in plan.runs if plan.target.kind != "post-processing" else ():
             train_missing(required, context)
-        measure = MEASURE_BY_KIND.get(plan.target.kind, _measure_table)
+        measure = MEASURE_BY_KIND.get(plan.target.kind, measure_table)
         result = Result(
             plan.target.name,
             plan.target.description,
@@ -136,80 +128,6 @@ def _reproduce_plan(plan: TargetPlan, context: ReproduceContext) -> Result:
     if plan.target.figure is not None:
         draw_figure(result, context.out, redraw=result is not plan.known)
     return result
-
-
-def _measure_table(plan: TargetPlan, _: ReproduceContext) -> Fields:
-    measured = []
-    for seed, required in enumerate(plan.runs):
-        rows = TABLE_ROWS[plan.target.kind](required)
-        if plan.known is not None and seed < plan.known.repetitions:
-            for name in _rules_on_probabilities():  # a packed record may lack them
-                known = plan.known.rows.get(name)
-                if known is not None and (value := known.values[seed]) is not None:
-                    rows.setdefault(name, value)
-        measured.append(rows)
-    return _table_fields(plan, measured, {})
-
-
-def _post_process(plan: TargetPlan, context: ReproduceContext) -> Fields:
-    """Measure the methods of table 2, which need the networks and a validation split."""
-    measured: list[dict[str, float]] = []
-    failed: dict[str, str] = {}
-    for seed, required in enumerate(plan.runs):
-        found = compare(
-            resolve_data(required.cell_spec, context.data),
-            required.run.path.parent,
-            methods=POST_PROCESSING,
-            train=context.train,
-            progress=context.cost_log(required.run.path),
-            on_start=context.on_start,
-        )
-        measured.append(
-            {one.method.name: 100 * one.accuracy for one in found.methods if one.measurements}
-        )
-        prefix = f"repetition {seed}: " if plan.repetitions > 1 else ""
-        failures = {one.method.name: one.failures[0] for one in found.methods if one.failures}
-        failed = {row: f"{prefix}{reason}" for row, reason in failures.items()} | failed
-    return _table_fields(plan, measured, failed)
-
-
-# The measurements of a target, as fields of its result; tables by default.
-MEASURE_BY_KIND: Final[dict[str, Callable[[TargetPlan, ReproduceContext], Fields]]] = {
-    "post-processing": _post_process,
-    "figure": measure_figure,
-}
-
-
-def _table_fields(
-    plan: TargetPlan, measured: Sequence[Mapping[str, float]], failed: dict[str, str]
-) -> Fields:
-    published, soft = plan.target.published, _rules_on_probabilities()
-    failed = _missing_probabilities(plan.target, measured, soft) | failed
-    rows = {
-        row: row_of([one.get(row) for one in measured], published.get(row, ()))
-        for row in max(measured, key=len)
-        if row in soft or (row not in failed and all(row in one for one in measured))
-    }
-    return {"rows": rows, "failed": failed}
-
-
-def _missing_probabilities(
-    target: Target, measured: Sequence[Mapping[str, float]], soft: Sequence[str]
-) -> dict[str, str]:
-    """Return the reason for each rule that could not be measured without probabilities."""
-    reason = "the record holds no probabilities"
-    failed: dict[str, str] = {}
-    for row in soft:
-        without = [str(seed) for seed, one in enumerate(measured) if row not in one]
-        if len(without) == len(measured):
-            failed |= {row: reason} if row in target.published else {}
-        elif without:
-            failed[row] = f"repetition {', '.join(without)}: {reason}"
-    return failed
-
-
-def _rules_on_probabilities() -> list[str]:
-    return [name for name, rule in all_rules().items() if "probabilities" in rule.needs]
 
 
 def _keep_if_same(measured: Result, plan: TargetPlan, context: ReproduceContext) -> Result:
@@ -300,8 +218,7 @@ def _plan_all(
     for target in targets:
         if target.kind not in ANALYTIC:
             try:
-                plan = plan_target(target, context, scale=scale, repetitions=repetitions)
-                plans[target.name] = plan
+                plans[target.name] = plan_target(target, context, scale, repetitions)
             except AccordError as error:
                 failures[target.name] = Failure(target, error)
     return plans, failures
@@ -312,12 +229,11 @@ def update_summary(context: ReproduceContext) -> None:
     # Another process may store a result while this one writes: read until nothing changes.
     before: list[Result] | None = None
     try:
-        while (found := _stored_results(context)) != before:
+        while True:
+            found = load_results(context.out, all_targets().values(), notify=context.notify)
+            if found == before:
+                return
             write_summary(found, context.out)
             before = found
     except AccordError as error:  # the result itself is stored
         context.notify(str(error))
-
-
-def _stored_results(context: ReproduceContext) -> list[Result]:
-    return load_results(context.out, all_targets().values(), notify=context.notify)

@@ -46,22 +46,15 @@ class Cost(TypedDict):
 class CostLog:
     """A progress callback that adds the time of a training to the run's cost so far.
 
-    The file is first written after the first epoch, so that a training that cannot start leaves no
-    file, and then after every epoch, so that a process that dies loses little.
-
-    Args:
-        folder: of the run.
-        machine: that trains.
-        progress: also called after each epoch.
-
-    Raises:
-        SourceError: the cost so far cannot be read.
+    The file is written after every epoch: a training that cannot start leaves none, and a process
+    that dies loses little.
     """
 
     def __init__(self, folder: Path, machine: str, progress: OnProgress | None = None) -> None:
         self._folder, self._progress = folder, progress
         before = cost_of(folder)
-        self._machine = _join_machines(before["machine"], machine) if before else machine
+        machines = before["machine"].split(", then ") if before else []
+        self._machine = ", then ".join(dict.fromkeys([*machines, machine]))
         self._seconds = before["seconds"] if before else 0.0
         self._start = time.monotonic()
 
@@ -74,17 +67,8 @@ class CostLog:
             self._progress(event)
 
 
-def _join_machines(before: str, machine: str) -> str:
-    known = machine in before.split(", then ")
-    return before if known else f"{before}, then {machine}"
-
-
 def cost_of(folder: Path) -> Cost | None:
-    """Return the cost of a run, or None if it is not known.
-
-    Raises:
-        SourceError: the file is damaged.
-    """
+    """Return the cost of a run, or None if it is not known."""
     path = folder / COST_FILE
     if not path.exists():
         return None
@@ -102,8 +86,7 @@ def machine_name() -> str:
     """Return the name of the GPU, or the number and kind of cores."""
     if torch.cuda.is_available():
         return f"one {torch.cuda.get_device_name()}"
-    cores = torch.get_num_threads()
-    return f"{counted(cores, 'core')}, {platform.machine()}"
+    return f"{counted(torch.get_num_threads(), 'core')}, {platform.machine()}"
 
 
 def _ignore(_: str) -> None:
@@ -141,12 +124,7 @@ def run_name(spec: Spec) -> str:
 
 
 def settle_scale(scale: str, context: ReproduceContext) -> str:
-    """Return the scale to train at: stand-in for quick if there is no GPU.
-
-    Raises:
-        ChoiceError: the scale requires a GPU, and none was found.
-        ClusterError: the cluster cannot be reached.
-    """
+    """Return the scale to train at: stand-in for quick if there is no GPU."""
     if not SCALES[scale].gpu or context.on_cpu or context.has_gpu():
         return scale
     if scale == "quick":
@@ -177,13 +155,7 @@ class RequiredRun:
 
 
 def train_missing(required: RequiredRun, context: ReproduceContext) -> None:
-    """Train a run, unless it is finished.
-
-    Raises:
-        SourceError: the folder holds another run, or data are missing.
-        RecordBusy: another process is training it.
-        TrainingError: a network diverged.
-    """
+    """Train a run, unless it is finished."""
     run, folder = required.run, required.run.path
     spec_path = folder / "spec.toml"
     if spec_path.exists() and (found := run_name(load_spec(spec_path))) != folder.name:
@@ -224,11 +196,7 @@ def cells_at(target: Target, scale: str) -> dict[str, Cell]:
 
 
 def run_names(target: Target, scale: str, repetitions: int) -> dict[str, list[str]]:
-    """Return the names of the runs that a target needs at a scale, by role and repetition.
-
-    Raises:
-        ChoiceError: the target is not available at that scale.
-    """
+    """Return the names of the runs that a target needs at a scale, by role and repetition."""
     return {
         role: [run_name(build_spec(cell, scale, seed=seed)) for seed in range(repetitions)]
         for role, cell in cells_at(target, scale).items()
@@ -238,11 +206,7 @@ def run_names(target: Target, scale: str, repetitions: int) -> dict[str, list[st
 def required_runs(
     target: Target, scale: str, repetitions: int, *, out: Path, data: Path
 ) -> list[RequiredRun]:
-    """Return every run that a target needs at a scale.
-
-    Raises:
-        ChoiceError: the target is not available at that scale.
-    """
+    """Return every run that a target needs at a scale."""
     runs = []
     for role, cell in cells_at(target, scale).items():
         for seed in range(repetitions):
@@ -257,11 +221,7 @@ def required_runs(
 
 
 def check_same_runs(known: Result, runs: Mapping[str, list[str]], out: Path) -> None:
-    """Raise if a stored result was measured on other runs.
-
-    Raises:
-        SpecError: it was.
-    """
+    """Raise if a stored result was measured on other runs."""
     for role, names in runs.items():
         stored = list(known.runs.get(role, []))
         shared = min(len(stored), len(names))

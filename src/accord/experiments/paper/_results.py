@@ -117,12 +117,7 @@ def _write_changed(path: Path, text: str) -> None:
 
 
 def load_result(out: Path, target: str, scale: str) -> Result | None:
-    """Return a stored result, or None.
-
-    Raises:
-        SourceError: the file is no result, cannot be read, belongs to another target or scale, or
-            has an unknown format.
-    """
+    """Return a stored result, or None; raise if the file is damaged or another's."""
     path = result_path(out, target, scale).with_suffix(".json")
     try:
         if not path.exists():
