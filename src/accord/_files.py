@@ -141,12 +141,9 @@ def _flush_folder(path: Path) -> None:
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    r"""Return CSV text: a header and one line per row, each ended by a newline.
+    """Return CSV text: a header and one line per row, each ended by a newline.
 
     Cells with a newline or a carriage return are quoted.
-
-    >>> csv_text(["id", "label"], [["a", 1], ["b\r", 2]])
-    'id,label\na,1\n"b\r",2\n'
     """
     text = io.StringIO(newline="")
     # Before Python 3.13, csv quotes only the characters of its own line ending: hence both here.

@@ -70,13 +70,18 @@ class RecordPredictions(_Base):
         **options: Unpack[RecorderOptions],
     ) -> None:
         super().__init__()
+        dataset: Any = loader.dataset
+        if samples is None and not hasattr(dataset, "__len__"):
+            raise ChoiceError(
+                f"a {type(dataset).__name__} has no length: give the number of samples, samples=…"
+            )
         self._loader = loader
         self._forward = forward
         self._complete: int | None = None  # epochs trained, while no step of the next was taken
         self._recorder = CallbackRecorder(
             path,
             network=network,
-            samples=_length(loader) if samples is None else samples,
+            samples=len(dataset) if samples is None else samples,
             classes=classes,
             every=every,
             options=options,
@@ -176,15 +181,6 @@ class RecordPredictions(_Base):
         )
         with precision.forward_context():
             return evaluate(module, loader, options, device=module.device)
-
-
-def _length(loader: DataLoader[Any]) -> int:
-    dataset: Any = loader.dataset
-    if not hasattr(dataset, "__len__"):
-        raise ChoiceError(
-            f"a {type(dataset).__name__} has no length: give the number of samples, samples=…"
-        )
-    return len(dataset)
 
 
 def _check_once(callbacks: list[Any]) -> None:

@@ -26,14 +26,6 @@ class RoundRecorder:
         recorder: used for this network only.
         every: rounds per row.
         classes: the network's classes, in the order of its columns; by default the record's.
-
-    >>> import tempfile, accord
-    >>> with accord.Recorder(tempfile.mkdtemp(), network=0, samples=1, classes=2) as recorder:
-    ...     rounds = RoundRecorder(recorder, every=5)
-    ...     for number in range(1, 12):
-    ...         rounds.record(number, lambda: [1])
-    ...     recorder.epochs
-    2
     """
 
     def __init__(self, recorder: Recorder, *, every: int = 1, classes: object = None) -> None:

@@ -45,11 +45,7 @@ def positions_of(classes: object, sample_info: SampleInfo) -> NDArray[np.intp]:
 
 
 def place_labels(labels: object, classes: object, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return labels as the record's class indices.
-
-    >>> place_labels(["b", "a", "b"], np.array(["a", "b"]), np.array([2, 0]))
-    array([0, 2, 0])
-    """
+    """Return labels as the record's class indices."""
     values, known = to_numpy(labels), to_numpy(classes)
     order = np.argsort(known)
     found = order[np.searchsorted(known, values, sorter=order).clip(max=len(known) - 1)]
@@ -66,9 +62,6 @@ def place_columns(
     """Put the columns of a table (sample, class) into the record's order of classes.
 
     Classes that the network does not know get probability 0.
-
-    >>> place_columns(np.array([[0.9, 0.1]]), np.array([2, 0]), classes=3)
-    array([[0.1, 0. , 0.9]])
     """
     if table.ndim != 2 or table.shape[1] != len(positions):
         raise PredictionError(
@@ -113,9 +106,6 @@ class Order:
     """The positions of samples in the rows of one record, by id.
 
     Without `ids`, a sample's id is its position, 0 to `samples` - 1.
-
-    >>> Order(3, ids=["b", "c", "a"]).positions(["a", "b"])
-    array([2, 0])
     """
 
     def __init__(self, samples: int, ids: object = None) -> None:

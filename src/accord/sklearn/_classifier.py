@@ -82,7 +82,9 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._check_numbers()
         samples, labels = self._check_data(X, y)
         template = self._template(len(labels), sparse=hasattr(samples, "tocsr"))
-        steps, last = _split(template)
+        steps, last = None, template  # the steps before the classifier, if any
+        if isinstance(template, Pipeline):
+            steps, last = clone(template[:-1]) if len(template) > 1 else None, template[-1]
         check_trainable(last)
         weights = _checked_weights(sample_weight, len(labels), last)
         self.classes_ = np.unique(labels)
@@ -192,13 +194,6 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
-
-
-def _split(template: Any) -> tuple[Pipeline | None, Any]:
-    """Return the steps before the classifier, if any, and the classifier."""
-    if isinstance(template, Pipeline) and len(template) > 1:
-        return clone(template[:-1]), template[-1]
-    return None, template[-1] if isinstance(template, Pipeline) else template
 
 
 def _checked_weights(weights: Any, samples: int, last: Any) -> NDArray[Any] | None:

@@ -256,10 +256,6 @@ def gather_rows(
 
     All arrays must have the kind and shape of the first: labels, probabilities or logits, by
     default as `kind_of` finds. Labels are the largest entries of a table, before rounding.
-
-    >>> table = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> gather_rows([[("a", table)]])["labels"]
-    array([[[0, 1]]])
     """
     counts = [len(epochs) for epochs in networks]
     if not counts or 0 in counts:
@@ -289,9 +285,6 @@ def kind_of(name: str, values: NDArray[Any]) -> str:
 
     One whole number per sample is a label. A table holds probabilities if every entry lies in
     0..1 and every row sums to 1, and logits if any entry lies outside.
-
-    >>> kind_of("a", np.array([[2.5, -1.0]]))
-    'logits'
     """
     if values.ndim == 1 and values.size:
         check_whole(values, f"{name}: labels")

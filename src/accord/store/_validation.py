@@ -64,11 +64,7 @@ def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -
 def as_labels(
     values: NDArray[Any], *, samples: int, classes: int, name: str = "labels"
 ) -> NDArray[Any]:
-    """Return one class per sample in the smallest unsigned type.
-
-    >>> as_labels(np.array([0, 2, 1]), samples=3, classes=3)
-    array([0, 2, 1], dtype=uint8)
-    """
+    """Return one class per sample in the smallest unsigned type."""
     if values.shape != (samples,):
         hint = "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
         if values.shape == (samples, classes):
@@ -140,13 +136,7 @@ def to_numpy(values: object) -> NDArray[Any]:
 
 
 def ids_to_numpy(values: object) -> NDArray[Any]:
-    """Return ids as numpy: whole numbers exactly, or as text if no integer type holds them all.
-
-    >>> ids_to_numpy([2**63 + 1, 5])
-    array([9223372036854775809,                   5], dtype=uint64)
-    >>> ids_to_numpy([2**63 + 1, -5])
-    array(['9223372036854775809', '-5'], dtype='<U19')
-    """
+    """Return ids as numpy: whole numbers exactly, or as text if no integer type holds them all."""
     array = to_numpy(values)
     if array.dtype.kind != "f" or not isinstance(values, Sequence):
         return array
@@ -171,9 +161,6 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as JSON values: numbers of any library, strings, lists, mappings.
 
     JSON lacks NaN and infinity; they become strings.
-
-    >>> plain({"loss": float("nan"), "lr": 0.1})
-    {'loss': 'nan', 'lr': 0.1}
     """
     found = {}
     for name, value in values.items():
