@@ -148,11 +148,11 @@ class _FeatureTable:
                 f"{self._name} must output vectors (sample, channel) or images (sample, channel, "
                 f"row, column); got {shape}. Name another layer, or the input of the last one."
             )
-        images = values.ndim == 4
-        # Averaged now: a later layer may overwrite its input.
-        self._seen.append(
-            values.mean(dim=(2, 3), dtype=torch.float32) if images else values.clone()
-        )
+        # Averaged or copied now: a later layer may overwrite its input.
+        if values.ndim == 4:
+            self._seen.append(values.mean(dim=(2, 3), dtype=torch.float32))
+        else:
+            self._seen.append(values.clone())
 
     def keep(self, samples: int) -> None:
         """Store the output for a batch; raise unless there is exactly one."""

@@ -20,7 +20,6 @@ _PATRINI_CIFAR10 = {
     "cat": "dog",
     "dog": "cat",
 }
-_RATE_SPREAD = 0.1  # of the samples' own rates, as published
 _BLOCK = 1024
 
 
@@ -73,8 +72,7 @@ def asymmetric_noise(
     _check_arguments(labels, rate, classes)
     turns_into = np.roll(np.arange(classes), -1) if mapping is None else np.asarray(mapping)
     _check_mapping(turns_into, classes)
-    unmoved = np.flatnonzero(turns_into == np.arange(classes)).tolist()
-    if unmoved:
+    if unmoved := np.flatnonzero(turns_into == np.arange(classes)).tolist():
         raise ChoiceError(
             f"mapping must turn every class into another; it keeps {unmoved}. Samples of such a "
             "class cannot be moved, and the rate would not be reached. To keep classes: kind='map'"
@@ -204,9 +202,10 @@ def instance_noise(
 
 
 def _own_rates(rate: float, samples: int, random: np.random.Generator) -> NDArray[np.float64]:
-    rates = random.normal(rate, _RATE_SPREAD, samples)
+    spread = 0.1  # as published
+    rates = random.normal(rate, spread, samples)
     while (outside := (rates < 0) | (rates > 1)).any():
-        rates[outside] = random.normal(rate, _RATE_SPREAD, outside.sum())
+        rates[outside] = random.normal(rate, spread, outside.sum())
     return rates
 
 

@@ -82,15 +82,6 @@ def find(path: Path, names: Sequence[str], *, what: str) -> Path:
     raise missing(path, names, what=what)
 
 
-def find_all(path: Path, names: Sequence[str], *, what: str) -> list[Path]:
-    """Return all of these paths below `path`; raise if some are missing."""
-    need_folder(path, what=what)
-    absent = [name for name in names if not (path / name).exists()]
-    if absent:
-        raise missing(path, absent, what=what, all_of=True)
-    return [path / name for name in names]
-
-
 def missing(path: Path, names: Iterable[str], *, what: str, all_of: bool = False) -> SourceError:
     """Return the error for missing files: what was looked for, and what the folder holds."""
     found = sorted(child.name for child in path.iterdir())

@@ -15,7 +15,6 @@ from accord.data.readers._locate import (
     Spellings,
     check_checksums,
     check_counts,
-    find_all,
     missing,
     need_folder,
 )
@@ -123,7 +122,9 @@ def _read_splits(
     complete: bool,
     verify: bool,
 ) -> tuple[Split, Split]:
-    files = find_all(folder, (*layout.train, layout.test), what="all batches")
+    files = [folder / name for name in (*layout.train, layout.test)]
+    if absent := [file.name for file in files if not file.exists()]:
+        raise missing(folder, absent, what="all batches", all_of=True)
     if verify:
         check_checksums(files, layout.checksums)
     *train, (test_images, test_labels) = [layout.read(file, columns) for file in files]
