@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from accord.analysis._audit._evidence import (
     Contradiction,
     collect_evidence,
-    count_corrections,
     measure_contradiction,
     weigh_votes,
 )
@@ -65,19 +64,10 @@ def score_ranking(
 def suspect_unpredicted(
     reader: RecordReader, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
 ) -> NDArray[np.float64]:  # (sample,)
-    """Return the suspicion of labels of classes that no network predicts; nan for all others.
-
-    Networks learn some classes late, when most labels are memorised. On average these labels are
-    assumed to be wrong as often as all others; the more votes contradict one, at the epochs at
-    which any network predicts the class, the more suspicious it is, up to one half. If no epoch
-    predicts the class, its labels have nan, too.
-
-    Args:
-        reader: all epochs are read if there are such classes.
-        given: (sample,).
-        classes: that no network predicts at the epochs with a weight.
-        rate: share of wrong labels among the other classes.
-    """
+    """Return the suspicion of labels of classes that no network predicts; nan for all others."""
+    # Networks learn some classes late, when most labels are memorised. On average these labels are
+    # assumed to be wrong at the `rate` of all others; the more votes contradict one, at the epochs
+    # at which any network predicts the class, the more suspicious it is, up to one half.
     suspicion = np.full(len(given), np.nan)
     if len(classes):
         chosen = np.flatnonzero(np.isin(given, classes))
@@ -86,18 +76,6 @@ def suspect_unpredicted(
         usual = float(against[known].mean()) if known.any() else 0.0
         suspicion[chosen] = np.minimum(0.5, against * (rate / usual if usual else 0.0))
     return suspicion
-
-
-def never_predicted(
-    given: NDArray[np.intp], suspicion: NDArray[np.float64], classes: NDArray[np.intp]
-) -> tuple[int, ...]:
-    """Return the classes whose labels have no suspicion.
-
-    >>> never_predicted(np.array([0, 3, 4]), np.array([np.nan, 0.1, np.nan]), np.array([3, 4]))
-    (4,)
-    """
-    known = given[~np.isnan(suspicion)]
-    return tuple(classes[~np.isin(classes, known)].tolist())
 
 
 def _share_against(
@@ -190,7 +168,8 @@ class Audit:
             PredictionError: the table would exceed 4 GiB.
         """
         check_table(self.classes, self.classes)
-        return count_corrections(self.given, self.proposed, classes=self.classes)
+        cells = self.given * self.classes + self.proposed
+        return np.bincount(cells, minlength=self.classes**2).reshape(self.classes, self.classes)
 
     @property
     def label_confusion(self) -> NDArray[np.float64]:
@@ -228,6 +207,8 @@ def audit(reader: RecordReader) -> Audit:
     first_epoch = min(min(one.progress) for one in reader.networks_info())
     contradiction = measure_contradiction(kept, given)
     _check_contradiction(reader, float(contradiction.share.max()))
+    total = contradiction.weights.sum()
+    weights = contradiction.weights / total if total else np.full(reader.epochs, 1 / reader.epochs)
     evidence = collect_evidence(kept, given, contradiction)
     near = evidence.renumbered()
     posteriors = class_posteriors(near, classes=len(near.predicted))
@@ -248,14 +229,14 @@ def audit(reader: RecordReader) -> Audit:
         agreement_given=evidence.shares[:, 0],
         agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
         classes=reader.classes,
-        weights=_normalised(contradiction.weights),
+        weights=weights,
         final_agreement=1 - float(contradiction.share[-1]),
         beyond_chance=float(contradiction.beyond[contradiction.weights.argmax()]),
         excess=float(contradiction.excess[contradiction.weights.argmax()]),
         first_epoch=first_epoch,
         begins_late=_begins_late(contradiction, first_epoch),
         unpredicted=tuple(unpredicted.tolist()),
-        never_predicted=never_predicted(given, against, unpredicted),
+        never_predicted=tuple(np.setdiff1d(unpredicted, given[~np.isnan(against)]).tolist()),
         score=_score(reader, given, suspicion, flagged),
     )
 
@@ -287,8 +268,7 @@ def _checked_given(reader: RecordReader) -> NDArray[np.intp]:
             f"{reader.name}: an audit requires the labels that the networks were trained on, and "
             f"this record of the {reader.sample_info.split} split holds none. Audit the record of "
             "the training split (accord train: splits = ['test', 'train']), or give them when "
-            "recording: "
-            "Recorder(…, given=labels)"
+            "recording: Recorder(…, given=labels)"
         )
     given = reader.sample_info.given.astype(np.intp)
     if given.min() == given.max():
@@ -318,23 +298,15 @@ def _check_contradiction(reader: RecordReader, most: float) -> None:
 
 
 def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
-    """Return whether labels may have been memorised before the first recorded epoch.
-
-    That is, contradictions are about as frequent there as ever, and either it is a late epoch, or
-    the networks are trained already: they contradict the same labels, beyond chance, and change
-    slowly, while untrained networks differ and learn fast.
-    """
+    """Return whether labels may have been memorised before the first recorded epoch."""
+    # Contradictions are about as frequent there as ever, and either it is a late epoch, or the
+    # networks are trained already: they contradict the same labels beyond chance and change slowly.
     share = contradiction.share
     if len(share) == 1 or share[0] < NEARLY * share.max():
         return False
     alike = contradiction.beyond[0] >= ALIKE * share[0]
     slow = share[:FIRST_EPOCHS].min() >= SLOW * share[0]
     return first_epoch > 1 or bool(alike and slow)
-
-
-def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    total = weights.sum()
-    return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
 
 
 def _score(

@@ -66,12 +66,6 @@ def beyond_chance(same: Shares, independent: Shares, *, alike: Shares, share: Sh
 
     >>> beyond_chance(0.4 * one, 0.16 * one, alike=one, share=0.4 * one).round(6)
     array([0.4])
-
-    Args:
-        same: share of pairs that contradict a label with the same class.
-        independent: the same share for independent networks.
-        alike: share of contradicting pairs that agree, for independent networks.
-        share: of votes that contradict labels.
     """
     # With x the part: same - x = alike · (independent / alike - 2 · share · x + x²) / (1 - x)
     excess = np.where(same - independent > TINY, same - independent, 0)
@@ -146,7 +140,9 @@ def measure_contradiction(reader: RecordReader, given: NDArray[Any]) -> Contradi
     labels, known, classes = _renumbered(labels, given[some], classes=reader.classes)
     votes = np.ascontiguousarray(labels.transpose(0, 2, 1))  # sums over samples are fast
     against = votes != known.astype(votes.dtype)[:, np.newaxis]
-    contradicting = _count_contradicting(votes, against, classes=classes)
+    # Votes for given labels are counted as one more class, the largest.
+    marked = np.maximum(votes, ~against * np.min_scalar_type(classes).type(classes))
+    contradicting = _count_all(marked, classes=classes + 1)[:, :, :classes]
     agreed = _count_all(votes, classes=classes) - contradicting
     sizes = np.bincount(known, minlength=classes)
     both, same = _count_pairs(votes, against)
@@ -166,18 +162,6 @@ def _renumbered(
     occurs[labels], occurs[given] = True, True
     number = np.cumsum(occurs) - 1
     return number[labels], number[given], int(occurs.sum())
-
-
-def _count_contradicting(
-    votes: NDArray[Any],  # (network, sample, epoch)
-    against: NDArray[np.bool_],  # the same
-    *,
-    classes: int,
-) -> NDArray[np.intp]:  # (network, epoch, class)
-    """Count the votes of each network against given labels, by class."""
-    agreeing = np.min_scalar_type(classes).type(classes)  # one more class, the largest
-    marked = np.maximum(votes, ~against * agreeing)
-    return _count_all(marked, classes=classes + 1)[:, :, :classes]
 
 
 def _count_all(votes: NDArray[Any], *, classes: int) -> NDArray[np.intp]:  # (network, epoch, class)
@@ -221,16 +205,10 @@ def _shares(
         same=same_share,
         chance=same_share - beyond,
         alike=alike,
-        excess=_in_errors(same, pairs * independent),
+        # The standard error of a count is its root. Of 7,200 single epochs of random votes (2 to
+        # 10 networks and classes, 60 to 2,000 samples), two lie above 3.
+        excess=(same - pairs * independent) / np.sqrt(np.maximum(same, 1)),
     )
-
-
-def _in_errors(
-    found: NDArray[np.intp], expected: NDArray[np.float64]
-) -> NDArray[np.float64]:  # (epoch,) each
-    # The standard error of a count is its root. Of 7,200 single epochs of random votes (2 to 10
-    # networks and classes, 60 to 2,000 samples), two lie above 3.
-    return np.asarray((found - expected) / np.sqrt(np.maximum(found, 1)))
 
 
 CELLS_AT_ONCE: Final = 2**18  # of a table (sample, class), to stay in cache
@@ -271,10 +249,7 @@ class Evidence:
         return replace(self, candidates=self.candidates[samples], shares=self.shares[samples])
 
     def renumbered(self) -> "Evidence":
-        """Return the evidence without classes that are no candidate of any sample.
-
-        The others are renumbered in order, which makes tables (class, class) smaller.
-        """
+        """Return the evidence without classes that are no candidate: its tables are smaller."""
         occurs = np.zeros(len(self.predicted), bool)
         occurs[self.candidates] = True
         number = np.cumsum(occurs) - 1
@@ -284,10 +259,7 @@ class Evidence:
 def collect_evidence(
     reader: RecordReader, given: NDArray[Any], contradiction: Contradiction
 ) -> Evidence:
-    """Add up the weighted votes, block by block.
-
-    Keeps at most four alternatives for each sample, in order of class.
-    """
+    """Add up the weighted votes; keep at most four alternatives per sample, in order of class."""
     whole, weights = contradiction.integer_weights, contradiction.weights
     candidates = np.empty((reader.samples, 1 + min(MOST_ALTERNATIVES, reader.classes - 1)), np.intp)
     votes = np.empty(candidates.shape, np.intp)
@@ -310,10 +282,8 @@ def collect_evidence(
 def weigh_votes(
     reader: RecordReader, weights: NDArray[np.intp]
 ) -> Iterator[tuple[slice, Weighted]]:
-    """Yield weighted votes (sample, class) for one range of samples after another.
-
-    Epochs of weight 0 are not read, except for the first if all weights are 0.
-    """
+    """Yield weighted votes (sample, class) for one range of samples after another."""
+    # Epochs of weight 0 are not read, except for the first if all weights are 0.
     informative = np.flatnonzero(weights) if weights.any() else np.zeros(1, np.intp)
     chosen = reader.select(epochs=informative.tolist())
     for block in chosen.blocks():
@@ -348,11 +318,3 @@ def split_votes(
     by_class = np.sort(((last - (best & last)) << vote_bits) | (best >> class_bits), axis=1)
     alternatives, votes = by_class >> vote_bits, by_class & ((1 << vote_bits) - 1)
     return own.astype(np.intp), alternatives.astype(np.intp), votes.astype(np.intp)
-
-
-def count_corrections(
-    given: NDArray[Any], proposed: NDArray[Any], *, classes: int
-) -> NDArray[np.intp]:  # (given, class)
-    """Count the samples by given and proposed label."""
-    cells = given.astype(np.intp) * classes + proposed
-    return np.bincount(cells, minlength=classes**2).reshape(classes, classes)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
 
-from accord.analysis._audit._review import RawDecision
+from accord.analysis._audit._review import NAMING, RawDecision
 from accord.errors import SourceError
 
 CHOICE: Final = "choice"  # name of the tag with the choices
@@ -17,14 +17,7 @@ Task = dict[str, Any]
 
 
 def make_task(fields: dict[str, Any], *, proposed: str, score: float, shown: str) -> Task:
-    """Return one task, with the proposed class preselected.
-
-    Args:
-        fields: data of the task; `image` or `text` is what people see.
-        proposed: name of the class.
-        score: of the proposal.
-        shown: the field that people see.
-    """
+    """Return a task with these data and the proposed class preselected; people see `shown`."""
     result = {
         "from_name": CHOICE,
         "to_name": shown,
@@ -57,30 +50,21 @@ def labelling_config(class_names: Sequence[str], *, shown: str = IMAGE) -> str:
 
 
 def read_annotations(tasks: Any, *, name: str) -> Iterator[RawDecision]:
-    """Yield the decisions of tasks; skipped tasks and tasks without annotations are left out.
-
-    Raises:
-        SourceError: these are not tasks of Label Studio, or an annotation has not exactly one
-            choice.
-    """
+    """Yield the decisions of tasks; skipped tasks and tasks without annotations are left out."""
     for where, task, annotations in read_tasks(tasks, name=name):
         data = task["data"]
         for annotation in annotations:
             if not annotation.get("was_cancelled"):
-                yield RawDecision(
-                    where=where,
-                    decided=_chosen(annotation, f"{name}: {where}"),
-                    **{key: _as_text(data.get(key)) for key in ("sample", "id", "given")},
-                )
+                chosen = _chosen(annotation, f"{name}: {where}")
+                texts = {key: str(data[key]) for key in NAMING if data.get(key) is not None}
+                yield RawDecision(where=where, decided=chosen, **texts)
 
 
 def read_tasks(tasks: Any, *, name: str) -> Iterator[tuple[str, Task, list[dict[str, Any]]]]:
-    """Yield the name of each task for messages, the task, and its annotations.
-
-    Raises:
-        SourceError: these are not tasks of Label Studio.
-    """
-    if not isinstance(tasks, list) or not all(_is_task(task) for task in tasks):
+    """Yield the name of each task for messages, the task, and its annotations."""
+    if not isinstance(tasks, list) or not all(
+        isinstance(task, dict) and isinstance(task.get("data"), dict) for task in tasks
+    ):
         raise SourceError(
             f"{name}: not an export of Label Studio. Export the project as JSON, not JSON-MIN."
         )
@@ -88,10 +72,6 @@ def read_tasks(tasks: Any, *, name: str) -> Iterator[tuple[str, Task, list[dict[
         where = f"task {task.get('id', number)}"
         annotations = task.get("annotations", [])
         yield where, task, _objects(annotations, "`annotations`", f"{name}: {where}")
-
-
-def _is_task(task: Any) -> bool:
-    return isinstance(task, dict) and isinstance(task.get("data"), dict)
 
 
 def _objects(value: Any, name: str, where: str) -> list[dict[str, Any]]:
@@ -109,25 +89,14 @@ def _damaged(where: str, expected: str, got: Any) -> SourceError:
 
 
 def _chosen(annotation: dict[str, Any], where: str) -> str:
-    results = _objects(annotation.get("result", []), "`result`", where)
-    choices = [
-        choice
-        for result in results
-        if result.get("type") == "choices"
-        for choice in _choices(result, where)
-    ]
+    choices: list[Any] = []
+    for result in _objects(annotation.get("result", []), "`result`", where):
+        if result.get("type") == "choices":
+            value = result.get("value")
+            listed = value.get("choices") if isinstance(value, dict) else None
+            if not isinstance(listed, list):
+                raise _damaged(where, "`value` must hold `choices`, a list", value)
+            choices += listed
     if len(choices) != 1:
         raise SourceError(f"{where}: exactly one class must be chosen; got {choices}")
     return str(choices[0])
-
-
-def _choices(result: dict[str, Any], where: str) -> list[Any]:
-    value = result.get("value")
-    choices = value.get("choices") if isinstance(value, dict) else None
-    if not isinstance(choices, list):
-        raise _damaged(where, "`value` must hold `choices`, a list", value)
-    return choices
-
-
-def _as_text(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -57,11 +57,14 @@ def class_posteriors(evidence: Evidence, *, classes: int) -> Posteriors:
     Networks err on the same samples more often than the error rates imply. The odds against a
     given label are therefore raised to the power of one over the square root of the effective
     votes.
-
-    Raises:
-        PredictionError: tables (class, class) would exceed 4 GiB together.
     """
-    check_tables(classes)
+    size = TABLES * 8 * classes**2
+    if size > LARGEST:
+        raise PredictionError(
+            f"an audit of {classes} classes would take {size / 2**30:.1f} GiB; the "
+            f"limit is {LARGEST // 2**30} GiB. Audit fewer samples at a time, with fewer than "
+            f"{math.isqrt(LARGEST // (8 * TABLES))} classes among them."
+        )
     if not evidence.vote_weight:
         return initial_posteriors(evidence)
     step = -(-len(evidence) // max(LEAST_FITTED, FITTED_PER_CLASS * classes))
@@ -73,26 +76,10 @@ def class_posteriors(evidence: Evidence, *, classes: int) -> Posteriors:
     return soften(posteriors, power)
 
 
-def check_tables(classes: int) -> None:
-    """Raise if the tables that rates are fitted with would exceed 4 GiB."""
-    size = TABLES * 8 * classes**2
-    if size > LARGEST:
-        raise PredictionError(
-            f"an audit of {classes} classes would take {size / 2**30:.1f} GiB; the "
-            f"limit is {LARGEST // 2**30} GiB. Audit fewer samples at a time, with fewer than "
-            f"{math.isqrt(LARGEST // (8 * TABLES))} classes among them."
-        )
-
-
 def fit_rates(evidence: Evidence, *, classes: int) -> ErrorRates:
     """Fit the error rates by expectation maximisation."""
     even = np.ones((classes, classes))
-    rates = ErrorRates(
-        given=even,
-        predicted=even,
-        memorised=INITIAL_MEMORISED,
-        effective_votes=LEAST_EFFECTIVE_VOTES,
-    )
+    rates = ErrorRates(even, even, INITIAL_MEMORISED, LEAST_EFFECTIVE_VOTES)
     posteriors = initial_posteriors(evidence)
     for _ in range(MOST_ROUNDS):
         rates = update_rates(rates, evidence, posteriors)
@@ -103,20 +90,14 @@ def fit_rates(evidence: Evidence, *, classes: int) -> ErrorRates:
 
 
 def initial_posteriors(evidence: Evidence) -> Posteriors:
-    """Return shares of votes, the given label's own vote included.
-
-    Without votes of any weight, the given label is certain.
-    """
+    """Return shares of votes, the given label's own vote included: certain without others."""
     posteriors = evidence.vote_weight * evidence.shares
     posteriors[:, 0] += 1 - evidence.vote_weight
     return np.asarray(posteriors / posteriors.sum(axis=1, keepdims=True))
 
 
 def update_rates(rates: ErrorRates, evidence: Evidence, posteriors: Posteriors) -> ErrorRates:
-    """Count given labels and votes by true class, weighted by the posteriors (the M step).
-
-    The previous rates determine how many of the votes for given labels are memorised.
-    """
+    """Count given labels and votes by true class, weighted by the posteriors (the M step)."""
     shares, shape = evidence.shares, rates.predicted.shape
     of_label, of_alternatives = evidence.cells
     given = _add_up(of_label, posteriors, shape)
@@ -124,6 +105,7 @@ def update_rates(rates: ErrorRates, evidence: Evidence, posteriors: Posteriors) 
     others = _add_up(
         of_alternatives, posteriors[:, :, np.newaxis] * shares[:, np.newaxis, 1:], shape
     )
+    # The previous rates determine how many of the votes for given labels are memorised.
     insight = (1 - rates.memorised) * rates.predicted
     seen = others + own * insight / (insight + rates.memorised)
     predicted, memorised = _in_each_row(seen), float(1 - seen.sum() / shares.sum())
@@ -161,10 +143,8 @@ def count_effective_votes(
 
 def candidate_posteriors(evidence: Evidence, rates: ErrorRates) -> Posteriors:
     """Return the posterior of each candidate given the error rates (the E step)."""
-    candidates, shares = (
-        evidence.candidates.T.copy(),
-        evidence.shares.T.copy(),
-    )  # contiguous for each candidate: fast
+    # Contiguous for each candidate: fast.
+    candidates, shares = evidence.candidates.T.copy(), evidence.shares.T.copy()
     rows = candidates * len(rates.predicted)
     worth = evidence.vote_weight * rates.effective_votes
     insight = (1 - rates.memorised) * rates.predicted
@@ -200,10 +180,7 @@ def _add_up(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, ..
 
 
 def _in_each_row(table: Table) -> Table:
-    """Normalise the rows after adding one sample that is distributed like all samples.
-
-    Its share on the diagonal is that of the whole table; the rest is spread evenly.
-    """
+    """Normalise the rows after adding one sample with the diagonal share of the whole table."""
     right = np.trace(table) / table.sum()
     usual = np.full(table.shape, (1 - right) / (len(table) - 1))
     np.fill_diagonal(usual, right)

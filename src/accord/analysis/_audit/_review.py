@@ -102,6 +102,7 @@ def corrected_labels(
 
 
 MOST_DIGITS: Final = 18  # of a sample position
+NAMING: Final = ("sample", "id", "given")  # parts that identify the label
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,6 @@ def check_decisions(raw: Iterable[RawDecision], sample_info: SampleInfo, *, name
     Classes are given by name or number, samples by position or id. If a class has the number of
     another class as its name, classes are given by name only. Blanks around a name matter only
     where names differ in nothing else. A number may end in .0, as pandas saves columns with gaps.
-
-    Raises:
-        RecordMismatch: a sample or id is not in the record, or its given label differs.
-        SourceError: a class is unknown or ambiguous, a sample has two different decisions,
-            or the file holds no decision.
     """
     parser = _Parser(sample_info, name)
     found: dict[int, int] = {}
@@ -171,7 +167,12 @@ class _Parser:
         self.ids = {str(text): sample for sample, text in enumerate(ids)}
 
     def sample(self, raw: RawDecision) -> int:
-        by_id = None if raw.id is None else self._by_id(raw)
+        by_id = None
+        if raw.id is not None:
+            if raw.id not in self.ids:
+                have = "not in the record" if self.ids else "the record has no ids"
+                raise self._other(raw.where, f"id {raw.id!r}: {have}")
+            by_id = self.ids[raw.id]
         if raw.sample is None:
             if by_id is None:
                 raise SourceError(f"{self.name}: {raw.where} has neither a sample nor an id")
@@ -184,14 +185,14 @@ class _Parser:
         return by_position
 
     def label(self, text: str, where: str) -> int:
-        spellings = (text, text.strip(), _whole(text))
+        whole = re.sub(r"^\s*(\d+)\.0+\s*$", r"\1", text)
+        spellings = (text, text.strip(), whole)
         found = next((self.classes[one] for one in spellings if one in self.classes), None)
         if found is None:
             names = self.sample_info.class_names or self.classes
             raise SourceError(
-                f"{self.name}: {where}: {text!r} is none of the "
-                f"{self.sample_info.classes} classes. "
-                f"{suggest(text, names)}"
+                f"{self.name}: {where}: {text!r} is none of the {self.sample_info.classes} "
+                f"classes. {suggest(text, names)}"
             )
         if len(found) > 1:
             numbers = " and ".join(str(number) for number in found)
@@ -217,12 +218,6 @@ class _Parser:
         names = self.sample_info.class_names
         return str(label) if names is None else names[label]
 
-    def _by_id(self, raw: RawDecision) -> int:
-        if raw.id not in self.ids:
-            have = "not in the record" if self.ids else "the record has no ids"
-            raise self._other(raw.where, f"id {raw.id!r}: {have}")
-        return self.ids[raw.id]
-
     def _by_position(self, text: str, where: str) -> int:
         last = self.sample_info.samples - 1
         # int() raises another error for thousands of digits.
@@ -234,11 +229,6 @@ class _Parser:
         return RecordMismatch(
             f"{self.name}: {where}: {problem}. Do these decisions belong to another record?"
         )
-
-
-def _whole(text: str) -> str:
-    """Drop a trailing .0 from a number; leave other text unchanged."""
-    return re.sub(r"^\s*(\d+)\.0+\s*$", r"\1", text)
 
 
 def _numbered(names: Iterable[str]) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,20 +28,21 @@ from accord.analysis._audit._label_studio import (
     read_annotations,
     read_tasks,
 )
-from accord.analysis._audit._review import Decisions, RawDecision, check_decisions, names_mislead
+from accord.analysis._audit._review import (
+    NAMING,
+    Decisions,
+    RawDecision,
+    check_decisions,
+    names_mislead,
+)
 from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import SampleInfo
 
 DECIDED: Final = "decided"
-NAMING: Final = ("sample", "id", "given")  # columns that identify the label
 
 
 def read_raw_decisions(path: Path) -> list[RawDecision]:
-    """Read decisions from a .csv file with a column `decided`, or from an export of Label Studio.
-
-    Raises:
-        SourceError: the file cannot be read, or is neither.
-    """
+    """Read decisions from a .csv file or an export of Label Studio."""
     try:
         if path.suffix == ".csv":
             return list(read_decisions_csv(path))
@@ -51,11 +52,7 @@ def read_raw_decisions(path: Path) -> list[RawDecision]:
 
 
 def load_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        SourceError: the file cannot be read.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:  # long numbers, deeply nested lists
@@ -117,18 +114,11 @@ Header = Mapping[str, bool]  # column -> whether it is always present, in order
 
 
 def check_no_decisions(path: Path, kind: str, *, use: str, header: Header | None = None) -> None:
-    """Raise if the file holds review decisions or is not one of ours.
+    """Raise if the .csv or .json file holds review decisions or is not one of ours.
 
-    A file that a spreadsheet saved with other separators or names may hold decisions, too.
-
-    Args:
-        path: a .csv or .json file to write.
-        kind: of the file with its article, for messages.
-        use: command that reads the decisions, for messages.
-        header: its columns, if it is not a queue.
-
-    Raises:
-        RecordExists: the file exists and must not be overwritten.
+    A file that a spreadsheet saved with other separators or names may hold decisions, too. `kind`
+    (with its article) and `use`, the command that reads the decisions, are for messages; `header`
+    has the columns of a file that is no queue.
     """
     if not path.exists() or (path.is_file() and not path.stat().st_size):
         return
@@ -152,19 +142,12 @@ def _count_decided(path: Path, header: Header) -> int:
     if path.suffix != ".csv":
         tasks = read_tasks(load_json(path), name=str(path))
         return sum(bool(annotations) for _, _, annotations in tasks)
-    if header and _fits(_names(path), header):
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file, strict=True), [])
+    least = {name for name, always in header.items() if always}
+    if header and least <= set(names) and names == [name for name in header if name in names]:
         return 0
     return sum(1 for _ in read_decisions_csv(path))
-
-
-def _names(path: Path) -> Sequence[str]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return next(csv.reader(file, strict=True), [])
-
-
-def _fits(names: Sequence[str], header: Header) -> bool:
-    least = {name for name, always in header.items() if always}
-    return list(names) == [name for name in header if name in names] and least <= set(names)
 
 
 PathLike = str | os.PathLike[str]
@@ -198,11 +181,7 @@ PLACES: Final = re.compile(r"\{(sample|id)\}")
 
 
 def check_ending(path: PathLike, kind: str) -> Path:
-    """Return the path; raise if its ending does not fit the kind of file.
-
-    >>> check_ending("queue.json", "queue").suffix
-    '.json'
-    """
+    """Return the path; raise if its ending does not fit the kind of file."""
     message, endings = ENDINGS[kind]
     target = Path(path)
     if target.suffix not in endings:
@@ -219,12 +198,7 @@ def check_link(link: str) -> None:
 
 
 def check_writable(path: PathLike, kind: str) -> Path:
-    """Return the path of a file to write; raise if that would overwrite decisions.
-
-    Raises:
-        ChoiceError: the ending does not fit the kind of file.
-        RecordExists: the file exists and holds decisions, or is of another kind.
-    """
+    """Return the path of a file to write; raise if that would overwrite decisions."""
     target = check_ending(path, kind)
     if target.suffix in DECISIONS:
         name, header = OVERWRITTEN[kind]
@@ -250,7 +224,8 @@ def write_audit(audit: Audit, path: PathLike, *, sample_info: SampleInfo) -> Non
     Raises:
         RecordExists: the file exists and holds decisions, or is not an audit.
     """
-    _put(check_writable(path, "audit"), _as_csv(_columns(audit, audit.ranking, sample_info)))
+    columns = _columns(audit, audit.ranking, sample_info)
+    write_file(check_writable(path, "audit"), _as_csv(columns))
 
 
 def write_queue(
@@ -281,14 +256,20 @@ def write_queue(
     """
     target = check_writable(path, "queue")
     columns = _columns(audit, queue, sample_info)
-    links = None if link is None else _links(link, columns)
+    links = None
+    if link is not None:
+        check_link(link)
+        links = [_fill(link, {"id": row["sample"], **row}) for row in _rows(columns)]
     if target.suffix == ".json":
         tasks = list(_tasks(columns, links, sample_info))
-        _put(target, json.dumps(tasks, indent=1, ensure_ascii=False).encode())
+        write_file(target, json.dumps(tasks, indent=1, ensure_ascii=False).encode())
     else:
         seen = {} if links is None else {"link": links}
-        shown = _by_name(columns) if names_mislead(sample_info) else columns
-        _put(target, _as_csv({**shown, **seen, DECIDED: [""] * len(queue)}))
+        shown = columns
+        if names_mislead(sample_info):
+            shown = {key: cells for key, cells in columns.items() if not key.endswith("_name")}
+            shown |= {name: columns[f"{name}_name"] for name in ("given", "proposed")}
+        write_file(target, _as_csv({**shown, **seen, DECIDED: [""] * len(queue)}))
 
 
 def read_decisions(path: PathLike, *, sample_info: SampleInfo) -> Decisions:
@@ -313,16 +294,20 @@ def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
         RecordExists: the file exists and holds decisions, or is a .csv file without labels.
     """
     target = check_writable(path, "labels")
-    _put(target, _LABEL_FILES[target.suffix](labels))
+    if target.suffix == ".csv":
+        data = _as_csv({"labels": labels.tolist()})
+    elif target.suffix == ".npy":
+        data = _as_npy(labels)
+    else:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, labels=labels)
+        data = buffer.getvalue()
+    write_file(target, data)
 
 
 def write_probabilities(table: NDArray[np.float64], path: PathLike) -> None:
     """Write a (sample, class) table to a .npy file."""
-    _put(check_ending(path, "probabilities"), _as_npy(table))
-
-
-def _put(target: Path, data: bytes) -> None:
-    write_file(target, data)
+    write_file(check_ending(path, "probabilities"), _as_npy(table))
 
 
 def _columns(audit: Audit, samples: NDArray[np.intp], sample_info: SampleInfo) -> Columns:
@@ -343,17 +328,6 @@ def _columns(audit: Audit, samples: NDArray[np.intp], sample_info: SampleInfo) -
 def _rows(columns: Columns) -> Iterator[dict[str, Any]]:
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))
-
-
-def _by_name(columns: Columns) -> Columns:
-    named = {name: columns[f"{name}_name"] for name in ("given", "proposed")}
-    plain = {key: values for key, values in columns.items() if not key.endswith("_name")}
-    return {**plain, **named}
-
-
-def _links(link: str, columns: Columns) -> list[str]:
-    check_link(link)
-    return [_fill(link, {"id": row["sample"], **row}) for row in _rows(columns)]
 
 
 def _fill(link: str, row: dict[str, Any]) -> str:
@@ -382,16 +356,3 @@ def _as_npy(values: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     return buffer.getvalue()
-
-
-def _as_npz(labels: NDArray[np.intp]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, labels=labels)
-    return buffer.getvalue()
-
-
-_LABEL_FILES: dict[str, Callable[[NDArray[np.intp]], bytes]] = {
-    ".npz": _as_npz,
-    ".npy": _as_npy,
-    ".csv": lambda labels: _as_csv({"labels": labels.tolist()}),
-}

@@ -239,7 +239,7 @@ def calibration_of(prediction: Prediction, truth: NDArray[Any], *, bins: int = B
 
 
 def checked_confidence(confidence: NDArray[Any], right: NDArray[Any]) -> Confidence:
-    """Return confidences as floats; raise if they are no confidences."""
+    """Return confidences as floats; raise if some are out of range."""
     values = np.asarray(confidence, np.float64)
     if values.shape != np.shape(right) or values.ndim != 1 or not len(values):
         raise PredictionError(

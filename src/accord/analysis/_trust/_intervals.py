@@ -60,13 +60,8 @@ def mean_interval(
 
     Uses Clopper and Pearson's interval with the number of trials that has the same variance
     (Korn and Graubard), so that it does not vanish where all values are equal. Trials are rounded
-    in the direction that widens it.
-
-    Args:
-        mean: the estimate.
-        smoothed: the estimate after smoothing, which keeps it from being 0 or 1.
-        variance: of the estimate, after the same smoothing; 0 if it is exact.
-        confidence: of the interval.
+    in the direction that widens it. `smoothed` and `variance` are of the estimate after smoothing,
+    which keeps it from being 0 or 1; the variance is 0 if it is exact.
 
     Ten of ten trials, smoothed by half a hit and half a miss:
 

@@ -205,11 +205,7 @@ def write_verification(sampling: Sampling, path: PathLike, *, sample_info: Sampl
 
 
 def check_rewritable(path: Path, kind: str, *, header: Header | None = None) -> None:
-    """Raise if the file holds decisions or is not one of ours.
-
-    Raises:
-        RecordExists: it must not be overwritten.
-    """
+    """Raise if the file holds decisions or is not one of ours."""
     use = f"accord trust RECORD --verified {shlex.quote(str(path))}"
     check_no_decisions(path, kind, header=header, use=use)
 
@@ -247,14 +243,13 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file, strict=True)
-            yield from (row for row in rows if not _is_blank(row))  # spreadsheets add blank rows
+            for row in rows:
+                # A cell is text, None where the row ends early, or a list of the cells beyond the
+                # last column. Spreadsheets add blank rows.
+                if any("".join(cell or ()).strip() for cell in row.values()):
+                    yield row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from error
-
-
-def _is_blank(row: dict[Any, Any]) -> bool:
-    # A cell is text, None where the row ends early, or a list of the cells beyond the last column.
-    return not any("".join(cell or ()).strip() for cell in row.values())
 
 
 def _check_decided(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -283,9 +278,8 @@ def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]
     numbers = sorted(stratum for stratum, _ in drawn)
     if numbers != list(range(len(drawn))) or min(drawn.values()) < LEAST_PER_STRATUM:
         raise SourceError(
-            f"{path}: strata must be 0, 1 … with one size each and "
-            f"{LEAST_PER_STRATUM} samples or more. "
-            "Were rows changed or removed?"
+            f"{path}: strata must be 0, 1 … with one size each and {LEAST_PER_STRATUM} samples or "
+            "more. Were rows changed or removed?"
         )
     for (stratum, _), count in sorted(drawn.items()):
         if count != expected[stratum]:
