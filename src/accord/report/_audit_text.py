@@ -6,11 +6,11 @@ from typing import Any, Final
 import numpy as np
 
 from accord.analysis import Audit, Overview
-from accord.analysis._audit._audit import UNDECIDED, RankingScore
+from accord.analysis._audit._audit import UNDECIDED
 from accord.analysis._audit._notes import audit_notes, class_name
 from accord.analysis._audit._review import Gain
 from accord.errors import counted
-from accord.report._record_text import heading
+from accord.report._record_text import heading, record_json
 from accord.report._text_table import text_table
 from accord.store import SampleInfo
 
@@ -21,12 +21,7 @@ MOST_CLASSES: Final = 100  # with a confusion matrix in JSON
 
 def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
     """Return what `accord audit --json` prints."""
-    document: dict[str, Any] = {
-        "record": overview.path,
-        "networks": overview.networks,
-        "epochs": overview.epochs,
-        "samples": overview.samples,
-        "classes": overview.classes,
+    document = record_json(overview) | {
         "noise_rate": audit.noise_rate,
         "flagged": int(audit.flagged.sum()),
         "noise_rates": [None if math.isnan(rate) else rate for rate in audit.noise_rates.tolist()],
@@ -39,45 +34,30 @@ def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> di
     if overview.classes <= MOST_CLASSES:
         document["confusion"] = audit.confusion.tolist()
     if audit.score is not None:
-        document |= {key: _number(value) for key, value in vars(audit.score).items()}
+        scores = vars(audit.score).items()
+        document |= {key: None if math.isnan(value) else value for key, value in scores}
     if gain is not None:
         document["review"] = vars(gain) | {"actual": gain.actual}
     return document
 
 
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
 def audit_text(overview: Overview, audit: Audit) -> str:
     """Return the noise rate, the most frequent corrections and the most suspicious samples."""
     flagged = int(audit.flagged.sum())
-    wrong = _wrong(flagged, 100 * flagged / overview.samples)
-    lines = [heading(overview, classes=True), "", wrong]
+    wrong = f"{counted(flagged, 'label')} {'is' if flagged == 1 else 'are'} probably wrong"
+    percent = 100 * flagged / overview.samples
+    lines = [heading(overview, classes=True), "", f"{wrong}: {percent:.1f} %"]
     if audit.undecided > UNDECIDED:
         lines.append(f"noise rate by the mean suspicion: {100 * audit.noise_rate:.1f} %")
     if audit.score is not None:
-        lines.append(f"against the true labels: {_score_text(audit.score)}")
+        found = "; no label is flagged"
+        if flagged:
+            found = f", precision {audit.score.precision:.3f}, recall {audit.score.recall:.3f}"
+        lines.append(f"against the true labels: AUROC {audit.score.auroc:.4f}{found}")
     if flagged:
-        lines += [
-            "",
-            *_corrections(audit, overview.sample_info),
-            "",
-            *_most_suspicious(audit, overview.sample_info),
-        ]
+        info = overview.sample_info
+        lines += ["", *_corrections(audit, info), "", *_most_suspicious(audit, info)]
     return "\n".join(lines)
-
-
-def _wrong(flagged: int, percent: float) -> str:
-    are = "is" if flagged == 1 else "are"
-    return f"{counted(flagged, 'label')} {are} probably wrong: {percent:.1f} %"
-
-
-def _score_text(score: RankingScore) -> str:
-    text = f"AUROC {score.auroc:.4f}"
-    if math.isnan(score.precision):
-        return f"{text}; no label is flagged"
-    return f"{text}, precision {score.precision:.3f}, recall {score.recall:.3f}"
 
 
 def gain_text(gain: Gain) -> str:

@@ -49,6 +49,7 @@ from accord.report._theme import LINES, ink
 MOST_POINTS: Final = 150  # of a curve; more are not visible
 ROOM: Final = 0.75  # of the samples, up to which a label fits to the right of a diamond
 DOTS: Final = (2.0, 8.0)  # the sizes of a bin with few samples, and of the fullest one
+DIAMOND: Final[dict[str, Any]] = {"markerfacecolor": ink("paper"), "markersize": 6, "zorder": 6}
 SCORES: Final = {MAX_AGREEMENT: "share of votes", PROBABILITY_AVERAGE: "mean probability"}
 
 
@@ -84,10 +85,7 @@ def risk_coverage_figure(summary: Summary) -> Figure:
         _mark_risk(axes, risk, coverage_at(scored.risks[MAX_AGREEMENT], risk))
     axes.set_xlabel("share of the samples that are answered")
     axes.set_title("share of the answers that are wrong")
-    label_ends(
-        axes,
-        [End(rule, float(one.risk[-1])) for rule, one in scored.risks.items()],
-    )
+    label_ends(axes, [End(rule, float(one.risk[-1])) for rule, one in scored.risks.items()])
     return figure
 
 
@@ -149,13 +147,7 @@ def _mark_risk(axes: Axes, risk: float, coverage: float | None) -> None:
         return
     colour = ink(MAX_AGREEMENT)
     axes.plot([0, coverage], [risk, risk], color=colour, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.plot(
-        *([coverage], [risk], "D"),
-        color=colour,
-        markerfacecolor=ink("paper"),
-        markersize=6,
-        zorder=6,
-    )
+    axes.plot([coverage], [risk], "D", color=colour, **DIAMOND)
     # Below the curve, where nothing is; close to the right end, above its left side.
     right = coverage <= ROOM
     axes.annotate(
@@ -171,28 +163,21 @@ def _mark_risk(axes: Axes, risk: float, coverage: float | None) -> None:
     )
 
 
-def _percent_below(axes: Axes, ticks: Sequence[float] = (0, 0.25, 0.5, 0.75, 1)) -> None:
-    axes.set_xticks(ticks)
+def _percent_below(axes: Axes) -> None:
+    axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
 
 
 BANNER: Final = (560, 270)  # width and height, in points
 
 
-def accuracy_figure(summary: Summary) -> Figure:
+def accuracy_figure(
+    summary: Summary, rules: Sequence[str] | None = None, size: tuple[int, int] = WIDE
+) -> Figure:
     """Draw the accuracy of rules over the epochs, and mark where the majority vote is best."""
-    return _accuracy_figure(summary, tuple(summary.require_scored().curves), WIDE)
-
-
-def overfit_figure(summary: Summary) -> Figure:
-    """Draw the same for three rules in the format of a banner, as in the README."""
-    return _accuracy_figure(summary, ("single", MAJORITY, MAX_AGREEMENT), BANNER)
-
-
-def _accuracy_figure(summary: Summary, rules: Sequence[str], size: tuple[int, int]) -> Figure:
     scored = summary.require_scored()
     figure, axes = new_axes(size, right=148)
-    curves = {rule: scored.curves[rule] for rule in rules}
+    curves = {rule: scored.curves[rule] for rule in rules or scored.curves}
     progress = summary.overview.progress
     for rule, curve in curves.items():
         draw_line(axes, rule, progress, curve.accuracy)
@@ -211,7 +196,7 @@ def _mark_best(axes: Axes, x: float, y: float, end: float) -> None:
     rule = "oracle-best-epoch"
     colour = ink(rule)
     axes.plot([x, end], [y, y], color=colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=3)
-    axes.plot([x], [y], "D", color=colour, markerfacecolor=ink("paper"), markersize=6, zorder=6)
+    axes.plot([x], [y], "D", color=colour, **DIAMOND)
     for line in axes.lines[-2:]:
         line.set_gid(f"rule:{rule}")
         line.set_clip_on(False)
@@ -230,9 +215,8 @@ def epochs_figure(summary: Summary) -> Figure:
     """Draw accuracy by number of equally spaced epochs, and that of the last majority vote."""
     scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
-    sweep = scored.by_epochs
     voted = float(scored.curves[MAJORITY].accuracy[-1])
-    draw_by_epochs(axes, sweep.sizes, sweep.mean, voted)
+    draw_by_epochs(axes, scored.by_epochs.sizes, scored.by_epochs.mean, voted)
     return figure
 
 
@@ -320,10 +304,7 @@ def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
     if alarm:
         axes.axvspan(x, high, color=colour, alpha=0.08, linewidth=0)
     axes.axvline(x, color=colour, linewidth=1, linestyle=(0, (3, 2)))
-    (point,) = axes.plot(
-        [x], [y], "D", color=colour, markerfacecolor=ink("paper"), markersize=6, zorder=6
-    )
-    point.set_clip_on(False)
+    axes.plot([x], [y], "D", color=colour, clip_on=False, **DIAMOND)
     left = x < (low + high) / 2
     axes.annotate(
         f"{'last good epoch' if alarm else 'best epoch'}: {x:g}",
@@ -338,7 +319,8 @@ def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
 
 FIGURES: Final[dict[str, Callable[[Summary], Figure]]] = {
     "accuracy": accuracy_figure,
-    "overfit": overfit_figure,
+    # Three rules in the format of a banner, as in the README.
+    "overfit": partial(accuracy_figure, rules=("single", MAJORITY, MAX_AGREEMENT), size=BANNER),
     "networks": networks_figure,
     "epochs": epochs_figure,
     "final-margin": final_margin_figure,

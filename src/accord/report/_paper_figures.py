@@ -157,7 +157,10 @@ def illustration_figure(panel: Numbers) -> Figure:
     _head(figure, size, panel)
     if panel["picture"]:
         box = EDGE, MARGINS["bottom"] + height - PICTURE, PICTURE, PICTURE
-        _show_picture(add_box(figure, size, box), panel["picture"])
+        picture = add_box(figure, size, box)
+        picture.imshow(np.array(panel["picture"], np.uint8), interpolation="nearest")
+        picture.set_anchor("N")
+        picture.set_axis_off()
     return figure
 
 
@@ -249,12 +252,6 @@ def _legend(panel: Numbers, inks: dict[int, str]) -> list[tuple[str, str]]:
 def _class_name(panel: Numbers, label: int) -> str:
     name = str(panel["class_names"][str(label)])
     return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1].rstrip()}…"
-
-
-def _show_picture(axes: Axes, picture: Sequence[Any]) -> None:
-    axes.imshow(np.array(picture, np.uint8), interpolation="nearest")
-    axes.set_anchor("N")
-    axes.set_axis_off()
 
 
 def paper_figure(numbers: Numbers) -> Drawing:

@@ -19,11 +19,15 @@ def description_text(description: Description) -> str:
     """Describe a record in a few lines."""
     lengths = description.epochs
     counts = sorted(set(lengths.values()))
-    epochs = counted(counts[0], "epoch") if len(counts) == 1 else _unequal(lengths)
+    if len(counts) == 1:
+        epochs = counted(counts[0], "epoch")
+    else:
+        each = ", ".join(f"network {number}: {length}" for number, length in lengths.items())
+        epochs = f"unequal numbers of epochs ({each})" if lengths else "no epochs yet"
     made_with = ", ".join(f"{name} {version}" for name, version in description.made_with.items())
     lines = [
         description.path,
-        f"  {counted(len(lengths), 'network')}, {epochs if lengths else 'no epochs yet'}",
+        f"  {counted(len(lengths), 'network')}, {epochs}",
         f"  {counted(description.samples, 'sample')} of the {description.split} split, "
         f"{counted(description.classes, 'class')}",
         f"  holds: labels{''.join(f', {name}' for name in description.has)}",
@@ -38,11 +42,6 @@ def description_text(description: Description) -> str:
     if first:
         lines.append(f"  metadata: {', '.join(f'{key} {value}' for key, value in first.items())}")
     return "\n".join(lines)
-
-
-def _unequal(lengths: dict[int, int]) -> str:
-    each = ", ".join(f"network {number}: {epochs}" for number, epochs in lengths.items())
-    return f"unequal numbers of epochs ({each})"
 
 
 def _size(size: int | None) -> str:
@@ -66,14 +65,15 @@ def heading(overview: Overview, *, classes: bool = False) -> str:
     return f"{overview.path}: {', '.join(sizes)}"
 
 
+def record_json(overview: Overview) -> dict[str, Any]:
+    """Return the keys that every document of a record begins with."""
+    sizes = {name: getattr(overview, name) for name in ("networks", "epochs", "samples", "classes")}
+    return {"record": overview.path, **sizes}
+
+
 def score_json(overview: Overview, found: Scores) -> dict[str, Any]:
     """Return what `accord score --json` prints."""
-    document = {
-        "record": overview.path,
-        "networks": overview.networks,
-        "epochs": overview.epochs,
-        "samples": overview.samples,
-        "classes": overview.classes,
+    document = record_json(overview) | {
         "recommended": found.recommended,
         "rules": {one.rule: _score_fields(one) for one in found.scores},
     }
@@ -106,26 +106,16 @@ def score_text(overview: Overview, found: Scores, *, colour: bool = False) -> st
 
 def _score_table(found: Scores, *, colour: bool) -> list[str]:
     recommended = found.recommended
-    rows = [
-        (
-            one.rule,
-            f"{100 * one.accuracy:.2f}",
-            f"{100 * one.balanced_accuracy:.2f}",
-            "; ".join(filter(None, ["recommended" * (one.rule == recommended), score_note(one)])),
-        )
-        for one in found.scores
-    ]
-    styles = [_style(one, found) for one in found.scores] if colour else None
+    best = max((one.accuracy for one in found.scores if not one.oracle), default=0.0)
+    rows, styles = [], []
+    for one in found.scores:
+        notes = "recommended" * (one.rule == recommended), score_note(one)
+        shares = (f"{100 * share:.2f}" for share in (one.accuracy, one.balanced_accuracy))
+        rows.append((one.rule, *shares, "; ".join(filter(None, notes))))
+        style = "bold " * (one.accuracy == best) + "green" * (one.rule == recommended)
+        styles.append("dim" if one.oracle else style)
     heads = ("rule", "accuracy", "balanced", "")
-    return text_table(heads, rows, right=(1, 2), wrap=True, styles=styles)
-
-
-def _style(one: Score, found: Scores) -> str:
-    if one.oracle:
-        return "dim"
-    best = max(other.accuracy for other in found.scores if not other.oracle)
-    bold = "bold " * (one.accuracy == best)
-    return bold + ("green" if one.rule == found.recommended else "")
+    return text_table(heads, rows, right=(1, 2), wrap=True, styles=styles if colour else None)
 
 
 def score_note(one: Score) -> str:
@@ -238,25 +228,22 @@ def watch_text(
         for epoch, value in list(enumerate(found.agreement.tolist()))[::step]
     ]
     table = text_table(("epoch", "agreement", ""), curve, right=(0, 1))
-    lines = [heading(overview), "", *table, "", *_verdict(found, colour=colour)]
+    if found.alarm:
+        red, plain = ("\033[31m", "\033[0m") if colour else ("", "")
+        fall, sure = f"{100 * found.fall:.1f}", f"{100 * found.sure:.2f}"
+        verdict = [
+            f"{red}overfitting detected{plain}: {found.reason}",
+            f"Drop after the peak: {fall} points (confidence {sure} %)",
+            f"Last good epoch: {found.epoch}",
+        ]
+    else:
+        best = f"Best epoch by majority vote: {found.best_epoch}"
+        verdict = [f"no alarm: {found.reason}", best]
+    lines = [heading(overview), "", *table, "", *verdict]
     if overview.sample_info.trained_on:
         lines.append(f"warning: {TRAINED_ON}")
     bad = bad_networks_text(networks)
     return "\n".join([*lines, f"warning: {bad}"] if bad else lines)
-
-
-def _verdict(found: Watch, *, colour: bool) -> list[str]:
-    if not found.alarm:
-        return [
-            f"no alarm: {found.reason}",
-            f"Best epoch by majority vote: {found.best_epoch}",
-        ]
-    red, plain = ("\033[31m", "\033[0m") if colour else ("", "")
-    return [
-        f"{red}overfitting detected{plain}: {found.reason}",
-        f"Drop after the peak: {100 * found.fall:.1f} points (confidence {100 * found.sure:.2f} %)",
-        f"Last good epoch: {found.epoch}",
-    ]
 
 
 def bad_networks_text(networks: Sequence[NetworkHealth]) -> str:

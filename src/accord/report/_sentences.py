@@ -107,10 +107,7 @@ def _error_consensus_caption(summary: Summary) -> str:
 
 def _persistence_caption(summary: Summary) -> str:
     persistence = summary.require_scored().persistence
-    means = (
-        ("right", persistence.mean_right_length),
-        ("wrong", persistence.mean_wrong_length),
-    )
+    means = ("right", persistence.mean_right_length), ("wrong", persistence.mean_wrong_length)
     lengths = [
         f"{name} ones last {mean:.1f} epochs on average"
         for name, mean in means
@@ -244,10 +241,7 @@ def overfit_finding(summary: Summary) -> dict[str, Any] | None:
 
 
 def label_finding(summary: Summary) -> dict[str, Any] | None:
-    """Return the results of the audit, or the reason why there are none.
-
-    None if the record cannot be audited: without given labels, or with one network.
-    """
+    """Return the results of the audit or why it was refused; None without labels to audit."""
     found = summary.audit
     if found is None:
         return {"refused": summary.audit_error} if summary.audit_error else None
@@ -309,20 +303,15 @@ def trust_finding(summary: Summary) -> dict[str, Any] | None:
     """Return the coverage at small risks; None without true labels."""
     if summary.scored is None:
         return None
-    curve = summary.scored.risks[MAX_AGREEMENT]
+    risks = []
+    for risk in RISKS:
+        coverage = coverage_at(summary.scored.risks[MAX_AGREEMENT], risk)
+        some = "none" if coverage is None else f"{100 * coverage:.1f} %"
+        risks.append({"risk": f"{100 * risk:g} %", "answered": "all" if coverage == 1 else some})
     return {
-        "risks": [
-            {"risk": f"{100 * risk:g} %", "answered": _answered(coverage_at(curve, risk))}
-            for risk in RISKS
-        ],
+        "risks": risks,
         "trained_on": summary.overview.sample_info.trained_on,
     }
-
-
-def _answered(coverage: float | None) -> str:
-    if coverage is None:
-        return "none"
-    return "all" if coverage == 1 else f"{100 * coverage:.1f} %"
 
 
 def networks_finding(summary: Summary) -> dict[str, Any] | None:

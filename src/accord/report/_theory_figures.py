@@ -12,8 +12,7 @@ from accord.report._drawing import Drawing, add_panel, new_figure
 from accord.report._mpl import Axes, Figure
 from accord.report._theme import LINES, ink
 
-THEORY_SIZE: Final = (640, 262)  # width and height, in points
-TOY_SIZE: Final = (640, 262)
+SIZE: Final = (640, 262)  # width and height, in points
 TITLES: Final = {
     "theory": "Disagreement and overfitting in linear regression",
     "toy": "Three networks that fit a false label, their majority and their max agreement",
@@ -51,12 +50,17 @@ def toy_figure(toy: Toy) -> Drawing:
 
 
 def _draw_theory(result: TheoryResult) -> Figure:
-    figure = new_figure(THEORY_SIZE)
+    figure = new_figure(SIZE)
     for left, trajectory in zip((30, 208), result.trajectories.values(), strict=False):
-        _draw_trajectory(add_panel(figure, THEORY_SIZE, left, 146), trajectory)
-    for axes in figure.axes[1:]:
-        _name_losses(axes)
-    _show_shares(add_panel(figure, THEORY_SIZE, 448, 170), list(result.outcomes.values()))
+        _draw_trajectory(add_panel(figure, SIZE, left, 146), trajectory)
+    looks: dict[str, Any] = {"transform": figure.axes[1].transAxes, "va": "bottom", "ha": "right"}
+    for height, name, colour in (
+        (0.79, "mean of networks", "wrong"),
+        (0.17, "disagreement", "agreement"),
+        (0.05, "mean network", "right"),
+    ):
+        figure.axes[1].text(0.98, height, name, color=ink(colour), **looks)
+    _show_shares(add_panel(figure, SIZE, 448, 170), list(result.outcomes.values()))
     return figure
 
 
@@ -79,13 +83,6 @@ def _draw_trajectory(axes: Axes, trajectory: Trajectory) -> None:
     axes.set_xlabel("steps")
     axes.set_title(f"test loss: {SETTING_NAMES[trajectory.setting]}")
     axes.text(first, top, " all overfit", color=ink("quiet"), va="top")
-
-
-def _name_losses(axes: Axes) -> None:
-    looks: dict[str, Any] = {"transform": axes.transAxes, "va": "bottom"}
-    axes.text(0.98, 0.79, "mean of networks", color=ink("wrong"), ha="right", **looks)
-    axes.text(0.98, 0.17, "disagreement", color=ink("agreement"), ha="right", **looks)
-    axes.text(0.98, 0.05, "mean network", color=ink("right"), ha="right", **looks)
 
 
 def _show_shares(axes: Axes, outcomes: list[SettingOutcome]) -> None:
@@ -111,11 +108,11 @@ def _show_shares(axes: Axes, outcomes: list[SettingOutcome]) -> None:
 
 
 def _draw_toy(toy: Toy) -> Figure:
-    figure = new_figure(TOY_SIZE)
-    wide = (TOY_SIZE[0] - 24 - 2 * 14) / 3
-    panels = [add_panel(figure, TOY_SIZE, 12 + place * (wide + 14), wide) for place in range(3)]
-    wrong = 100 * toy.wrong(toy.networks_last)
-    _set_plane(panels[0], toy, f"networks: {', '.join(f'{one:.1f}' for one in wrong)} % wrong")
+    figure = new_figure(SIZE)
+    wide = (SIZE[0] - 24 - 2 * 14) / 3
+    panels = [add_panel(figure, SIZE, 12 + place * (wide + 14), wide) for place in range(3)]
+    percents = ", ".join(f"{100 * one:.1f}" for one in toy.wrong(toy.networks_last))
+    _set_plane(panels[0], toy, f"networks: {percents} % wrong")
     panels[0].set_xlabel("ring: the sample with a false label")
     panels[1].set_xlabel("dotted: the true boundary")
     panels[2].set_xlabel("shaded: wrong predictions")
@@ -127,7 +124,10 @@ def _draw_toy(toy: Toy) -> Figure:
     ):
         _set_plane(axes, toy, f"{name}: {100 * toy.wrong(labels):.1f} % wrong")
         _bound(axes, toy, labels, Look(ink(name), "-"))
-        _shade(axes, toy, labels != toy.grid_truth, ink(name))
+        wrong = labels != toy.grid_truth
+        axes.contourf(
+            *(toy.side, toy.side, wrong), levels=[0.5, 1.5], colors=[ink(name)], alpha=0.3
+        )
     return figure
 
 
@@ -155,7 +155,3 @@ def _bound(axes: Axes, toy: Toy, labels: NDArray[np.integer], look: Look) -> Non
         linestyles=[look.line],
         linewidths=1.6,
     )
-
-
-def _shade(axes: Axes, toy: Toy, wrong: NDArray[np.bool_], colour: str) -> None:
-    axes.contourf(*(toy.side, toy.side, wrong), levels=[0.5, 1.5], colors=[colour], alpha=0.3)

@@ -14,7 +14,13 @@ from accord.analysis import Estimate, Overview, RiskCoverage, Trust
 from accord.analysis._audit._review_files import Header
 from accord.analysis._trust._verification import check_rewritable
 from accord.errors import ChoiceError, counted
-from accord.report._record_text import bad_networks_json, bad_networks_text, epoch_text, heading
+from accord.report._record_text import (
+    bad_networks_json,
+    bad_networks_text,
+    epoch_text,
+    heading,
+    record_json,
+)
 from accord.report._text_table import text_table
 
 ABSTAINED: Final = -1  # label where a rule abstains
@@ -41,7 +47,12 @@ def trust_text(overview: Overview, found: Trust, verified: Estimate | None = Non
         _answers_text(found),
     ]
     if verified is not None:
-        parts.append([_verified_text(verified)])
+        low, high = 100 * verified.low, 100 * verified.high
+        estimate = (
+            f"estimated from the verified samples, {100 * verified.value:.1f} % of the labels are "
+            f"right: {low:.1f} to {high:.1f} %, with {100 * verified.confidence:g} % confidence"
+        )
+        parts.append([estimate])
     elif found.accuracy is None:
         parts.append(_next_steps(overview))
     parts.append([_networks_text(found), _forgotten_text(overview, found)])
@@ -53,20 +64,12 @@ def trust_json(
 ) -> dict[str, Any]:
     """Return what `accord trust --json` prints."""
     scores, forgotten = found.prediction.scores, found.forgetting
-    document: dict[str, Any] = {
-        "record": overview.path,
-        "networks": overview.networks,
-        "epochs": overview.epochs,
-        "samples": overview.samples,
-        "classes": overview.classes,
+    document = record_json(overview) | {
         "rule": found.rule,
         "by": found.by,
         "score": {"mean": float(scores.mean()), "median": float(np.median(scores))},
         "bins": list(_bins(found)),
-        "answers": _fields(
-            found.answers,
-            *("target", "threshold", "coverage", "risk", "bound", "confidence", "reason"),
-        ),
+        "answers": vars(found.answers),
         "bad_networks": bad_networks_json(found.networks),
         "forgotten": {
             "samples": len(forgotten.forgotten),
@@ -88,12 +91,9 @@ def trust_json(
             "thresholds": list(_tenths(found.curve)),
         }
     if verified is not None:
-        document["verified"] = _fields(verified, "value", "low", "high", "confidence")
+        names = ("value", "low", "high", "confidence")
+        document["verified"] = {name: getattr(verified, name) for name in names}
     return document
-
-
-def _fields(source: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in names}
 
 
 def write_samples(overview: Overview, found: Trust, path: str | os.PathLike[str]) -> None:
@@ -101,10 +101,6 @@ def write_samples(overview: Overview, found: Trust, path: str | os.PathLike[str]
 
     The column `margin` is left out for rules other than max agreement, and `answers`, 1 or 0, if
     true labels and threshold are both unknown.
-
-    Raises:
-        ChoiceError: the file does not end in .csv.
-        RecordExists: the file exists and holds decisions, or is not a file of samples.
     """
     target = Path(path)
     if target.suffix != ".csv":
@@ -196,13 +192,6 @@ def _answers_text(found: Trust) -> list[str]:
             f"{100 * answers.bound:.2f} %, with {100 * answers.confidence:g} % confidence"
         )
     return lines
-
-
-def _verified_text(one: Estimate) -> str:
-    return (
-        f"estimated from the verified samples, {100 * one.value:.1f} % of the labels are right: "
-        f"{100 * one.low:.1f} to {100 * one.high:.1f} %, with {100 * one.confidence:g} % confidence"
-    )
 
 
 def samples_to_verify(samples: int) -> int | None:

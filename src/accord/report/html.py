@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from accord._files import write_file
 from accord._version import __version__
-from accord.analysis import Changes, ClassRecall, Overview, Score, Scored, Summary
+from accord.analysis import Changes, Overview, Score, Scored, Summary
 from accord.errors import missing_extra
 from accord.report._drawing import svg_of, with_variables
 from accord.report._figures import record_figure
@@ -72,7 +72,7 @@ def render(summary: Summary) -> str:
     page = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(template)
-    overview, scored = summary.overview, summary.scored
+    overview, scored, samples = summary.overview, summary.scored, summary.overview.samples
     forgotten = forgotten_finding(summary)
     return page.render(
         path=overview.path,
@@ -88,18 +88,13 @@ def render(summary: Summary) -> str:
         networks=networks_finding(summary),
         forgotten=forgotten,
         forgot=_figures(summary, FORGOTTEN if forgotten and forgotten["forgotten"] else {}),
-        moved=_moved(summary),
-        verify=samples_to_verify(overview.samples),
+        moved=f"{summary.moved:,} of {samples:,} {'sample' if samples == 1 else 'samples'}",
+        verify=samples_to_verify(samples),
         notes=list(_notes(overview)),
         inks=INKS,
         points=_points,
         version=__version__,
     )
-
-
-def _moved(summary: Summary) -> str:
-    samples = summary.overview.samples
-    return f"{summary.moved:,} of {samples:,} {'sample' if samples == 1 else 'samples'}"
 
 
 def _overview(overview: Overview) -> dict[str, str]:
@@ -143,8 +138,10 @@ def _figures(summary: Summary, wanted: dict[str, tuple[int, int]]) -> list[dict[
 
 
 def _results(summary: Summary, scored: Scored) -> dict[str, Any]:
-    recalls = scored.recalls
-    shown = recalls if len(recalls) <= MOST_CLASSES else _most_changed(recalls)
+    recalls = shown = scored.recalls
+    if len(recalls) > MOST_CLASSES:
+        most = sorted(recalls, key=lambda one: -abs(one.change))[:MOST_CHANGED]
+        shown = sorted(most, key=lambda one: -one.change)
     return {
         "sentence": gain_sentence(scored.scores),
         "changes": _changes(scored.changes),
@@ -160,7 +157,6 @@ def _results(summary: Summary, scored: Scored) -> dict[str, Any]:
 
 
 def _changes(changes: Changes) -> dict[str, str]:
-    p_value = "less than 0.001" if changes.p_value < 0.001 else f"{changes.p_value:.2g}"
     return {
         "turned_right": f"{changes.turned_right:,}",
         "turned_wrong": f"{changes.turned_wrong:,}",
@@ -168,7 +164,7 @@ def _changes(changes: Changes) -> dict[str, str]:
         "difference": _points(changes.difference),
         "interval": f"{_points(changes.low)} to {_points(changes.high)}",
         "confidence": f"{100 * changes.confidence:g} %",
-        "p_value": p_value,
+        "p_value": "less than 0.001" if changes.p_value < 0.001 else f"{changes.p_value:.2g}",
     }
 
 
@@ -191,11 +187,6 @@ def _rule(one: Score, recommended: str | None) -> dict[str, Any]:
 def _floor(shares: Sequence[float]) -> float:
     """Return the start of an axis up to 1: the tenth below the smallest share, at most 0.9."""
     return min(0.9, math.floor(10 * min(shares)) / 10)
-
-
-def _most_changed(recalls: Sequence[ClassRecall]) -> list[ClassRecall]:
-    most = sorted(recalls, key=lambda one: -abs(one.change))[:MOST_CHANGED]
-    return sorted(most, key=lambda one: -one.change)
 
 
 def _metadata(networks: Sequence[dict[str, Any]], numbers: Sequence[int]) -> dict[str, str]:
