@@ -1,5 +1,6 @@
 """Arguments and options that several commands share."""
 
+import importlib.util
 import os
 import re
 import sys
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, missing_extra
 
 if TYPE_CHECKING:
     from accord._record import Record
@@ -42,6 +43,12 @@ Epochs = Annotated[
 ]
 
 
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help=".npy, .csv or .parquet", show_default="one class per line"),
+]
+
+
 def epilog(*examples: str, done: str, faults: str = RECORD_FAULTS) -> str:
     """Return the end of a command's help: examples and exit statuses."""
     lines = "\n".join(f"  {example}" for example in examples)
@@ -53,13 +60,19 @@ def in_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def check_local(out: Path | None) -> None:
-    """Raise if a URL is given where a local folder is required.
+def print_note(note: str) -> None:
+    """Print a note to standard error."""
+    typer.echo(f"accord: {note}", err=True)
 
-    >>> check_local(Path("s3://bucket/run"))
-    Traceback (most recent call last):
-    accord.errors.ChoiceError: --out takes a folder of this machine; got the URL s3://bucket/run...
-    """
+
+def require_torch(what: str) -> None:
+    """Raise if torch, which `what` requires, is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        raise missing_extra(what, "torch", extra="train")
+
+
+def check_local(out: Path | None) -> None:
+    """Raise if a URL is given where a local folder is required."""
     # More than one letter before the colon: one alone is a drive.
     url = None if out is None else re.match(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", out.as_posix())
     if url:
@@ -71,12 +84,7 @@ def check_local(out: Path | None) -> None:
 
 
 def output_path(path: Path | None) -> Path | None:
-    """Return the path of a file to write, `~` expanded; raise if it is a URL.
-
-    >>> output_path(Path("s3://bucket/page.html"))
-    Traceback (most recent call last):
-    accord.errors.ChoiceError: s3:/bucket/page.html: a URL; this file can be written to this...
-    """
+    """Return the path of a file to write, `~` expanded; raise if it is a URL."""
     from accord._files import local_path
 
     return None if path is None else local_path(path)
@@ -103,11 +111,7 @@ def parse_slice(text: str | None) -> slice | None:
 
 
 def parse_numbers(text: str | None) -> list[int] | None:
-    """Parse a list of network numbers.
-
-    >>> parse_numbers("0,2")
-    [0, 2]
-    """
+    """Parse a list of network numbers, such as `0,2`."""
     if text is None:
         return None
     try:
@@ -154,5 +158,5 @@ def resolve_rule(record: "Record", rule: "str | Rule") -> "Rule":
 
     found, reason = _recommend.resolve_rule(rule, record.reader)
     if reason:
-        typer.echo(f"accord: {reason}", err=True)
+        print_note(reason)
     return found

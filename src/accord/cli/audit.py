@@ -15,6 +15,7 @@ from accord.cli._arguments import (
     epilog,
     open_selected,
     output_path,
+    print_note,
 )
 from accord.errors import ChoiceError
 
@@ -174,7 +175,7 @@ def _print(
 
     gain = None if decided is None else measure_gain(found, decided, reader.sample_info.truth)
     for note in audit_notes(found, reader.sample_info):
-        typer.echo(f"accord: {note}", err=True)
+        print_note(note)
     overview = Overview.of(reader)
     if as_json:
         typer.echo(json.dumps(audit_json(overview, found, gain)))

@@ -1,15 +1,13 @@
 """`accord compare`: compare max agreement with other methods on the same networks."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog
+from accord.cli._arguments import Json, check_local, epilog, print_note, require_torch
 from accord.cli._progress import Bar, resumable
-from accord.errors import missing_extra
 
 EPILOG = epilog(
     "accord compare --method majority --method max-agreement --method elr",
@@ -49,56 +47,40 @@ def compare(
     a method needs samples that no network was trained on, a tenth of the training samples is held
     out from all. When stopped and started again, it resumes.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise missing_extra("accord compare", "torch", extra="train")
+    require_torch("accord compare")
     check_local(out)
     if listing:
         _list(as_json=as_json)
-    else:
-        _compare(spec, method, out, repetitions, as_json=as_json)
-
-
-def _list(*, as_json: bool) -> None:
-    from accord.experiments.comparison import METHODS
-
-    if as_json:
-        items = [
-            {"name": one.name, "status": "built", "says": one.description}
-            for one in METHODS.values()
-        ]
-        typer.echo(json.dumps({"items": items}))
-    else:
-        width = max(map(len, METHODS))
-        lines = [f"{one.name.ljust(width)}  {one.description}" for one in METHODS.values()]
-        typer.echo("\n".join(lines))
-
-
-def _compare(
-    path: Path | None,
-    methods: list[str] | None,
-    out: Path | None,
-    repetitions: int,
-    *,
-    as_json: bool,
-) -> None:
-    from accord.experiments import demo
-    from accord.experiments.comparison import compare, comparison_json, comparison_text
+        return
+    from accord.experiments import comparison, demo
     from accord.training import load_spec, parse_spec
 
-    spec = parse_spec(demo.SPEC) if path is None else load_spec(path)
-    folder = out or Path("runs") / f"compare-{spec.name}"
-    again = "" if path is None else f" {path}"
+    chosen = parse_spec(demo.SPEC) if spec is None else load_spec(spec)
+    folder = out or Path("runs") / f"compare-{chosen.name}"
+    again = "" if spec is None else f" {spec}"
     with resumable(f"accord compare{again}, with the same options"), Bar("comparing") as bar:
-        found = compare(
-            spec,
+        found = comparison.compare(
+            chosen,
             folder,
-            methods=methods,
+            methods=method,
             repetitions=repetitions,
             progress=bar.training,
             on_start=bar.begin,
         )
     for message in (*found.notes, *found.stopped):
-        typer.echo(f"accord: {message}", err=True)
-    typer.echo(json.dumps(comparison_json(found)) if as_json else comparison_text(found))
+        print_note(message)
+    if as_json:
+        typer.echo(json.dumps(comparison.comparison_json(found)))
+    else:
+        typer.echo(comparison.comparison_text(found))
     if found.stopped:
         raise typer.Exit(1)
+
+
+def _list(*, as_json: bool) -> None:
+    from accord.experiments.comparison import METHODS
+
+    methods, width = METHODS.values(), max(map(len, METHODS))
+    items = [{"name": one.name, "status": "built", "says": one.description} for one in methods]
+    lines = [f"{one.name.ljust(width)}  {one.description}" for one in methods]
+    typer.echo(json.dumps({"items": items}) if as_json else "\n".join(lines))

@@ -13,6 +13,7 @@ from accord.cli._arguments import (
     RecordPath,
     epilog,
     open_selected,
+    print_note,
     resolve_rule,
 )
 from accord.errors import ChoiceError, counted
@@ -58,7 +59,7 @@ def fit(
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     if opened.reader.sample_info.trained_on:
-        typer.echo(f"accord: {TRAINED_ON}", err=True)
+        print_note(TRAINED_ON)
     fitted = opened.fit(resolve_rule(opened, rule))
     fitted.save(out)
     typer.echo(

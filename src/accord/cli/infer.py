@@ -1,6 +1,5 @@
 """`accord infer`: predict new samples with the checkpoints of a run."""
 
-import importlib.util
 import json
 import shlex
 import sys
@@ -10,9 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli._arguments import DEFAULT_RULE, Json, epilog, wanted_rule
+from accord.cli._arguments import (
+    DEFAULT_RULE,
+    Json,
+    LabelsFile,
+    epilog,
+    print_note,
+    require_torch,
+    wanted_rule,
+)
 from accord.cli._progress import Bar, resumable
-from accord.errors import counted, missing_extra
+from accord.errors import counted
 
 if TYPE_CHECKING:
     from accord.inference import Inferred
@@ -79,12 +86,7 @@ def infer(
         Path | None,
         typer.Option(metavar="RECORD", help="write every vote to a record, for all other commands"),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help=".npy, .csv or .parquet", show_default="one class per line"
-        ),
-    ] = None,
+    out: LabelsFile = None,
     as_json: Json = False,
 ) -> None:
     """Predict new samples with every saved checkpoint of a run.
@@ -97,8 +99,7 @@ def infer(
 
     if out is not None:
         check_ending(out)
-    if importlib.util.find_spec("torch") is None:
-        raise missing_extra("inference", "torch", extra="train")
+    require_torch("inference")
     from accord import inference
 
     chosen = wanted_rule(rule, fitted)
@@ -119,7 +120,7 @@ def infer(
 
 def _print_summary(found: "Inferred", out: Path | None, record: Path | None) -> None:
     for note in _notes(found):
-        typer.echo(f"accord: {note}", err=True)
+        print_note(note)
     parts = [
         f"{counted(len(found), 'label')} by {found.rule}",
         f"{counted(len(found.networks), 'network')}, {counted(len(found.epochs), 'epoch')}",

@@ -11,10 +11,12 @@ from accord.cli._arguments import (
     RULE_HELP,
     Common,
     Epochs,
+    LabelsFile,
     Networks,
     RecordPath,
     epilog,
     open_selected,
+    print_note,
     resolve_rule,
     wanted_rule,
 )
@@ -44,12 +46,7 @@ def predict(
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help=".npy, .csv or .parquet", show_default="one class per line"
-        ),
-    ] = None,
+    out: LabelsFile = None,
 ) -> None:
     """Combine the votes in RECORD into one class per sample.
 
@@ -64,7 +61,7 @@ def predict(
     chosen = resolve_rule(opened, wanted)
     prediction = opened.predict(chosen)
     if prediction.note:
-        typer.echo(f"accord: {chosen.name}: {prediction.note}", err=True)
+        print_note(f"{chosen.name}: {prediction.note}")
     if out is None:
         sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
     else:

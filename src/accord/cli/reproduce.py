@@ -1,7 +1,6 @@
 """`accord reproduce`: reproduce the paper's tables and figures."""
 
 import functools
-import importlib.util
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog
+from accord.cli._arguments import Json, check_local, epilog, print_note, require_torch
 from accord.cli._progress import Bar
 from accord.cli.train import HERE, Gpus, Ray
-from accord.errors import ChoiceError, missing_extra, suggest
+from accord.errors import ChoiceError, suggest
 
 if TYPE_CHECKING:
     from accord.experiments.paper import Failure, ReproduceContext, Result, Target
@@ -71,8 +70,7 @@ def reproduce(
     epochs), quick (some minutes on a GPU) and stand-in (the embedded digits, without a GPU; quick
     becomes stand-in where there is no GPU). When stopped and started again, it resumes.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise missing_extra("accord reproduce", "torch", extra="train")
+    require_torch("accord reproduce")
     from accord.experiments import paper
 
     if scale is not None and scale not in paper.SCALES:
@@ -167,7 +165,7 @@ def _notifier() -> Callable[[str], None]:
     def notify(message: str) -> None:
         if message not in printed:
             printed.add(message)
-            typer.echo(f"accord: {message}", err=True)
+            print_note(message)
 
     return notify
 

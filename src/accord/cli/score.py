@@ -15,6 +15,7 @@ from accord.cli._arguments import (
     epilog,
     in_colour,
     open_selected,
+    print_note,
     resolve_rule,
 )
 
@@ -49,7 +50,7 @@ def score(
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     found = compare_rules(opened.reader, [resolve_rule(opened, one) for one in wanted] or None)
     for name, reason in found.left_out.items():
-        typer.echo(f"accord: {name} is left out: {reason}", err=True)
+        print_note(f"{name} is left out: {reason}")
     overview = Overview.of(opened.reader)
     if as_json:
         typer.echo(json.dumps(score_json(overview, found)))

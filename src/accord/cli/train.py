@@ -1,11 +1,9 @@
 """`accord train`: train the networks of a spec."""
 
-import importlib.util
 import json
 import re
 import shlex
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -13,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from accord.cli._arguments import Json, Networks, check_local, epilog, parse_numbers
+from accord.cli._arguments import (
+    Json,
+    Networks,
+    check_local,
+    epilog,
+    parse_numbers,
+    print_note,
+    require_torch,
+)
 from accord.cli._progress import Bar, resumable
-from accord.errors import ChoiceError, missing_extra
+from accord.errors import ChoiceError
 
 if TYPE_CHECKING:
     from accord.training import RunResult, Spec
@@ -113,8 +119,7 @@ def train(
     if listing:
         _list(as_json=as_json)
         return
-    if importlib.util.find_spec("torch") is None:
-        raise missing_extra("training", "torch", extra="train")
+    require_torch("training")
     check_local(out)
     if spec is None:
         raise ChoiceError("name a spec: accord train SPEC.toml; --list shows what it can contain")
@@ -141,7 +146,7 @@ def train(
                 from accord.experiments.cluster import train_remotely
 
                 result = train_remotely(
-                    loaded, folder, **options, address=ray, gpus=gpus, notify=_print_note
+                    loaded, folder, **options, address=ray, gpus=gpus, notify=print_note
                 )
         result = replace(result, out=folder)  # the path as it was typed
         if as_json:
@@ -185,10 +190,8 @@ def _list(*, as_json: bool) -> None:
     from accord.training import registered_names
 
     names = registered_names()
-    if as_json:
-        typer.echo(json.dumps({"items": [{"name": name, "status": "built"} for name in names]}))
-    else:
-        typer.echo("\n".join(names))
+    items = [{"name": name, "status": "built"} for name in names]
+    typer.echo(json.dumps({"items": items}) if as_json else "\n".join(names))
 
 
 def _plan(
@@ -202,30 +205,20 @@ def _plan(
     plan = plan_run(spec, folder, networks=networks)
     if ray is not None:
         plan = replace(plan, device="ray")
-    _print_notes(plan.notes)
-    if as_json:
-        typer.echo(json.dumps(plan_json(spec, plan, folder)))
-    else:
-        typer.echo(plan_text(spec, plan, folder))
+    for note in plan.notes:
+        print_note(note)
+    shown = (spec, plan, folder)
+    typer.echo(json.dumps(plan_json(*shown)) if as_json else plan_text(*shown))
 
 
 def _print_result(spec: "Spec", result: "RunResult") -> None:
     """Print how training ended; exit with status 1 if a network failed."""
-    _print_notes(result.notes)
-    for number, error in result.failed.items():
-        _print_note(f"network {number} failed: {error}")
+    failed = (f"network {number} failed: {error}" for number, error in result.failed.items())
+    for note in (*result.notes, *failed):
+        print_note(note)
     typer.echo(f"{result.out}: {_summary(spec, result)}", err=True)
     if result.failed:
         raise typer.Exit(1)
-
-
-def _print_notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        _print_note(note)
-
-
-def _print_note(note: str) -> None:
-    typer.echo(f"accord: {note}", err=True)
 
 
 def _summary(spec: "Spec", result: "RunResult") -> str:

@@ -19,12 +19,13 @@ from accord.cli._arguments import (
     epilog,
     open_selected,
     output_path,
+    print_note,
     resolve_rule,
 )
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
-    from accord.analysis import Estimate, Overview, Trust
+    from accord.analysis import Overview, Trust
 
 RISK = 0.05
 NO_EFFECT = (
@@ -93,14 +94,13 @@ def trust(
     out = output_path(out)
     _check_options(risk, threshold, verify, verified, out)
     from accord.analysis import Overview, measure_trust, read_verification
+    from accord.report._trust_text import trust_json, trust_text
 
     opened = open_selected(record, common=common, networks=networks, epochs=epochs)
     if risk is not None and opened.truth is None:
-        typer.echo(f"accord: --risk {risk:g} has no effect: {NO_EFFECT}", err=True)
+        print_note(f"--risk {risk:g} has no effect: {NO_EFFECT}")
     chosen = resolve_rule(opened, rule).name
-    found = measure_trust(
-        opened.reader, chosen, risk=RISK if risk is None else risk, threshold=threshold
-    )
+    found = measure_trust(opened.reader, chosen, risk=risk or RISK, threshold=threshold)
     overview = Overview.of(opened.reader)
     estimate = None
     if verified is not None:
@@ -108,7 +108,10 @@ def trust(
         estimate = samples.accuracy(found.prediction)
     if out is not None:
         _write(overview, found, out, verify)
-    _print(overview, found, estimate, as_json=as_json)
+    for note in found.notes:
+        print_note(note)
+    results = overview, found, estimate
+    typer.echo(json.dumps(trust_json(*results)) if as_json else trust_text(*results))
 
 
 def _check_options(
@@ -148,16 +151,3 @@ def _write(overview: "Overview", found: "Trust", out: Path, verify: int | None) 
         f"name or number. Then: {then}",
         err=True,
     )
-
-
-def _print(
-    overview: "Overview", found: "Trust", verified: "Estimate | None", *, as_json: bool
-) -> None:
-    from accord.report._trust_text import trust_json, trust_text
-
-    for note in found.notes:
-        typer.echo(f"accord: {note}", err=True)
-    if as_json:
-        typer.echo(json.dumps(trust_json(overview, found, verified)))
-    else:
-        typer.echo(trust_text(overview, found, verified))

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from accord.cli._arguments import Json, Networks, RecordPath, epilog, in_colour, parse_numbers
+from accord.cli._arguments import (
+    Json,
+    Networks,
+    RecordPath,
+    epilog,
+    in_colour,
+    parse_numbers,
+    print_note,
+)
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
@@ -86,7 +94,7 @@ def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
     overview, found, health = Overview.of(opened.reader), opened.watch(), opened.network_health()
     if len({lengths[number] for number in overview.numbers}) > 1:
         common = counted(overview.epochs, "epoch")
-        typer.echo(f"accord: {path}: watching the {common} that all networks have", err=True)
+        print_note(f"{path}: watching the {common} that all networks have")
     if as_json:
         typer.echo(json.dumps(watch_json(overview, found, health)))
     else:
@@ -115,14 +123,14 @@ def _follow(
         seen = follower.poll()
         if seen and follower.trained_on and not warned:
             warned = True
-            typer.echo(f"accord: warning: {TRAINED_ON}", err=True)
+            print_note(f"warning: {TRAINED_ON}")
         for one in seen:
             typer.echo(_line(one), err=to_stderr)
             if one.best_epoch is not None and until_alarm:
                 return True
         if follower.waiting_for not in ("", shown):
             shown = follower.waiting_for
-            typer.echo(f"accord: waiting: {shown}", err=True)
+            print_note(f"waiting: {shown}")
         last_news = time.monotonic() if seen else last_news
         if idle is not None and time.monotonic() - last_news >= idle:
             return _end(follower)

@@ -91,10 +91,7 @@ class End(NamedTuple):
 
 @contextmanager
 def styled(salt: str) -> Iterator[None]:
-    """Context manager: draw with our style alone; users' settings may require TeX.
-
-    The salt makes identifiers reproducible, and different from those of other figures.
-    """
+    """Draw with our style alone (users' settings may require TeX), and reproducible identifiers."""
     with style.context(["default", STYLE | {"svg.hashsalt": salt}]):
         yield
 
@@ -149,14 +146,12 @@ def _svg_text(figure: Figure, title: str) -> str:
 
 def new_figure(size: Size) -> Figure:
     """Return an empty figure with a white background."""
-    inches = size[0] / POINTS, size[1] / POINTS
-    return Figure(inches, dpi=POINTS, facecolor=ink("paper"))
+    return Figure((size[0] / POINTS, size[1] / POINTS), dpi=POINTS, facecolor=ink("paper"))
 
 
 def new_axes(size: Size, *, right: float = MARGINS["right"]) -> tuple[Figure, Axes]:
     """Return a figure with axes; `right` leaves room for labels."""
-    figure = new_figure(size)
-    left = MARGINS["left"]
+    figure, left = new_figure(size), MARGINS["left"]
     return figure, add_panel(figure, size, left, size[0] - left - right)
 
 
@@ -195,10 +190,7 @@ def shares_of(counts: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def settled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the values of a curve that an axis must show.
-
-    Leaves out the first quarter, whose steep rise would flatten the rest.
-    """
+    """Return the curve without its first quarter, whose steep rise would flatten the rest."""
     return np.append(values[len(values) // 4 :], [values.max()])
 
 
@@ -284,14 +276,14 @@ class Spread(NamedTuple):
 
 def draw_by_networks(axes: Axes, sizes: Sequence[int], spreads: Mapping[str, Spread]) -> None:
     """Draw accuracy by ensemble size: for each rule a mean, and a band around it."""
-    sides = {
-        rule: (mean - deviation, mean + deviation) for rule, (mean, deviation) in spreads.items()
-    }
-    for rule, (low, high) in sides.items():
+    sides = []
+    for rule, (mean, deviation) in spreads.items():
+        low, high = mean - deviation, mean + deviation
         band = axes.fill_between(sizes, low, high, color=ink(rule), alpha=0.16, linewidth=0)
         band.set_gid(f"rule:{rule}")
-        draw_line(axes, rule, sizes, spreads[rule].mean, marker="o", markersize=4.5)
-    percent_axis(axes, *(side for both in sides.values() for side in both))
+        draw_line(axes, rule, sizes, mean, marker="o", markersize=4.5)
+        sides += [low, high]
+    percent_axis(axes, *sides)
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_xlim(max(0.5, room_around(sizes)[0]), room_around(sizes, after=0.015)[1])
     axes.set_xlabel("networks")

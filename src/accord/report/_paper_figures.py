@@ -81,9 +81,7 @@ class Look(NamedTuple):
 
 CLEAN: Final = "soft-agreement"  # ink of networks trained on clean labels
 LOOKS: Final = {
-    "single": Look("single", "single", "single"),
-    "majority": Look("majority", "majority", "majority"),
-    "max-agreement": Look("max-agreement", "max-agreement", "max-agreement"),
+    **{rule: Look(rule, rule, rule) for rule in ("single", "majority", "max-agreement")},
     "clean-single": Look("single, clean subset", CLEAN, "single"),
     "clean-majority": Look("majority, clean subset", CLEAN, "majority"),
 }
@@ -176,11 +174,10 @@ def _head(figure: Figure, size: Size, panel: Numbers) -> None:
 
 def _strips(panel: Numbers) -> list[Strip]:
     networks = [f"network {number}" for number in panel["numbers"]]
-    votes = ["majority", "max-agreement"]
+    names = [*networks, "majority", "max-agreement"]
     classes = [*panel["predicted"], panel["majority"], panel["max_agreement"]]
-    gaps = [0.0] * len(networks) + [GAP] * len(votes)
-    rows = enumerate(zip([*networks, *votes], classes, gaps, strict=True))
-    return [Strip(name, predicted, gap + (row + 0.5) * ROW) for row, (name, predicted, gap) in rows]
+    middles = [(row + 0.5) * ROW + GAP * (row >= len(networks)) for row in range(len(names))]
+    return [Strip(*strip) for strip in zip(names, classes, middles, strict=True)]
 
 
 def _inks(panel: Numbers) -> dict[int, str]:

@@ -259,9 +259,9 @@ def label_finding(summary: Summary) -> dict[str, Any] | None:
 
 
 def _ranking_score(found: Audit) -> str | None:
-    if found.score is None:
-        return None
     score = found.score
+    if score is None:
+        return None
     text = f"Scored against the true labels, which the audit did not use: AUROC {score.auroc:.3f}"
     if not found.flagged.any():
         return f"{text}."

@@ -53,13 +53,14 @@ def _draw_theory(result: TheoryResult) -> Figure:
     figure = new_figure(SIZE)
     for left, trajectory in zip((30, 208), result.trajectories.values(), strict=False):
         _draw_trajectory(add_panel(figure, SIZE, left, 146), trajectory)
-    looks: dict[str, Any] = {"transform": figure.axes[1].transAxes, "va": "bottom", "ha": "right"}
-    for height, name, colour in (
-        (0.79, "mean of networks", "wrong"),
-        (0.17, "disagreement", "agreement"),
-        (0.05, "mean network", "right"),
-    ):
-        figure.axes[1].text(0.98, height, name, color=ink(colour), **looks)
+    for axes in figure.axes[1:]:
+        for height, name, colour in (
+            (0.79, "mean of networks", "wrong"),
+            (0.17, "disagreement", "agreement"),
+            (0.05, "mean network", "right"),
+        ):
+            looks: dict[str, Any] = {"color": ink(colour), "ha": "right", "va": "bottom"}
+            axes.text(0.98, height, name, transform=axes.transAxes, **looks)
     _show_shares(add_panel(figure, SIZE, 448, 170), list(result.outcomes.values()))
     return figure
 

@@ -68,7 +68,7 @@ def test_samples_on_which_a_rule_abstains_are_left_out():
     ("confidence", "right", "words"),
     [
         ([0.5], [True, False], r"got shapes \(1,\) and \(2,\)"),
-        ([], [], "at least one sample"),
+        ([], [], "at least one labelled sample"),
         ([[0.5]], [[True]], "one confidence"),
         ([1.5], [True], r"must lie in 0\.\.1; got 1\.5.*percent"),
         ([-0.1], [True], r"must lie in 0\.\.1"),

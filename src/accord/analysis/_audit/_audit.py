@@ -40,12 +40,7 @@ def score_ranking(
     wanted: NDArray[np.bool_],  # (sample,), neither all nor none
     chosen: NDArray[np.bool_],  # (sample,)
 ) -> RankingScore:
-    """Score a ranking, the highest score first, and a selection of samples.
-
-    >>> scores, wanted = np.array([0.9, 0.8, 0.3, 0.1]), np.array([True, False, True, False])
-    >>> score_ranking(scores, wanted, scores > 0.5)
-    RankingScore(auroc=0.75, average_precision=0.8333333333333333, precision=0.5, recall=0.5)
-    """
+    """Score a ranking, the highest score first, and a selection of samples."""
     levels, level = np.unique(-scores, return_inverse=True)  # the highest first
     sizes = np.bincount(level, minlength=len(levels))
     hits = np.bincount(level[wanted], minlength=len(levels))

@@ -55,17 +55,9 @@ def beyond_chance(same: Shares, independent: Shares, *, alike: Shares, share: Sh
     """Return the share of pairs that agree against a label beyond chance.
 
     Model: on a part of the samples all networks contradict the label with one class; on the
-    others they contradict it independently. Solves for that part, given the observed shares of
-    agreeing pairs and of contradicting votes. It is 0 for independent networks:
-
-    >>> one = np.array([1.0])
-    >>> beyond_chance(0.25 * one, 0.25 * one, alike=one, share=0.5 * one)
-    array([0.])
-
-    Two classes, 40 % wrong labels, networks without errors:
-
-    >>> beyond_chance(0.4 * one, 0.16 * one, alike=one, share=0.4 * one).round(6)
-    array([0.4])
+    others they contradict it independently. Solves for that part, given the share of pairs that
+    agree (`same`; `independent` for independent networks), the share of contradicting pairs that
+    agree for independent networks (`alike`), and the share of contradicting votes.
     """
     # With x the part: same - x = alike · (independent / alike - 2 · share · x + x²) / (1 - x)
     excess = np.where(same - independent > TINY, same - independent, 0)
@@ -146,7 +138,19 @@ def measure_contradiction(reader: RecordReader, given: NDArray[Any]) -> Contradi
     agreed = _count_all(votes, classes=classes) - contradicting
     sizes = np.bincount(known, minlength=classes)
     both, same = _count_pairs(votes, against)
-    return _shares(contradicting, agreed, sizes, both, same)
+    pairs = len(known) * reader.networks * (reader.networks - 1) / 2
+    share = contradicting.sum(axis=(0, 2)) / (reader.networks * len(known))
+    independent, alike = independent_pairs(contradicting, agreed, sizes)
+    return Contradiction(
+        share=share,
+        both=both / pairs,
+        same=same / pairs,
+        chance=same / pairs - beyond_chance(same / pairs, independent, alike=alike, share=share),
+        alike=alike,
+        # The standard error of a count is its root. Of 7,200 single epochs of random votes (2 to
+        # 10 networks and classes, 60 to 2,000 samples), two lie above 3.
+        excess=(same - pairs * independent) / np.sqrt(np.maximum(same, 1)),
+    )
 
 
 def _renumbered(
@@ -178,37 +182,10 @@ def _count_pairs(
     networks, _, epochs = votes.shape
     both, same = np.zeros(epochs, np.intp), np.zeros(epochs, np.intp)
     for one, other in combinations(range(networks), 2):
-        both += _count_true(against[one] & against[other])
-        same += _count_true(against[one] & (votes[one] == votes[other]))
+        alike = against[one] & (votes[one] == votes[other])  # (sample, epoch)
+        both += count_matching((against[one] & against[other]).view(np.uint8), np.uint8(1))
+        same += count_matching(alike.view(np.uint8), np.uint8(1))
     return both, same
-
-
-def _count_true(flags: NDArray[np.bool_]) -> NDArray[np.intp]:  # (sample, epoch) -> (epoch,)
-    return count_matching(flags.view(np.uint8), np.uint8(1))
-
-
-def _shares(
-    contradicting: NDArray[np.intp],  # (network, epoch, class)
-    agreed: NDArray[np.intp],  # (network, epoch, class)
-    sizes: NDArray[np.intp],  # (class,)
-    both: NDArray[np.intp],  # (epoch,)
-    same: NDArray[np.intp],  # (epoch,)
-) -> Contradiction:
-    networks, samples = len(contradicting), int(sizes.sum())
-    pairs = samples * networks * (networks - 1) / 2
-    share, same_share = contradicting.sum(axis=(0, 2)) / (networks * samples), same / pairs
-    independent, alike = independent_pairs(contradicting, agreed, sizes)
-    beyond = beyond_chance(same_share, independent, alike=alike, share=share)
-    return Contradiction(
-        share=share,
-        both=both / pairs,
-        same=same_share,
-        chance=same_share - beyond,
-        alike=alike,
-        # The standard error of a count is its root. Of 7,200 single epochs of random votes (2 to
-        # 10 networks and classes, 60 to 2,000 samples), two lie above 3.
-        excess=(same - pairs * independent) / np.sqrt(np.maximum(same, 1)),
-    )
 
 
 CELLS_AT_ONCE: Final = 2**18  # of a table (sample, class), to stay in cache
@@ -301,9 +278,6 @@ def split_votes(
     """Return the given label's votes, the other classes with the most votes, and their votes.
 
     Ties go to the lower class. The classes kept are in order of class.
-
-    >>> split_votes(np.array([[1, 5, 3, 3]]), np.array([1]), 2)
-    (array([5]), array([[2, 3]]), array([[3, 3]]))
     """
     samples, classes = table.shape
     each = np.arange(samples)

@@ -1,5 +1,6 @@
 """Caveats of an audit, as sentences for the reader."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -28,8 +29,7 @@ def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
         return [UNINFORMATIVE]
     notes = [
         _held_out(audit, sample_info),
-        _never_predicted(audit, sample_info),
-        _unpredicted(audit, sample_info),
+        *_not_predicted(audit, sample_info),
         _begins_late(audit),
         _one_epoch(audit)
         or _few_flagged(audit)
@@ -65,22 +65,19 @@ def _held_out(audit: Audit, sample_info: SampleInfo) -> str | None:
     )
 
 
-def _never_predicted(audit: Audit, sample_info: SampleInfo) -> str | None:
-    if not audit.never_predicted:
-        return None
-    names, labels, are = _labels_of(audit.never_predicted, audit, sample_info)
-    return f"no network ever predicts {names}: {labels} could not be audited and {are} ranked last"
-
-
-def _unpredicted(audit: Audit, sample_info: SampleInfo) -> str | None:
+def _not_predicted(audit: Audit, sample_info: SampleInfo) -> Iterator[str]:
+    if audit.never_predicted:
+        names, labels, are = _labels_of(audit.never_predicted, audit, sample_info)
+        yield (
+            f"no network ever predicts {names}: {labels} could not be audited and {are} ranked last"
+        )
     late = tuple(label for label in audit.unpredicted if label not in audit.never_predicted)
-    if not late:
-        return None
-    names, labels, are = _labels_of(late, audit, sample_info)
-    return (
-        f"at the informative epochs no network predicts {names}: {labels} {are} ranked by the "
-        "votes of other epochs, and none is flagged"
-    )
+    if late:
+        names, labels, are = _labels_of(late, audit, sample_info)
+        yield (
+            f"at the informative epochs no network predicts {names}: {labels} {are} ranked by the "
+            "votes of other epochs, and none is flagged"
+        )
 
 
 def _labels_of(

@@ -126,12 +126,7 @@ def count_effective_votes(
 ) -> float:
     """Return the number of independent votes whose shares would scatter as much.
 
-    A sample's mean shares follow from its true class and its given label. Votes that agree on
-    each sample, for one class on half of them and for the other on the rest, amount to one:
-
-    >>> shares, even = np.eye(2)[[0, 1] * 5], np.full((2, 2), 0.5)
-    >>> count_effective_votes(even, 0.0, given=5 * np.eye(2), votes=5 * even, shares=shares)
-    1.0
+    A sample's mean shares follow from its true class and its given label.
     """
     insight = 1 - memorised
     squares = (given.sum(axis=1) * (predicted**2).sum(axis=1)).sum() * insight**2
@@ -158,11 +153,7 @@ def candidate_posteriors(evidence: Evidence, rates: ErrorRates) -> Posteriors:
 
 
 def soften(posteriors: Posteriors, power: float) -> Posteriors:
-    """Raise the odds against the first candidate to a power; the others keep their proportions.
-
-    >>> soften(np.array([[0.2, 0.6, 0.2]]), 0.5).round(4).tolist()
-    [[0.3333, 0.5, 0.1667]]
-    """
+    """Raise the odds against the first candidate to a power; the others keep their proportions."""
     first, others = posteriors[:, 0], posteriors[:, 1:]
     rest = others.sum(axis=1)
     one, other = first**power, rest**power

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -66,11 +66,8 @@ def measure_gain(audit: Audit, decisions: Decisions, truth: NDArray[Any] | None 
     """Return the actual gain of a review, beside the expected one for the same samples."""
     samples, labels = decisions.samples, decisions.labels
     changed = labels != audit.given[samples]
-    planned = expected_gain(audit, samples)
-    return Gain(
-        reviewed=planned.reviewed,
-        expected=planned.expected,
-        by_chance=planned.by_chance,
+    return replace(
+        expected_gain(audit, samples),
         changed=int(changed.sum()),
         as_proposed=int((changed & (labels == audit.proposed[samples])).sum()),
         right=None if truth is None else int((labels == truth[samples]).sum()),
@@ -195,7 +192,7 @@ class _Parser:
                 f"classes. {suggest(text, names)}"
             )
         if len(found) > 1:
-            numbers = " and ".join(str(number) for number in found)
+            numbers = " and ".join(map(str, found))
             raise SourceError(
                 f"{self.name}: {where}: {text!r} is the name of classes {numbers}. Use the number."
             )

@@ -51,11 +51,7 @@ def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
     array([0. , 0.5, 1. ])
     """
     scores, right = np.asarray(scores, np.float64), np.asarray(right, np.float64)
-    if scores.shape != right.shape or scores.ndim != 1 or not len(scores):
-        raise PredictionError(
-            "expected one score and one right-or-wrong per sample, for at least one labelled "
-            f"sample; got shapes {scores.shape} and {right.shape}"
-        )
+    check_paired(scores, right)
     if not (np.isfinite(scores).all() and np.isfinite(right).all()):
         raise PredictionError("scores and right-or-wrong must be finite; some are nan or infinite")
     distinct, places = np.unique(scores, return_inverse=True)
@@ -63,6 +59,15 @@ def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
     sums = np.asarray(np.bincount(places, weights=right), np.float64)
     starts, shares = _pool(sums, counts)
     return Isotonic(distinct[starts], shares)
+
+
+def check_paired(scores: NDArray[Any], right: NDArray[Any], *, kind: str = "score") -> None:
+    """Raise unless each of at least one sample has a score and a right-or-wrong."""
+    if scores.shape != right.shape or scores.ndim != 1 or not len(scores):
+        raise PredictionError(
+            f"expected one {kind} and one right-or-wrong per sample, for at least one labelled "
+            f"sample; got shapes {scores.shape} and {right.shape}"
+        )
 
 
 def _pool(
@@ -241,11 +246,7 @@ def calibration_of(prediction: Prediction, truth: NDArray[Any], *, bins: int = B
 def checked_confidence(confidence: NDArray[Any], right: NDArray[Any]) -> Confidence:
     """Return confidences as floats; raise if some are out of range."""
     values = np.asarray(confidence, np.float64)
-    if values.shape != np.shape(right) or values.ndim != 1 or not len(values):
-        raise PredictionError(
-            "expected one confidence and one right-or-wrong per sample, for at least one "
-            f"sample; got shapes {values.shape} and {np.shape(right)}"
-        )
+    check_paired(values, np.asarray(right), kind="confidence")
     if not (values.min() >= 0 and values.max() <= 1):  # nan fails, too
         raise PredictionError(
             f"confidences must lie in 0..1; got {values.min():g}..{values.max():g}. "

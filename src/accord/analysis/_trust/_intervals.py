@@ -32,13 +32,7 @@ def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple
 
 
 def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
-    """Return the upper bound of a share, exceeded with probability at most 1 - confidence.
-
-    No hit in 100 trials (the rule of three):
-
-    >>> round(highest_share(0, 100), 3)
-    0.03
-    """
+    """Return the upper bound of a share, exceeded with probability at most 1 - confidence."""
     check_confidence(confidence)
     _check_hits(hits, trials)
     if hits == trials:
@@ -62,12 +56,6 @@ def mean_interval(
     (Korn and Graubard), so that it does not vanish where all values are equal. Trials are rounded
     in the direction that widens it. `smoothed` and `variance` are of the estimate after smoothing,
     which keeps it from being 0 or 1; the variance is 0 if it is exact.
-
-    Ten of ten trials, smoothed by half a hit and half a miss:
-
-    >>> smoothed = 10.5 / 11
-    >>> mean_interval(1.0, smoothed, smoothed * (1 - smoothed) / 10, confidence=0.95)
-    (0.6915028921812392, 1.0)
     """
     each = (1 + check_confidence(confidence)) / 2
     if variance <= 0:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from accord.analysis._dynamics import Forgetting, forgetting, margin_of
 from accord.analysis._network_health import NetworkHealth, chance_error, network_health
-from accord.analysis._trust._calibration import Calibration, calibration
+from accord.analysis._trust._calibration import Calibration, calibration, check_paired
 from accord.analysis._trust._intervals import check_confidence, highest_share
 from accord.errors import ChoiceError, PredictionError, counted
 from accord.rules import ABSTAINED, Context, Prediction, Rule, resolve_rule
@@ -150,11 +150,7 @@ def _checked(
     scores: NDArray[Any], right: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     values, wrong = np.asarray(scores, np.float64), ~np.asarray(right, bool)
-    if values.shape != wrong.shape or values.ndim != 1 or not len(values):
-        raise PredictionError(
-            "expected one score and one right-or-wrong per sample, for at least one labelled "
-            f"sample; got shapes {values.shape} and {wrong.shape}"
-        )
+    check_paired(values, wrong)
     if np.isnan(values).any():
         raise PredictionError("a score is nan, which cannot be compared with a threshold")
     return values, wrong
@@ -308,9 +304,6 @@ def _answers_from(samples: _Judged, threshold: float, confidence: float) -> Answ
 
 
 def _notes(context: Context, rule: Rule, prediction: Prediction) -> tuple[str, ...]:
-    notes = (
-        TRAINED_ON if context.sample_info.trained_on else "",
-        f"{rule.name} {ORACLE}" if rule.oracle else "",
-        prediction.note,
-    )
-    return tuple(note for note in notes if note)
+    trained_on = TRAINED_ON if context.sample_info.trained_on else ""
+    oracle = f"{rule.name} {ORACLE}" if rule.oracle else ""
+    return tuple(note for note in (trained_on, oracle, prediction.note) if note)

@@ -94,31 +94,25 @@ def choose_to_verify(
             f"in {LEAST_PER_STRATUM * strata}..{len(values)}"
         )
     parts = np.array_split(np.argsort(values, kind="stable"), strata)
-    shares = _allot([_deviation(values[part]) * len(part) for part in parts], parts, budget)
+    sizes = np.array([len(part) for part in parts])
+    # Scores may be too confident.
+    means = np.clip([values[part].mean() for part in parts], 0.02, 0.98)
+    shares = _allot(np.sqrt(means * (1 - means)) * sizes, sizes, budget)
     generator = np.random.default_rng(seed)
-    drawn = [
-        generator.choice(part, size, replace=False)
-        for part, size in zip(parts, shares, strict=True)
-    ]
-    samples = np.concatenate(drawn)
+    drawn = zip(parts, shares, strict=True)
+    samples = np.concatenate([generator.choice(part, n, replace=False) for part, n in drawn])
     stratum = np.repeat(np.arange(strata), shares)
     order = np.argsort(samples)
-    return Sampling(samples[order], stratum[order], np.array([len(part) for part in parts]))
-
-
-def _deviation(scores: NDArray[np.float64]) -> float:
-    mean = float(np.clip(scores.mean(), 0.02, 0.98))  # scores may be too confident
-    return math.sqrt(mean * (1 - mean))
+    return Sampling(samples[order], stratum[order], sizes)
 
 
 def _allot(
-    weights: list[float], parts: list[NDArray[np.intp]], budget: int
-) -> NDArray[np.intp]:  # (stratum,)
-    sizes = np.array([len(part) for part in parts])
-    allotted = np.full(len(parts), LEAST_PER_STRATUM)
+    weights: NDArray[np.float64], sizes: NDArray[np.intp], budget: int
+) -> NDArray[np.intp]:  # (stratum,) each
+    allotted = np.full(len(sizes), LEAST_PER_STRATUM)
     for _ in range(budget - int(allotted.sum())):
         # One at a time, to the stratum that is furthest below its weight.
-        need = np.where(allotted < sizes, np.array(weights) / allotted, -1.0)
+        need = np.where(allotted < sizes, weights / allotted, -1.0)
         allotted[int(need.argmax())] += 1
     return allotted
 
