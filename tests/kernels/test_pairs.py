@@ -1,7 +1,7 @@
 import numpy as np
+import pytest
 from hypothesis import given
 
-from accord.kernels import _pairs as matching
 from accord.kernels._pairs import count_matching_pairs
 from accord.testing._contracts import labels_and_classes
 
@@ -14,8 +14,11 @@ def test_pairs_are_what_comparing_one_by_one_gives(drawn):
     np.testing.assert_array_equal(count_matching_pairs(flat), expected)
 
 
-def test_samples_may_be_compared_in_parts(monkeypatch):
-    labels = np.random.default_rng(0).integers(0, 3, (4, 11))
-    whole = count_matching_pairs(labels)
-    monkeypatch.setattr(matching, "COMPARED_AT_ONCE", 4)
-    np.testing.assert_array_equal(count_matching_pairs(labels), whole)
+@pytest.mark.parametrize("samples", [1, 63, 64, 65, 1000])
+def test_all_bits_of_all_samples_are_compared(samples):
+    labels = np.random.default_rng(0).integers(0, 1000, (4, samples)).astype(np.uint16)
+    labels[1] = labels[0]
+    labels[2] = labels[0] ^ 512
+    labels[3, -1] = labels[0, -1]
+    expected = (labels[:, np.newaxis] == labels).sum(axis=2)
+    np.testing.assert_array_equal(count_matching_pairs(labels), expected)

@@ -2,15 +2,16 @@
 
 import numpy as np
 
-from accord.kernels._blocks import Labels, Votes, spans
+from accord.kernels._blocks import Labels, Votes
 
-COMPARED_AT_ONCE = 2**14  # samples; with 500 voters the comparisons of one fill the L3 cache
+WORD = 64  # samples whose bits are compared at once
 
 
 def count_matching_pairs(labels: Labels) -> Votes:
     """Count, for every two voters, the samples on which they agree.
 
-    Makes voters² × samples / 2 comparisons of 0.1 ns each for labels of one byte.
+    Labels are compared bit by bit, 64 samples at once: with ten classes, an eighth of the memory
+    traffic that comparing bytes takes.
 
     Args:
         labels: (voter, sample).
@@ -22,12 +23,17 @@ def count_matching_pairs(labels: Labels) -> Votes:
     array([[3, 2],
            [2, 3]])
     """
-    voters = len(labels)
-    pairs = np.zeros((voters, voters), np.intp)
-    for span in spans(labels.shape[1], COMPARED_AT_ONCE):
-        some = np.ascontiguousarray(labels[:, span])
-        for voter in range(voters):
-            same = some[voter:] == some[voter]
-            # Row by row: numpy counts along an axis ten times slower.
-            pairs[voter, voter:] += [np.count_nonzero(row) for row in same]
-    return np.triu(pairs) + np.triu(pairs, 1).T
+    voters, samples = labels.shape
+    bits = max(1, int(labels.max(initial=0)).bit_length())
+    packed = np.zeros((bits, voters, -(-samples // WORD) * 8), np.uint8)
+    for bit, rows in enumerate(packed):
+        rows[:, : -(-samples // 8)] = np.packbits(labels & (1 << bit) != 0, axis=1)
+    words = packed.view(np.uint64)
+    pairs = np.empty((voters, voters), np.intp)
+    for voter in range(voters):
+        differ = words[0, voter:] ^ words[0, voter]
+        for more in words[1:]:
+            differ |= more[voter:] ^ more[voter]
+        pairs[voter, voter:] = samples - np.bitwise_count(differ).sum(axis=1, dtype=np.intp)
+        pairs[voter:, voter] = pairs[voter, voter:]
+    return pairs

@@ -95,7 +95,10 @@ class ExpectedClasses:
         self._sample, self._class = np.nonzero(posterior)
         self._share = posterior[self._sample, self._class]
         dense = self._share.size * DENSE_FROM > posterior.size
-        self._columns = np.ascontiguousarray(posterior.T) if dense else None
+        # Two classes to a complex number, so that `np.add.at` adds both at once: a third of the
+        # time of `np.bincount`.
+        even = np.pad(posterior, ((0, 0), (0, self._classes % 2))) if dense else None
+        self._pairs = None if even is None else np.ascontiguousarray(even.view(np.complex128).T)
 
     def count(
         self,
@@ -109,15 +112,17 @@ class ExpectedClasses:
         [[[1.25, 0.75], [0.0, 0.0]], [[1.0, 0.0], [0.25, 0.75]]]
         """
         classes, size = self._classes, self._classes**voters
-        if self._columns is not None:
-            rows, joint = rows.astype(np.intp), np.empty((size, classes))
-            for column, share in enumerate(self._columns):
-                joint[:, column] = np.bincount(rows, weights=share, minlength=size)
+        if self._pairs is not None:
+            rows, sums = rows.astype(np.intp), np.zeros((len(self._pairs), size), np.complex128)
+            for total, share in zip(sums, self._pairs, strict=True):
+                np.add.at(total, rows, share)
+            joint = np.ascontiguousarray(sums.T).view(np.float64)[:, :classes]
         else:
             cells = rows.take(self._sample).astype(np.intp)
             cells *= classes
             cells += self._class
-            joint = np.bincount(cells, weights=self._share, minlength=size * classes)
+            counts = np.bincount(cells, weights=self._share, minlength=size * classes)
+            joint = np.asarray(counts, np.float64)
         found = np.empty((voters, classes, classes))
         for voter in reversed(range(voters)):
             joint = joint.reshape(-1, classes, classes)  # all voters before, its label, class

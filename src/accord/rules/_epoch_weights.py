@@ -88,7 +88,9 @@ def disputed_samples(context: Context) -> NDArray[np.bool_]:  # (sample,)
     found = np.empty(context.samples)
     for block in context.blocks():
         found[block.where] = margins(block.values, classes=context.classes)
-    below = found < np.median(found)
+    ordered = np.sort(found)  # `np.median` would import masked arrays: 10 ms
+    median = (ordered[(len(found) - 1) // 2] + ordered[len(found) // 2]) / 2
+    below = np.asarray(found < median)
     return below if below.any() else ~below
 
 
@@ -97,7 +99,7 @@ def _count_pairs(context: Context, among: NDArray[np.bool_]) -> PairCounts:
     equal = np.zeros((voters, voters), np.intp)
     sizes = np.zeros((voters, context.classes), np.intp)
     for block in context.blocks():
-        labels = block.values[:, :, among[block.where]].reshape(voters, -1)
+        labels = block.values.compress(among[block.where], axis=2).reshape(voters, -1)
         equal += count_matching_pairs(labels)
         for size, row in zip(sizes, labels, strict=True):
             size += np.bincount(row, minlength=context.classes)
@@ -236,7 +238,7 @@ def predict_weighted(reader: RecordReader, weights: Weights) -> Prediction:
             votes = np.zeros(len(cells) * reader.classes)
             for labels in block.values[:, columns, span]:
                 for weight, row in zip(weights[columns], labels, strict=True):
-                    votes[cells + row] += weight  # each sample has its own cell
+                    np.add.at(votes, cells + row, weight)
             where = slice(block.start + span.start, block.start + span.stop)
             found = most_supported(votes.reshape(-1, reader.classes), everything)
             predicted.labels[where], predicted.scores[where] = found
