@@ -7,6 +7,7 @@ from recorded import labels_of, write_record
 from accord.errors import ChoiceError
 from accord.rules._context import MEMORY, Context, memory_budget
 from accord.store import ArrayReader, SampleInfo, open_reader
+from accord.store._recorded import read_row
 
 
 @pytest.fixture
@@ -15,15 +16,15 @@ def reader(tmp_path):
 
 
 @pytest.fixture
-def rows_read(reader, monkeypatch):
+def rows_read(monkeypatch):
     """The (network, epoch) of each row that is read from the record."""
-    rows, read_row = [], reader._row
+    rows = []
 
-    def count(array, network, epoch):
+    def count(storage, network, epoch, commit, **options):
         rows.append((network, epoch))
-        return read_row(array, network, epoch)
+        return read_row(storage, network, epoch, commit, **options)
 
-    monkeypatch.setattr(reader, "_row", count)
+    monkeypatch.setattr("accord.store._recorded.read_row", count)
     return rows
 
 
