@@ -27,12 +27,11 @@ from accord.analysis._watch import best_epoch
 from accord.rules import Context
 from accord.rules._overfitting import (
     DEFAULTS,
-    PairAgreement,
     Verdict,
     detect_overfitting,
     judge_with_majority,
-    measure_pair_agreement,
 )
+from accord.rules._pair_agreement import PairAgreement, measure_pair_agreement
 from accord.rules.majority import Majority
 from accord.store import RecordReader
 

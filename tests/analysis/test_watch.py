@@ -19,10 +19,10 @@ from accord.rules._overfitting import (
     find_fall,
     judge_agreement,
     judge_with_majority,
-    measure_pair_agreement,
     score_epochs,
     smooth,
 )
+from accord.rules._pair_agreement import measure_pair_agreement
 from accord.rules.majority import Majority
 from accord.store import ArrayReader, SampleInfo, open_reader
 

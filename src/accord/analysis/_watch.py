@@ -13,15 +13,14 @@ from accord.rules import Context
 from accord.rules._overfitting import (
     LEAST_FALL,
     SURE,
-    PairAgreement,
     Verdict,
     detect_overfitting,
     first_epochs,
     judge_with_majority,
-    measure_pair_agreement,
     score_epochs,
     smooth,
 )
+from accord.rules._pair_agreement import PairAgreement, measure_pair_agreement
 from accord.store import Folder, RecordReader, open_reader, open_storage
 from accord.store._storage import EXAMPLE
 

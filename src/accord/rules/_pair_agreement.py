@@ -1,0 +1,135 @@
+"""The agreement between networks, epoch by epoch, on all samples and on groups of them."""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import ChoiceError, NetworksMissing
+from accord.rules._context import Context
+from accord.store import RecordReader
+
+GROUPS: Final = 64  # of samples: enough to estimate their scatter, few enough to keep
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """How often two networks predict the same class, by epoch."""
+
+    agreement: NDArray[np.float64]  # (epoch,), over all pairs and samples
+    by_network: NDArray[np.float64]  # (network, epoch): one network with each of the others
+    by_group: NDArray[np.float64]  # (group, epoch): all pairs, on every n-th sample
+    sizes: NDArray[np.intp]  # (group,) -> samples
+    numbers: tuple[int, ...]  # of the networks
+
+    @property
+    def networks(self) -> int:
+        """The number of networks."""
+        return len(self.by_network)
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs."""
+        return len(self.agreement)
+
+    def without(self, network: int) -> NDArray[np.float64]:
+        """Return the mean over the pairs without one network, by position (epoch,)."""
+        if self.networks < 3:
+            raise ChoiceError("of two networks neither can be left out; no pair would be left")
+        twice_the_rest = self.by_network.sum(axis=0) - 2 * self.by_network[network]
+        return np.asarray(twice_the_rest / (self.networks - 2))
+
+    def then(self, later: "PairAgreement") -> "PairAgreement":
+        """Return these epochs followed by later ones of the same networks and samples."""
+        return replace(
+            self,
+            agreement=np.concatenate([self.agreement, later.agreement]),
+            by_network=np.concatenate([self.by_network, later.by_network], axis=1),
+            by_group=np.concatenate([self.by_group, later.by_group], axis=1),
+        )
+
+    def first(self, epochs: int) -> "PairAgreement":
+        """Return the first epochs alone."""
+        return replace(
+            self,
+            agreement=self.agreement[:epochs],
+            by_network=self.by_network[:, :epochs],
+            by_group=self.by_group[:, :epochs],
+        )
+
+
+def measure_pair_agreement(reader: RecordReader, *, groups: int = GROUPS) -> PairAgreement:
+    """Compare every two networks at every epoch, in one pass over the labels.
+
+    Groups of samples are interleaved: sample s belongs to group s mod `groups`.
+
+    >>> from accord.store import ArrayReader, SampleInfo
+    >>> labels = np.array([[[0, 1]], [[0, 0]], [[0, 1]]], np.uint8)
+    >>> measure_pair_agreement(ArrayReader(labels, SampleInfo(2, 2))).by_network
+    array([[0.75],
+           [0.5 ],
+           [0.75]])
+    """
+    if reader.networks < 2:
+        raise NetworksMissing(
+            f"{reader.name}: agreement between networks needs two; there is one. "
+            "Record another network of the same samples"
+        )
+    groups = min(groups, reader.samples)
+    by_network = np.zeros((reader.networks, reader.epochs), np.intp)
+    by_group = np.zeros((groups, reader.epochs), np.intp)
+    for block in reader.blocks():
+        equal = np.zeros(block.values.shape[1:], np.uint32)  # (epoch, sample) -> equal pairs
+        for first, second in combinations(range(reader.networks), 2):
+            same = block.values[first] == block.values[second]
+            shared = np.count_nonzero(same, axis=1)
+            by_network[first] += shared
+            by_network[second] += shared
+            equal += same
+        by_group += sum_by_group(equal, start=block.start, groups=groups)
+    sizes = group_sizes(reader.samples, groups=groups)
+    others = reader.networks - 1
+    pairs = reader.networks * others / 2
+    return PairAgreement(
+        agreement=by_group.sum(axis=0) / (reader.samples * pairs),
+        by_network=by_network / (reader.samples * others),
+        by_group=by_group / (sizes[:, None] * pairs),
+        sizes=sizes,
+        numbers=reader.numbers,
+    )
+
+
+def network_agreement(reader: RecordReader) -> NDArray[np.float64]:
+    """Return how often two networks predict the same class, over all pairs and samples (epoch,).
+
+    Raises:
+        NetworksMissing: there is only one network.
+    """
+    return Context.of(reader).once(measure_pair_agreement).agreement
+
+
+def sum_by_group(
+    counts: NDArray[Any],  # (epoch, sample), of consecutive samples
+    *,
+    start: int,
+    groups: int,
+) -> NDArray[np.intp]:  # (group, epoch)
+    """Sum counts over the samples of each group; `start` is the position of the first sample.
+
+    >>> sum_by_group(np.array([[1, 2, 3]]), start=1, groups=2)
+    array([[2],
+           [4]])
+    """
+    parts = [counts[:, (group - start) % groups :: groups] for group in range(groups)]
+    return np.stack([part.sum(axis=1, dtype=np.intp) for part in parts])
+
+
+def group_sizes(samples: int, *, groups: int) -> NDArray[np.intp]:
+    """Return the number of samples in each group (group,).
+
+    >>> group_sizes(5, groups=2)
+    array([3, 2])
+    """
+    return np.bincount(np.arange(samples) % groups, minlength=groups)
