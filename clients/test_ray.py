@@ -18,7 +18,7 @@ import accord
 from accord._recorder import Recorder
 from accord.errors import ClusterError, NodeUnfit, SpecError
 from accord.experiments.cluster import predict_remotely, train_remotely
-from accord.experiments.cluster._cluster import Cluster, Resources
+from accord.experiments.cluster._ray import Cluster, Resources
 from accord.store import check_record, open_reader, pack_record
 from accord.training import parse_spec, train
 

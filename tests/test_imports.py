@@ -67,7 +67,7 @@ FORBIDDEN = {
     "report/_new.py": ("matplotlib", "matplotlib stays in report._mpl"),
     "cli/_new.py": ("jinja2", "jinja2 stays in report.html"),
     "kernels/_new.py": ("numba", "numba stays in kernels._numba_loops"),
-    "experiments/cluster/_new.py": ("ray", "ray stays in experiments.cluster._cluster"),
+    "experiments/cluster/_new.py": ("ray", "ray stays in experiments.cluster._ray"),
     "rules/_new.py": ("zarr", "zarr and obstore stay in the store"),
     "experiments/_new.py": ("rich", "typer and rich stay in the command line"),
     "_recorders/_new.py": ("sklearn", "Each framework stays in its face"),

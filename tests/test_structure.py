@@ -77,7 +77,7 @@ OTHER_TESTS = {
 TESTED_BY = {
     "analysis/audit/test_label_studio.py": "tests/analysis/audit/test_review_files.py",
     "analysis/audit/test_review.py": "tests/analysis/audit/test_review_files.py",
-    "analysis/test_curves.py": "tests/analysis/test_scores.py",
+    "analysis/test_accuracy_curves.py": "tests/analysis/test_scores.py",
     "cli/test_app.py": "tests/cli/test_commands.py",
     "cli/test_check.py": "tests/cli/test_commands.py",
     "cli/test_import.py": "tests/cli/test_commands.py",
@@ -86,7 +86,7 @@ TESTED_BY = {
     "cli/test_progress.py": "tests/cli/test_reproduce.py",
     "cli/test_report.py": "tests/cli/test_commands.py",
     "cli/test_show.py": "tests/cli/test_commands.py",
-    "data/readers/test_locate.py": "tests/data/readers/test_readers.py",
+    "data/readers/test_published_files.py": "tests/data/readers/test_readers.py",
     "kernels/test_numpy_loops.py": "tests/kernels/test_numba_loops.py",
     "recorders/test_distributed.py": "clients/test_distributed.py",
     "recorders/test_eval_mode.py": "tests/recorders/test_evaluate.py",

@@ -18,7 +18,13 @@ from torch.utils.data.distributed import DistributedSampler
 from accord._recorder import Recorder
 from accord._recorders.callback_recorder import write_row
 from accord._recorders.distributed import Processes, assemble_predictions
-from accord._recorders.evaluate import EvaluateOptions, FindIds, Forward, WithIds, evaluate
+from accord._recorders.loader_predictions import (
+    EvaluateOptions,
+    FindIds,
+    Forward,
+    WithIds,
+    evaluate,
+)
 from accord._recorders.record_order import Order
 
 __all__ = ["record_epoch", "with_ids"]

@@ -17,7 +17,12 @@ except ImportError as error:
 from accord._recorders.callback_recorder import CallbackRecorder, FrameworkCallback, RecorderOptions
 from accord._recorders.distributed import Processes, record_row
 from accord._recorders.distributed_loader import share_dataset
-from accord._recorders.evaluate import EvaluateOptions, Forward, LoaderPredictions, evaluate
+from accord._recorders.loader_predictions import (
+    EvaluateOptions,
+    Forward,
+    LoaderPredictions,
+    evaluate,
+)
 from accord._recorders.schedule import SLACK
 
 __all__ = ["RecordPredictions"]

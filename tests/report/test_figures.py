@@ -12,7 +12,7 @@ import pytest
 import accord
 from accord._record import Record
 from accord.analysis import RiskCoverage, summarize
-from accord.analysis._summary import CURVES
+from accord.analysis._report_numbers import CURVES
 from accord.errors import ChoiceError, ExtraMissing
 from accord.report._drawing import save_figure, styled, svg_of, with_variables
 from accord.report._figures import (

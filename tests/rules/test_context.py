@@ -7,7 +7,7 @@ from recorded import labels_of, write_record
 from accord.errors import ChoiceError
 from accord.rules._context import MEMORY, Context, memory_budget
 from accord.store import ArrayReader, SampleInfo, open_reader
-from accord.store._recorded import read_row
+from accord.store._unpacked_reader import read_row
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def rows_read(monkeypatch):
         rows.append((network, epoch))
         return read_row(storage, network, epoch, commit, **options)
 
-    monkeypatch.setattr("accord.store._recorded.read_row", count)
+    monkeypatch.setattr("accord.store._unpacked_reader.read_row", count)
     return rows
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from accord.experiments.cluster._cluster import Node
+from accord.experiments.cluster._ray import Node
 
 
 class InProcessCluster:

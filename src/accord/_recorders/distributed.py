@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
 
 from accord._recorders.callback_recorder import CallbackRecorder, Recorded
-from accord._recorders.evaluate import LoaderPredictions
+from accord._recorders.loader_predictions import LoaderPredictions
 from accord._recorders.record_order import Order, assemble
 from accord.errors import AccordError, PredictionError
 

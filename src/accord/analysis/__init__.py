@@ -2,9 +2,10 @@
 
 Each function takes the reader of a record, best a `Context`, which keeps rows and results, and
 returns a frozen dataclass of numbers. `_audit` finds wrong training labels, `_trust` measures how
-far predictions can be trusted, `_summary` gathers what a report shows.
+far predictions can be trusted, `_report_numbers` gathers what a report shows.
 """
 
+from accord.analysis._accuracy_curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis._audit._audit import Audit, audit, audit_probabilities
 from accord.analysis._audit._label_studio import labelling_config
 from accord.analysis._audit._notes import audit_notes
@@ -23,7 +24,6 @@ from accord.analysis._audit._review_files import (
     write_probabilities,
     write_queue,
 )
-from accord.analysis._curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis._dynamics import (
     Forgetting,
     MarginHistogram,
@@ -45,6 +45,17 @@ from accord.analysis._network_health import (
     network_weights,
     weighted_vote,
 )
+from accord.analysis._report_numbers import (
+    MAJORITY,
+    MAX_AGREEMENT,
+    PROBABILITY_AVERAGE,
+    ClassRecall,
+    Overview,
+    Scored,
+    Summary,
+    WithoutBad,
+    summarize,
+)
 from accord.analysis._scores import (
     Accuracy,
     Changes,
@@ -55,17 +66,6 @@ from accord.analysis._scores import (
     measure,
     paired_changes,
     score,
-)
-from accord.analysis._summary import (
-    MAJORITY,
-    MAX_AGREEMENT,
-    PROBABILITY_AVERAGE,
-    ClassRecall,
-    Overview,
-    Scored,
-    Summary,
-    WithoutBad,
-    summarize,
 )
 from accord.analysis._trust._calibration import (
     Calibration,

@@ -15,8 +15,8 @@ from accord.analysis import (
     Summary,
     WithoutBad,
 )
+from accord.analysis._accuracy_curves import MAX_SUBSETS
 from accord.analysis._audit._audit import UNDECIDED
-from accord.analysis._curves import MAX_SUBSETS
 
 MOST_SUSPECTS: Final = 20  # labels listed
 MOST_NETWORKS: Final = 30  # listed; of more, those that agree least

@@ -19,8 +19,8 @@ from accord.store._record_reader import (
     SampleInfo,
     check_numbers,
 )
-from accord.store._recorded import open_reader
 from accord.store._storage import CountProgress, Folder, Storage, open_storage
+from accord.store._unpacked_reader import open_reader
 from accord.store._validation import row_from_logits, row_from_predictions, to_numpy
 from accord.store._writer import Writer
 

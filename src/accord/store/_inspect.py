@@ -15,8 +15,8 @@ from accord.store._layout import committed_epochs, read_commit
 from accord.store._metadata import read_root, read_sample_array, read_sample_info
 from accord.store._packed_reader import PackedReader
 from accord.store._record_reader import SampleInfo
-from accord.store._recorded import network_lengths, network_numbers, read_network, read_row
 from accord.store._storage import Storage, open_storage
+from accord.store._unpacked_reader import network_lengths, network_numbers, read_network, read_row
 
 
 @dataclass(frozen=True)

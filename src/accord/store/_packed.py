@@ -18,8 +18,8 @@ from accord.store._layout import made_with, now
 from accord.store._metadata import check_sample_info
 from accord.store._object_store import Bucket
 from accord.store._record_reader import RecordReader
-from accord.store._recorded import open_reader
 from accord.store._storage import CountProgress, Folder, Storage, open_storage
+from accord.store._unpacked_reader import open_reader
 
 EPOCHS_PER_CHUNK: Final = 128
 LABELS_PER_CHUNK: Final = 1 << 20

@@ -2,7 +2,7 @@ import pytest
 from in_process_cluster import InProcessCluster
 
 from accord.experiments.cluster import _predict, _train
-from accord.experiments.cluster._cluster import Cluster
+from accord.experiments.cluster._ray import Cluster
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from accord.errors import (
     RecordMissing,
 )
 from accord.experiments.cluster import _predict, predict_remotely
-from accord.experiments.cluster._cluster import (
+from accord.experiments.cluster._predict import predict_range
+from accord.experiments.cluster._ray import (
     Resources,
 )
-from accord.experiments.cluster._predict import predict_range
 from accord.rules import all_rules
 from accord.rules.consensus import Consensus
 from accord.rules.max_agreement import MaxAgreement

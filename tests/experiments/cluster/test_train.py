@@ -23,7 +23,7 @@ from accord.errors import (
     SpecError,
 )
 from accord.experiments.cluster import _train, train_remotely
-from accord.experiments.cluster._cluster import (
+from accord.experiments.cluster._ray import (
     Resources,
 )
 from accord.experiments.cluster._train import (

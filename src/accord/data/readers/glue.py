@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data._dataset import Dataset, Split, TextPairs, Texts, hold_out
-from accord.data.readers._locate import Spellings, check_counts, missing, need_folder
+from accord.data.readers._published_files import Spellings, check_counts, missing, need_folder
 from accord.data.readers.tables import Column, Columns, read_parquet, read_unquoted
 from accord.errors import SourceError, counted
 

@@ -4,7 +4,14 @@ from pathlib import Path
 from typing import Final
 
 from accord.data._dataset import Dataset, Split
-from accord.data.readers._locate import check_counts, find, in_any, missing, names_of, read_lines
+from accord.data.readers._published_files import (
+    check_counts,
+    find,
+    in_any,
+    missing,
+    names_of,
+    read_lines,
+)
 from accord.data.readers.image_folder import image_split, list_images
 from accord.errors import SourceError, counted
 

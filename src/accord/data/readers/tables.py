@@ -20,7 +20,7 @@ from accord.data._dataset import (
     Texts,
     hold_out,
 )
-from accord.data.readers._locate import missing
+from accord.data.readers._published_files import missing
 from accord.errors import ChoiceError, SourceError, missing_extra
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row

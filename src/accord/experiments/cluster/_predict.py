@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from accord.errors import ChoiceError
-from accord.experiments.cluster._cluster import Cluster, Plain, Resources, split_samples
+from accord.experiments.cluster._ray import Cluster, Plain, Resources, split_samples
 from accord.rules import Prediction, Rule, all_rules, find_rule
 from accord.store import PackedReader, RecordReader, open_reader
 from accord.store import _layout as layout

@@ -22,7 +22,7 @@ from accord.errors import (
     StorageError,
     counted,
 )
-from accord.experiments.cluster._cluster import (
+from accord.experiments.cluster._ray import (
     Cluster,
     Node,
     Plain,

@@ -13,7 +13,7 @@ from accord import analysis
 from accord._record import Record
 from accord.analysis import MAJORITY, MAX_AGREEMENT
 from accord.analysis._dynamics import rescued, story
-from accord.analysis._summary import MARGIN_BINS
+from accord.analysis._report_numbers import MARGIN_BINS
 from accord.errors import ChoiceError, RecordError, RecordMismatch
 
 

@@ -24,8 +24,9 @@ from accord.errors import (
     NodeUnfit,
     RecordMissing,
 )
-from accord.experiments.cluster import _cluster, train_remotely
-from accord.experiments.cluster._cluster import (
+from accord.experiments.cluster import _ray, train_remotely
+from accord.experiments.cluster._predict import predict_range
+from accord.experiments.cluster._ray import (
     GPU_UNITS,
     Cluster,
     Node,
@@ -34,7 +35,6 @@ from accord.experiments.cluster._cluster import (
     has_gpus,
     split_samples,
 )
-from accord.experiments.cluster._predict import predict_range
 from accord.training import parse_spec
 
 ONE = Resources(cpus=1.0, gpus=0.0)
@@ -118,7 +118,7 @@ def test_error_without_ray_names_the_extra(tmp_path, monkeypatch):
 
 
 def test_remote_function_returns_the_version_before_loading_anything(monkeypatch):
-    work = _cluster._remote_function()
+    work = _ray._remote_function()
     node, version = platform.node(), accord.__version__
     assert work(version, "builtins", "dict", {"a": 1}) == (node, version, {"a": 1})
     assert work("0.0.1", "nowhere", "nothing", {}) == (node, version, {})
@@ -135,7 +135,7 @@ def test_remote_function_returns_the_version_before_loading_anything(monkeypatch
 )
 def test_error_names_a_node_with_another_version(version, words):
     with pytest.raises(NodeUnfit, match=words):
-        _cluster._check_version("b", version)
+        _ray._check_version("b", version)
 
 
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
@@ -144,10 +144,10 @@ def test_unreachable_address_raises_at_once(form):
         door.bind(("127.0.0.1", 0))  # taken, and nobody listens
         address = form.format(door.getsockname()[1])
         with pytest.raises(ClusterError, match=rf"{address}: no cluster answers .*ray start"):
-            _cluster._check_reachable(address)
+            _ray._check_reachable(address)
         door.listen()
-        _cluster._check_reachable(address)
-    _cluster._check_reachable("auto")
+        _ray._check_reachable(address)
+    _ray._check_reachable("auto")
 
 
 @pytest.mark.parametrize("gpus", [(0.0, 0.0), (0.0, 2.0)])
@@ -162,7 +162,7 @@ def test_cluster_has_gpus_if_a_node_has(gpus, monkeypatch):
         def nodes(self):
             return [Node(name="a", cpus=1.0, gpus=some) for some in gpus]
 
-    monkeypatch.setattr(_cluster, "Cluster", Nodes)
+    monkeypatch.setattr(_ray, "Cluster", Nodes)
     assert has_gpus("10.0.0.1:6379") == any(gpus)
     assert joined == ["10.0.0.1:6379"]
 
@@ -237,7 +237,7 @@ def test_error_if_ray_does_not_start(monkeypatch):
         def init(**_):
             raise Exception("The current node timed out during startup.")
 
-    monkeypatch.setattr(_cluster, "_import_ray", lambda: TooSlow)
+    monkeypatch.setattr(_ray, "_import_ray", lambda: TooSlow)
     words = r"could not be started on this machine: The current node timed out.*without --ray"
     with pytest.raises(ClusterError, match=words):
         Cluster()
@@ -257,7 +257,7 @@ def test_error_if_the_cluster_requires_a_token(monkeypatch, cause):
         def init(**_):
             raise ConnectionError("Failed to connect to Ray cluster") from cause
 
-    monkeypatch.setattr(_cluster, "_import_ray", lambda: Refused)
+    monkeypatch.setattr(_ray, "_import_ray", lambda: Refused)
     words = r"auto: the cluster requires a token.*`ray get-auth-token`.*RAY_AUTH_MODE=token on all"
     with pytest.raises(ClusterError, match=words):
         Cluster("auto")

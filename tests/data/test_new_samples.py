@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from accord.data import READERS, SAMPLE_FORMATS, InputSchema, Layout, read_samples
-from accord.data._samples import to_grey
+from accord.data._new_samples import to_grey
 from accord.errors import ChoiceError, SourceError
 
 PHOTOS = InputSchema("image", ("cat", "dog"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)

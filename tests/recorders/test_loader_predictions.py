@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from accord._recorders.evaluate import to_device
+from accord._recorders.loader_predictions import to_device
 
 META = torch.device("meta")  # available on every machine
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.analysis._accuracy_curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis._audit._audit import Audit, audit
 from accord.analysis._audit._notes import audit_notes
-from accord.analysis._curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis._dynamics import (
     Forgetting,
     MarginHistogram,
