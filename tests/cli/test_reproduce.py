@@ -210,7 +210,9 @@ def test_no_bar_is_shown_while_a_result_is_printed(reproduce, tmp_path, monkeypa
             shown.clear()
 
     monkeypatch.setattr("accord.cli.reproduce.Bar", Watched)
-    monkeypatch.setattr("accord.cli.reproduce._print", lambda *_, **__: seen.append(len(shown)))
+    monkeypatch.setattr(
+        "accord.experiments.paper.result_text", lambda _: str(seen.append(len(shown)))
+    )
     names = ["table1/cifar10/sym/20", "table1/cifar10/sym/40"]
     assert reproduce(*names, "--scale", "stand-in", "--out", tmp_path)[0] == 0
     assert (seen, shown) == ([0, 0], [])

@@ -82,51 +82,45 @@ def reproduce(
     if listing:
         items = paper.list_targets(chosen, scale, out=out, data=data)
         typer.echo(json.dumps({"items": items}) if as_json else paper.targets_text(items))
-    elif not targets:
+        return
+    if not targets:
         raise ChoiceError("name a target: accord reproduce table1/cifar10/sym/40, or use --list")
-    else:
-        context = paper.ReproduceContext(out, data, on_cpu=on_cpu, notify=_notifier())
-        _reproduce(
-            chosen,
-            _with_ray(context, ray, gpus),
-            scale or "quick",
-            repetitions,
-            named=chosen[0].name in targets,
-            as_json=as_json,
-        )
-
-
-def _reproduce(
-    targets: "list[Target]",
-    context: "ReproduceContext",
-    scale: str,
-    repetitions: int | None,
-    *,
-    named: bool,
-    as_json: bool,
-) -> None:
-    from accord.experiments.paper import Failure, reproduce_all
-
-    results: list[Result] = []
-    failures: list[Failure] = []
+    context = paper.ReproduceContext(out, data, on_cpu=on_cpu, notify=_notifier())
+    context = _with_ray(context, ray, gpus)
+    _warn_of_repetitions(chosen, context, repetitions)
+    found: list[Result | Failure] = []
     with Bar("training") as bar:
         context = replace(context, progress=bar.training, on_start=bar.begin)
-        _warn_of_repetitions(targets, context, repetitions)
-        for one in reproduce_all(targets, context, scale=scale, repetitions=repetitions):
+        for one in paper.reproduce_all(
+            chosen, context, scale=scale or "quick", repetitions=repetitions
+        ):
             bar.close()  # while a result is printed
-            if isinstance(one, Failure):
-                failures.append(one)
-            else:
-                _print(one, first=not results, as_json=as_json)
-                results.append(one)
+            if isinstance(one, paper.Result) and not as_json:
+                first = all(isinstance(before, paper.Failure) for before in found)
+                typer.echo(("" if first else "\n") + paper.result_text(one))
+            found.append(one)
+    _finish(found, named=chosen[0].name in targets, as_json=as_json)
+
+
+def _finish(found: "list[Result | Failure]", *, named: bool, as_json: bool) -> None:
+    """Print the results as JSON, and the failures; raise if there are any."""
+    from accord.experiments.paper import Failure
+
+    failures = [one for one in found if isinstance(one, Failure)]
     if as_json:
         failed = [{"target": one.target.name, "why": str(one.error)} for one in failures]
-        items = [result.as_json() for result in results]
+        items = [one.as_json() for one in found if not isinstance(one, Failure)]
         typer.echo(json.dumps({"results": items, "failed": failed}))
-    if named and len(targets) == 1 and failures:
+    if named and len(found) == 1 and failures:
         raise failures[0].error
     if failures:
-        _print_failures(failures, len(targets))
+        lines = [f"accord: {len(failures)} of {len(found)} targets could not be reproduced:"]
+        before = None
+        for one in failures:
+            reason = str(one.error)
+            lines.append(f"  {one.target.name}: {'as above' if reason == before else reason}")
+            before = reason
+        typer.echo("\n".join(lines), err=True)
         raise typer.Exit(1)
 
 
@@ -139,23 +133,6 @@ def _warn_of_repetitions(
         context.notify(
             f"{figures[0]}{more}: a figure shows one run; --repetitions {repetitions} is for tables"
         )
-
-
-def _print(result: "Result", *, first: bool, as_json: bool) -> None:
-    from accord.experiments.paper import result_text
-
-    if not as_json:
-        typer.echo(("" if first else "\n") + result_text(result))
-
-
-def _print_failures(failures: "list[Failure]", targets: int) -> None:
-    lines = [f"accord: {len(failures)} of {targets} targets could not be reproduced:"]
-    before = None
-    for one in failures:
-        reason = str(one.error)
-        lines.append(f"  {one.target.name}: {'as above' if reason == before else reason}")
-        before = reason
-    typer.echo("\n".join(lines), err=True)
 
 
 def _notifier() -> Callable[[str], None]:

@@ -157,7 +157,7 @@ def test_fractional_epoch_is_shown_with_its_progress(tmp_path, every, label):
     record = accord.open(tmp_path)
     run = SimpleNamespace(record=record, open_record=lambda _: record, network_bytes=1, spec=SPEC)
     method = METHODS["early-stopping"]
-    result = MethodResult(method, (method.measure({"shared": run}),))
+    result = MethodResult(method, (method.measure(run),))
     comparison = Comparison(SPEC, 1, Path("out"), (result,))
     assert f"  {label}\n" in comparison_text(comparison)
     found = comparison_json(comparison)["methods"]["early-stopping"]

@@ -132,9 +132,7 @@ def test_separate_runs_report_max_agreement_too(compared, out):
 def test_before_overfit_costs_only_the_epochs_it_uses():
     rows = memorised()
     run = SimpleNamespace(record=accord.Record(rows), network_bytes=100, spec=SPEC)
-    before, all_epochs = (
-        METHODS[name].measure({"shared": run}) for name in ("before-overfit", "dawid-skene")
-    )
+    before, all_epochs = (METHODS[name].measure(run) for name in ("before-overfit", "dawid-skene"))
     kept = epochs_before_overfitting(rows)
     assert kept < 40
     assert (before.passes, before.disk) == (4 * kept, 400 * kept)

@@ -36,7 +36,7 @@ def test_analytic_target_is_computed_once(context, monkeypatch):
     def again():
         raise AssertionError("computed twice")
 
-    monkeypatch.setattr("accord.experiments.paper._analytic.ANALYTIC", {"toy": again})
+    monkeypatch.setattr("accord.experiments.paper._analytic.run_toy", again)
     path.write_text("written by an earlier version", "utf-8")
     assert reproduce(target, context) == first
     assert path.read_text("utf-8") == text

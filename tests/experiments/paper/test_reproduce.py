@@ -470,9 +470,9 @@ def test_summary_lists_every_result(context, trainer):
 @pytest.mark.parametrize(
     "name", ["table1/cifar10/sym/40", "table2/cifar10/sym/40", "figure5/cifar10/sym/40"]
 )
-def test_calls_nest_at_most_24_frames(name, tmp_path, monkeypatch):
+def test_calls_nest_at_most_20_frames(name, tmp_path, monkeypatch):
     monkeypatch.setitem(protocols()["scale"]["stand-in"], "train", {**SMALL, "epochs": 2})
     arguments = ["reproduce", name, "--scale", "stand-in", "--out", str(tmp_path)]
     chain = deepest_chain(lambda: run_command(arguments))
     assert chain[0].startswith("cli/app.py")
-    assert len(chain) <= 24, "\n".join(chain)
+    assert len(chain) <= 20, "\n".join(chain)

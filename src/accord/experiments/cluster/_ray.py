@@ -36,13 +36,9 @@ class Resources:
 def allocate(
     tasks: int, nodes: Sequence[Node], *, cpus: float = 1.0, gpus: float | None = None
 ) -> Resources:
-    """Return the resources of each of several equal tasks.
+    """Return the resources of each of several equal tasks, checked so that none waits forever.
 
     By default, GPUs are shared equally so that all tasks run at once.
-
-    Raises:
-        ChoiceError: `cpus` or `gpus` is invalid.
-        ClusterError: no node is large enough, so that a task would wait forever.
 
     >>> allocate(5, [Node("a", cpus=8, gpus=2)])
     Resources(cpus=1.0, gpus=0.3333)
@@ -51,8 +47,11 @@ def allocate(
         total = sum(int(node.gpus) for node in nodes)
         # Rounded down: three thirds must fit on one GPU.
         gpus = GPU_UNITS // math.ceil(tasks / total) / GPU_UNITS if total else 0.0
+    if not 0 <= cpus < math.inf:
+        raise ChoiceError(f"cpus must be 0 or more per task; got {cpus:g}")
+    if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
+        raise ChoiceError(f"gpus must be a fraction, such as 0.25, or a whole number; got {gpus:g}")
     resources = Resources(float(cpus), float(gpus))
-    _check_resources(resources)
     _check_fits(resources, nodes)
     return resources
 
@@ -64,16 +63,6 @@ def units_text(number: float, unit: str) -> str:
     ('2 CPUs', '1 CPU', '0.5 GPU', '0 GPUs')
     """
     return f"{number:g} {unit if 0 < number <= 1 else f'{unit}s'}"
-
-
-def _check_resources(resources: Resources) -> None:
-    if not 0 <= resources.cpus < math.inf:
-        raise ChoiceError(f"cpus must be 0 or more per task; got {resources.cpus:g}")
-    whole = resources.gpus == int(resources.gpus) if math.isfinite(resources.gpus) else False
-    if resources.gpus < 0 or not (resources.gpus <= 1 or whole):
-        raise ChoiceError(
-            f"gpus must be a fraction, such as 0.25, or a whole number; got {resources.gpus:g}"
-        )
 
 
 def _check_fits(resources: Resources, nodes: Sequence[Node]) -> None:
@@ -123,10 +112,6 @@ class Cluster:
         address: None or "local" for this machine only; "auto", "HOST:PORT" or "ray://HOST:PORT"
             for a cluster.
         ship: send this version of Accord to the nodes, which need only its dependencies.
-
-    Raises:
-        ExtraMissing: ray is not installed.
-        ClusterError: no cluster answers at the address.
     """
 
     def __init__(self, address: str | None = None, *, ship: bool = False) -> None:
@@ -184,13 +169,7 @@ class Cluster:
         return list(done)
 
     def result(self, task: Task) -> Plain:
-        """Return the result of a task, or raise its error.
-
-        Raises:
-            AccordError: raised by the task.
-            NodeUnfit: the node has no Accord, or another version.
-            ClusterError: the task failed unexpectedly, or its worker died too often.
-        """
+        """Return the result of a task, or raise its error."""
         self._tasks.remove(task)
         try:
             node, version, result = self._ray.get(task)
@@ -211,7 +190,8 @@ def has_gpus(address: str | None = None) -> bool:
     """Return whether a node of a cluster has a GPU.
 
     Raises:
-        ExtraMissing, ClusterError: as in `Cluster`.
+        ExtraMissing: ray is not installed.
+        ClusterError: the cluster cannot be reached.
     """
     with Cluster(address) as cluster:
         return any(node.gpus for node in cluster.nodes())

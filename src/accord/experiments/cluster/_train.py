@@ -58,12 +58,7 @@ class NetworkTask:
 
 
 def train_one(values: Plain) -> Plain:
-    """Train one network in a worker, or resume it; output goes to its log in the run's folder.
-
-    Raises:
-        NodeUnfit: this node does not see the run's folder.
-        RecordBusy: another process keeps training the network.
-    """
+    """Train one network in a worker, or resume it; output goes to its log in the run's folder."""
     task = NetworkTask(**values)
     node, out = platform.node(), Path(task.out)
     if Path(task.folder).is_dir():
@@ -244,7 +239,6 @@ def train_remotely(
     out = Path(out).absolute()
     run = Run(out, spec)
     run.check_spec()
-    record = out / spec.record.splits[0]
     with Cluster(address, ship=ship) as cluster:
         nodes = cluster.nodes()
         resources = allocate(len(chosen), nodes, cpus=cpus, gpus=gpus)
@@ -265,7 +259,7 @@ def train_remotely(
             )
             for number in chosen
         ]
-        watcher = RecordWatcher(record, chosen, epochs=spec.train.epochs)
+        watcher = RecordWatcher(out / spec.record.splits[0], chosen, epochs=spec.train.epochs)
 
         def poll() -> None:
             for event in watcher.new_epochs():

@@ -115,7 +115,7 @@ def compare(
         runs = RunsOfRepetition(repeated_spec(shared, repetition), out, train, progress, on_start)
         for method in chosen:
             try:
-                measurements[method.name].append(method.measure(runs))
+                measurements[method.name].append(method.measure(runs[method.run]))
             except (PredictionError, TrainingError) as error:
                 failures[method.name].append(str(error))
                 first_error = first_error or error

@@ -13,7 +13,7 @@ from accord.analysis import measure
 from accord.baselines import npc
 from accord.baselines.rog import predict_rog
 from accord.errors import ChoiceError, PredictionError
-from accord.experiments.comparison._runs import SHARED, FinishedRun, RunsOfRepetition
+from accord.experiments.comparison._runs import SHARED, FinishedRun
 from accord.kernels import winners
 from accord.rules import all_rules, epochs_before_overfitting, find_rule
 from accord.training import network_specs
@@ -44,9 +44,10 @@ class Method:
 
     name: str
     description: str
-    measure: Callable[[RunsOfRepetition], Measurement]
+    measure: Callable[[FinishedRun], Measurement]
     validation: bool = False  # whether it needs samples that no network was trained on
     oracle: bool = False
+    run: str = SHARED  # a key of SPECS: the run that it measures
 
 
 def _measurement(
@@ -63,8 +64,7 @@ def _measurement(
     )
 
 
-def _rule(name: str, runs: RunsOfRepetition) -> Measurement:
-    run = runs[SHARED]
+def _rule(name: str, run: FinishedRun) -> Measurement:
     record, rule = run.record, find_rule(name)
     if name == "single":
         accuracy = record.score(["single"])[0].accuracy
@@ -72,11 +72,10 @@ def _rule(name: str, runs: RunsOfRepetition) -> Measurement:
     epochs = 1 if rule.oracle or rule.reads == "last" else record.epochs
     if name == "before-overfit":
         epochs = epochs_before_overfitting(record.reader) or record.epochs
-    return _measurement(run, record.predict(name).labels, passes=epochs * record.networks)
+    return _measurement(run, record.reader.once(rule).labels, passes=epochs * record.networks)
 
 
-def _early_stopping(runs: RunsOfRepetition) -> Measurement:
-    run = runs[SHARED]
+def _early_stopping(run: FinishedRun) -> Measurement:
     epoch = best_epoch(run.open_record("validation"))
     labels = run.record.select(epochs=[epoch]).predict("majority").labels
     progress = run.record.progress[epoch]
@@ -92,8 +91,7 @@ def best_epoch(record: Record) -> int:
     return int(right.argmax())
 
 
-def _from_features(name: str, runs: RunsOfRepetition) -> Measurement:
-    run = runs[SHARED]
+def _from_features(name: str, run: FinishedRun) -> Measurement:
     labels, networks = run.stored_labels(name), run.record.networks
     if labels is None:
         try:
@@ -124,8 +122,7 @@ def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
     return winners(labels, classes=run.record.classes).labels
 
 
-def _averaged(kind: str, runs: RunsOfRepetition) -> Measurement:
-    run = runs[SHARED]
+def _averaged(kind: str, run: FinishedRun) -> Measurement:
     record = run.open_record(f"test-{kind}")
     labels = record.predict("majority").labels
     more = {"single": record.score(["single"])[0].accuracy}
@@ -134,8 +131,7 @@ def _averaged(kind: str, runs: RunsOfRepetition) -> Measurement:
     return _measurement(run, labels, passes=record.networks, **more)
 
 
-def _snapshot(runs: RunsOfRepetition) -> Measurement:
-    run = runs["snapshot"]
+def _snapshot(run: FinishedRun) -> Measurement:
     cycle = run.spec.train.schedule.cycle or 1
     # Epochs recorded within a cycle do not count, nor does a last cycle that is cut short.
     cycles = [progress / cycle for progress in run.record.progress]
@@ -147,10 +143,9 @@ def _snapshot(runs: RunsOfRepetition) -> Measurement:
     return _measurement(run, labels, passes=len(ends), training=1.0, **_reference_scores(run))
 
 
-def _separate_run(name: str, rule: str, runs: RunsOfRepetition) -> Measurement:
+def _separate_run(rule: str, run: FinishedRun) -> Measurement:
     # Each step of a BatchEnsemble passes every sample through every member: it costs as much as
     # that many networks.
-    run = runs[name]
     labels, networks = run.record.predict(rule).labels, run.record.networks
     return _measurement(
         run, labels, passes=networks, training=float(networks), **_reference_scores(run)
@@ -201,21 +196,29 @@ METHODS: Final[dict[str, Method]] = {
             "swa", "Average each network's weights over its last epochs.", partial(_averaged, "swa")
         ),
         Method("ema", "Average each network's weights over its steps.", partial(_averaged, "ema")),
-        Method("snapshot", "Average one network at the ends of a cyclic rate.", _snapshot),
+        Method(
+            "snapshot",
+            "Average one network at the ends of a cyclic rate.",
+            _snapshot,
+            run="snapshot",
+        ),
         Method(
             "elr",
             "Train with early-learning regularisation.",
-            partial(_separate_run, "elr", "majority"),
+            partial(_separate_run, "majority"),
+            run="elr",
         ),
         Method(
             "batch-ensemble",
             "Train members that share most of one network's weights.",
-            partial(_separate_run, "batch-ensemble", "probability-average"),
+            partial(_separate_run, "probability-average"),
+            run="batch-ensemble",
         ),
         Method(
             "hyper-ensemble",
             "Train with learning rates from low to high.",
-            partial(_separate_run, "hyper-ensemble", "majority"),
+            partial(_separate_run, "majority"),
+            run="hyper-ensemble",
         ),
     ]
 }

@@ -1,9 +1,7 @@
 """Targets that train no network: the theory and its toy, computed in seconds on a CPU."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from accord._version import __version__
 from accord.experiments.paper._results import (
@@ -19,6 +17,8 @@ from accord.experiments.paper._targets import Target
 from accord.experiments.theory import run_theory
 from accord.experiments.theory.toy import run_toy
 
+ANALYTIC: Final = ("theory", "toy")  # kinds of targets
+
 
 def run_analytic(target: Target, out: Path) -> Result:
     """Compute and draw a target that trains no network; a stored result is kept."""
@@ -26,28 +26,18 @@ def run_analytic(target: Target, out: Path) -> Result:
     if known is not None and is_drawn(out, target.name, NO_SCALE):
         save_result(known, out)  # the Markdown may be that of an earlier version
         return known
-    numbers, draw = ANALYTIC[target.kind]()
+    from accord.report import save_figure, theory_figure, toy_figure
+
+    if target.kind == "theory":
+        theory = run_theory()
+        numbers, figure = theory.as_json(), theory_figure(theory)
+    else:
+        toy = run_toy()
+        numbers, figure = toy.as_json(), toy_figure(toy)
     result = known or Result(
         target.name, target.description, NO_SCALE, 1, numbers=numbers, version=__version__
     )
     save_result(result, out)
     for suffix in PICTURES:
-        draw(result_path(out, target.name, NO_SCALE).with_suffix(suffix))
+        save_figure(figure, result_path(out, target.name, NO_SCALE).with_suffix(suffix))
     return result
-
-
-def _theory() -> tuple[dict[str, Any], Callable[[Path], None]]:
-    from accord.report import save_figure, theory_figure
-
-    found = run_theory()
-    return found.as_json(), partial(save_figure, theory_figure(found))
-
-
-def _toy() -> tuple[dict[str, Any], Callable[[Path], None]]:
-    from accord.report import save_figure, toy_figure
-
-    found = run_toy()
-    return found.as_json(), partial(save_figure, toy_figure(found))
-
-
-ANALYTIC: Final = {"theory": _theory, "toy": _toy}  # by kind of target

@@ -144,31 +144,24 @@ def picture_of(
     """
     if pictures is None:
         return None
-    _check_shape(pictures.shape, samples)
-    values = _in_bytes(np.asarray(pictures[sample]))
-    step = math.ceil(max(values.shape[:2]) / MOST_PIXELS)
-    thinned = values[::step, ::step].reshape(*values[::step, ::step].shape[:2], -1)
-    colours: list[list[list[int]]] = np.broadcast_to(thinned, (*thinned.shape[:2], 3)).tolist()
-    return colours
-
-
-def _check_shape(shape: tuple[int, ...], samples: int) -> None:
-    coloured = len(shape) == 4 and shape[3] in {1, 3}
+    shape, coloured = pictures.shape, pictures.ndim == 4 and pictures.shape[3] in {1, 3}
     if shape[:1] != (samples,) or not (len(shape) == 3 or coloured) or 0 in shape:
         raise ChoiceError(
             f"pictures must have the shape ({samples}, height, width) or "
             f"({samples}, height, width, 3); got {shape}. Does the colour axis come last?"
         )
-
-
-def _in_bytes(picture: NDArray[Any]) -> NDArray[np.uint8]:
+    picture = np.asarray(pictures[sample])
     highest = 255 if np.issubdtype(picture.dtype, np.integer) else 1
     if not (picture.min() >= 0 and picture.max() <= highest):
         raise ChoiceError(
             f"pictures of {picture.dtype} must lie in 0..{highest}; "
             f"got {picture.min()}..{picture.max()}. Were they standardised for training?"
         )
-    return np.asarray(np.rint(picture * (255 / highest)), np.uint8)
+    step = math.ceil(max(shape[1:3]) / MOST_PIXELS)
+    thinned = np.asarray(np.rint(picture * (255 / highest)), np.uint8)[::step, ::step]
+    flat = thinned.reshape(*thinned.shape[:2], -1)
+    colours: list[list[list[int]]] = np.broadcast_to(flat, (*flat.shape[:2], 3)).tolist()
+    return colours
 
 
 Numbers = dict[str, Any]
@@ -258,7 +251,7 @@ def _over_training(setting: Setting, *, rules: Sequence[str], clean: Sequence[st
         for rule in chosen:
             if record is None:
                 continue
-            curve = record.curve(rule)
+            curve = analysis.curve(record.reader, rule)
             curves[f"{prefix}{rule}"] = {
                 "progress": list(curve.progress),
                 "accuracy": curve.accuracy.tolist(),

@@ -14,12 +14,10 @@ from accord.experiments.paper._protocols import SCALES
 from accord.experiments.paper._targets import Target
 
 FORMAT: Final = 1
-SUMMARY: Final = "results.md"
 NO_SCALE: Final = "none"  # of targets that train no network
 STAND_IN: Final = "stand-in"
 STAND_IN_NOTE: Final = "digits replace the paper's data: compare only the order of the rows"
 PICTURES: Final = (".svg", ".png")
-NETWORKS_ROW: Final = "-networks"  # suffix of rows that hold a number of networks
 Numbers = Mapping[str, Any]
 
 
@@ -215,7 +213,7 @@ def _cells(name: str, row: TableRow, comparable: bool) -> tuple[str, str, str, s
         paper += f" ± {row.paper_error:g}"  # as published: some are below 0.05
     known = comparable and row.difference is not None
     difference = f"{row.difference:+.1f}" if known else ""
-    if name.endswith(NETWORKS_ROW):
+    if name.endswith("-networks"):
         return name, paper, f"{row.ours:.3g} networks", difference
     error = "" if row.standard_error is None else f" ± {row.standard_error:.2f}"
     return name, paper, f"{row.ours:.2f}{error}", difference
@@ -231,7 +229,7 @@ def write_summary(results: Sequence[Result], out: Path) -> None:
     for result in results:
         key = f"{result.target} | {result.scale} | {result.repetitions}"
         lines += [f"| {key} | {' | '.join(cells)} |" for cells in _summary_cells(result)]
-    _write_changed(out / SUMMARY, "\n".join(lines))
+    _write_changed(out / "results.md", "\n".join(lines))
 
 
 def _summary_cells(result: Result) -> Iterator[tuple[str, ...]]:

@@ -5,7 +5,7 @@ theorem on them; `run_theory` runs everything. `toy` trains the networks of figu
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -28,14 +28,6 @@ from accord.experiments.theory._regression import draw_regression
 from accord.experiments.theory.toy import Toy, run_toy
 
 __all__ = ["SettingOutcome", "TheoryResult", "Toy", "Trajectory", "run_theory", "run_toy"]
-
-
-SIGN_RATES: Final = (1.0, 0.1, 0.01)
-CONTRACTION_RATES: Final = (0.1, 1.0, 1.99, 2.01)
-LIMIT_STEPS: Final = (10, 100, 1000)
-LEMMA_DRAWS: Final = 20  # or all draws, if fewer
-TRAJECTORY_SETTINGS: Final = ("shared", "own-noise")
-TRAJECTORY_POINTS: Final = 80
 
 
 @dataclass(frozen=True)
@@ -81,13 +73,15 @@ def run_theory(*, draws: int = 50, seed: int = 0) -> TheoryResult:
     """
     if draws < 1:
         raise ChoiceError(f"draws must be at least 1; got {draws}")
-    regressions = [draw_regression(seed=seed + draw) for draw in range(min(draws, LEMMA_DRAWS))]
+    regressions = [draw_regression(seed=seed + draw) for draw in range(min(draws, 20))]
     return TheoryResult(
         draws=draws,
         seed=seed,
-        signs=tuple(check_signs(regressions, rate=rate) for rate in SIGN_RATES),
-        contraction=tuple(check_contraction(regressions, rate=rate) for rate in CONTRACTION_RATES),
-        limits=tuple(check_limit(regressions, steps=steps) for steps in LIMIT_STEPS),
+        signs=tuple(check_signs(regressions, rate=rate) for rate in (1.0, 0.1, 0.01)),
+        contraction=tuple(
+            check_contraction(regressions, rate=rate) for rate in (0.1, 1.0, 1.99, 2.01)
+        ),
+        limits=tuple(check_limit(regressions, steps=steps) for steps in (10, 100, 1000)),
         outcomes={name: count_overfitting(name, draws=draws, seed=seed) for name in SETTINGS},
         trajectories=_first_trajectories(draws, seed),
     )
@@ -96,7 +90,7 @@ def run_theory(*, draws: int = 50, seed: int = 0) -> TheoryResult:
 def _first_trajectories(draws: int, seed: int) -> dict[str, Trajectory]:
     """Return the trajectories of the first draw that overfits in all settings shown."""
     for draw in range(seed, seed + draws):
-        found = {name: trajectory_of(name, seed=draw) for name in TRAJECTORY_SETTINGS}
+        found = {name: trajectory_of(name, seed=draw) for name in ("shared", "own-noise")}
         if all(any(one.overfit) for one in found.values()):
             return found
     return {}
@@ -105,7 +99,7 @@ def _first_trajectories(draws: int, seed: int) -> dict[str, Trajectory]:
 def trajectory_of(name: str, *, seed: int) -> Trajectory:
     """Return the trajectory of one draw of a setting."""
     descent = descend_setting(SETTINGS[name], seed=seed)
-    times = np.unique(np.geomspace(1, STEPS, TRAJECTORY_POINTS).round().astype(int)) - 1
+    times = np.unique(np.geomspace(1, STEPS, 80).round().astype(int)) - 1
     return Trajectory(
         setting=name,
         seed=seed,

@@ -226,11 +226,7 @@ def first_order(descent: Descent) -> tuple[Array, Array]:
 def count_overfitting(
     name: str, *, draws: int, seed: int = 0, steps: int = STEPS
 ) -> SettingOutcome:
-    """Count, over seeded draws, the steps in which every network overfits and disagreement rises.
-
-    Raises:
-        ChoiceError: no setting has that name, or `draws` is below 1.
-    """
+    """Count the steps, over seeded draws, in which all networks overfit and disagreement rises."""
     if name not in SETTINGS:
         raise ChoiceError(f"no setting is called {name!r}. {suggest(name, SETTINGS)}")
     if draws < 1:

@@ -54,9 +54,6 @@ def draw_regression(
     >>> shared = draw_regression(seed=0, networks=3)
     >>> bool((shared.values == shared.values[0]).all())
     True
-
-    Raises:
-        ChoiceError: `networks` is below 2: a single network cannot disagree.
     """
     if networks < 2:
         raise ChoiceError(f"networks must be at least 2, for disagreement; got {networks}")
@@ -153,9 +150,6 @@ def descend(
 
     With `batch` below 1, each step of each network includes every training sample with that
     probability, drawn from `seed`, and scales the gradient by its inverse.
-
-    Raises:
-        ChoiceError: `step`, `steps` or `batch` is not positive, or `batch` is above 1.
     """
     if not step > 0 or steps < 1 or not 0 < batch <= 1:
         raise ChoiceError(
