@@ -163,8 +163,8 @@ def epochs_to_fuse(
         PredictionError: samples and labels differ in number, samples are neither whole numbers
             nor a mask, or a label is out of range.
     """
-    positions, wanted = _positions(reader, np.asarray(samples)), np.asarray(labels)
-    _check_labelled(reader, positions, wanted, most)
+    wanted = np.asarray(labels)
+    positions = _check_labelled(reader, np.asarray(samples), wanted, most)
     tables = _votes_by_epoch(reader, positions)  # (epoch, labelled, class)
     chosen = [reader.epochs - 1]
     joint = tables[-1].astype(np.intp)
@@ -182,39 +182,35 @@ def epochs_to_fuse(
     return chosen
 
 
-def _positions(reader: RecordReader, samples: NDArray[Any]) -> NDArray[np.intp]:
+def _check_labelled(
+    reader: RecordReader, samples: NDArray[Any], labels: NDArray[Any], most: int
+) -> NDArray[np.intp]:  # (labelled,), positions
+    if most < 1:
+        raise ChoiceError(f"at least one epoch must be chosen; got most={most}")
     if samples.dtype == bool:
         if samples.shape != (reader.samples,):
             raise PredictionError(
                 f"{reader.name}: a mask of samples must have shape ({reader.samples},); got "
                 f"{samples.shape}"
             )
-        return np.flatnonzero(samples)
-    if samples.size and not np.issubdtype(samples.dtype, np.integer):
+        samples = np.flatnonzero(samples)
+    if not samples.size:
+        raise ChoiceError("fusing epochs needs labelled samples; none were given")
+    if not np.issubdtype(samples.dtype, np.integer):
         raise PredictionError(
             f"samples must be positions, whole numbers, or a mask; got {samples.dtype}"
         )
-    return samples.astype(np.intp)
-
-
-def _check_labelled(
-    reader: RecordReader, positions: NDArray[np.intp], labels: NDArray[Any], most: int
-) -> None:
-    if most < 1:
-        raise ChoiceError(f"at least one epoch must be chosen; got most={most}")
-    if not positions.size:
-        raise ChoiceError("fusing epochs needs labelled samples; none were given")
-    if positions.shape != labels.shape or positions.ndim != 1:
+    if samples.shape != labels.shape or samples.ndim != 1:
         raise PredictionError(
-            f"expected one label per labelled sample; got shapes {positions.shape} and "
-            f"{labels.shape}"
+            f"expected one label per labelled sample; got shapes {samples.shape} and {labels.shape}"
         )
-    if positions.min() < 0 or positions.max() >= reader.samples:
+    if samples.min() < 0 or samples.max() >= reader.samples:
         raise PredictionError(
             f"{reader.name}: samples must lie in 0..{reader.samples - 1}; got "
-            f"{positions.min()}..{positions.max()}"
+            f"{samples.min()}..{samples.max()}"
         )
     check_labels(labels[np.newaxis], classes=reader.classes)
+    return samples.astype(np.intp)
 
 
 def _votes_by_epoch(reader: RecordReader, positions: NDArray[np.intp]) -> NDArray[np.uint16]:
@@ -238,11 +234,7 @@ class Rescued:
     last_wrong: int  # samples whose last majority vote is wrong, rescued or not
 
     def typical(self) -> int:
-        """Return the median sample by agreement on the true class, the lower of two.
-
-        Raises:
-            RecordError: there is none.
-        """
+        """Return the median sample by agreement on the true class, the lower of two."""
         if not len(self.samples):
             raise RecordError(
                 f"{self.name}: no sample has a wrong last majority vote, by more than half the "
@@ -266,9 +258,6 @@ def rescued(reader: RecordReader) -> Rescued:
     """Find the samples that max agreement predicts correctly after a wrong last vote.
 
     The wrong class has more than half of the last votes, so that no tie decides, and not all.
-
-    Raises:
-        TruthMissing: the record has no true labels.
     """
     truth = reader.truth()
     chosen, agreed = np.zeros(reader.samples, bool), np.empty(reader.samples)
@@ -286,11 +275,7 @@ def rescued(reader: RecordReader) -> Rescued:
 
 
 def story(reader: RecordReader, sample: int) -> Story:
-    """Return what each network, their vote and max agreement predict for a sample at each epoch.
-
-    Raises:
-        ChoiceError: there is no such sample.
-    """
+    """Return what each network, their vote and max agreement predict for a sample at each epoch."""
     if not 0 <= sample < reader.samples:
         raise ChoiceError(
             f"{reader.name}: samples must lie in 0..{reader.samples - 1}; got {sample}. "

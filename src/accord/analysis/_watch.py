@@ -111,11 +111,7 @@ class EpochUpdate:
 
 
 def check_parent_folder(path: str | os.PathLike[str]) -> None:
-    """Raise if the folder that would hold a record does not exist; object stores have none.
-
-    Raises:
-        RecordMissing: there is no such folder.
-    """
+    """Raise if the folder that would hold a record does not exist; object stores have none."""
     place = open_storage(path)
     if not isinstance(place, Folder):
         return
@@ -159,9 +155,6 @@ class RecordFollower:
 
         Nothing is new if there is no record yet (`missing` holds the error), if it has no common
         epoch, or if it has fewer than two networks.
-
-        Raises:
-            RecordMissing: there is no example of that name.
         """
         reader = self._open()
         if reader is None:

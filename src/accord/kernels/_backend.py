@@ -39,12 +39,7 @@ class Kernels(Protocol):
 
 
 def kernels_for(votes: int, *, pays_from: int) -> Kernels:
-    """Return numba's loops if they can be imported and enough votes pay for compiling them.
-
-    Raises:
-        ChoiceError: ACCORD_KERNELS is neither numpy nor numba.
-        ExtraMissing: ACCORD_KERNELS is numba, which is not installed.
-    """
+    """Return numba's loops if they can be imported and enough votes pay for compiling them."""
     wanted = os.environ.get(VARIABLE)
     if wanted not in (None, "numpy", "numba"):
         raise ChoiceError(

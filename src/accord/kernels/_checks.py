@@ -105,9 +105,6 @@ def check_table(samples: int, classes: int) -> None:
 def checked_classes(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
     """Return labels as whole numbers in 0..classes-1, or raise.
 
-    Raises:
-        PredictionError: they are no whole numbers, or out of range.
-
     >>> checked_classes(np.array([0, 2], np.uint8), classes=3)
     array([0, 2])
     """

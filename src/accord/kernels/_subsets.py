@@ -103,23 +103,20 @@ def winners_by_subset(
 def _indicators(
     subsets: Sequence[Sequence[int]], labels: Labels
 ) -> NDArray[np.floating]:  # (subset, network), 1 inside
-    _check_subsets(subsets, len(labels))
-    # Floats, because matrix products of integers are slow; exact, because votes stay below
-    # 2**24 in one kind and 2**53 in the other.
-    kind = np.float32 if voters_of(labels) < 2**24 else np.float64
-    inside = np.zeros((len(subsets), len(labels)), kind)
-    for row, subset in zip(inside, subsets, strict=True):
-        row[list(subset)] = 1
-    return inside
-
-
-def _check_subsets(subsets: Sequence[Sequence[int]], networks: int) -> None:
+    networks = len(labels)
     for subset in subsets:
         if not subset or len(set(subset)) < len(subset) or not set(subset) <= set(range(networks)):
             raise ChoiceError(
                 f"a subset must name different networks in 0..{networks - 1}, at least one; "
                 f"got {tuple(subset)}. Negative positions are not counted from the end."
             )
+    # Floats, because matrix products of integers are slow; exact, because votes stay below
+    # 2**24 in one kind and 2**53 in the other.
+    kind = np.float32 if voters_of(labels) < 2**24 else np.float64
+    inside = np.zeros((len(subsets), networks), kind)
+    for row, subset in zip(inside, subsets, strict=True):
+        row[list(subset)] = 1
+    return inside
 
 
 def _votes_by_network(block: Block, kernels: Kernels) -> Votes:  # (network, sample * class)

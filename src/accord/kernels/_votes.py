@@ -125,9 +125,6 @@ def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weigh
     Returns:
         A (sample, class) table, in the smallest unsigned type that holds all votes of a sample.
 
-    Raises:
-        PredictionError: the labels are out of shape or range, or the table exceeds 4 GiB.
-
     >>> count_weighted(np.array([[[0], [1]], [[0], [0]]]), np.array([1, 3]), classes=2)
     array([[5, 3]], dtype=uint8)
     """
@@ -209,8 +206,14 @@ def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Sha
     def fill(span: slice) -> None:
         block = narrow(block_at(labels, span, classes))
         votes = kernels.tabulate(block)
-        chosen = kernels.tabulate(_last_epoch(block)) if of_last_epoch else votes
-        leads[span] = _lead_of(chosen.argmax(axis=1), votes)
+        chosen = votes
+        if of_last_epoch:
+            last = np.ascontiguousarray(block.labels[:, -1, block.start : block.stop])
+            chosen = kernels.tabulate(Block(last, 0, block.width, block.classes))
+        rows, best = np.arange(len(votes)), chosen.argmax(axis=1)
+        others = votes.copy()
+        others[rows, best] = 0
+        leads[span] = votes[rows, best] - others.max(axis=1)
 
     width = width_for(voters, columns_for(voters, classes))
     deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
@@ -240,22 +243,6 @@ def final_margins(labels: Labels, *, classes: int) -> Shares:
     if labels.ndim > 1:  # else `margins` raises
         check_epochs(labels)
     return margins(labels, classes=classes, of_last_epoch=True)
-
-
-def _last_epoch(block: Block) -> Block:
-    last = np.ascontiguousarray(block.labels[:, -1, block.start : block.stop])
-    return Block(last, 0, block.width, block.classes)
-
-
-def _lead_of(
-    chosen: Positions,  # (sample,)
-    votes: Votes,  # (sample, class)
-) -> Votes:  # (sample,)
-    rows = np.arange(len(chosen))
-    others = votes.copy()
-    others[rows, chosen] = 0
-    lead: Votes = votes[rows, chosen] - others.max(axis=1)
-    return lead
 
 
 def error_consensus(labels: Labels, truth: Labels) -> Votes:

@@ -200,11 +200,7 @@ class VoteCounts:
 
     @classmethod
     def empty(cls, *, networks: int, classes: int, groups: NDArray[np.intp]) -> Self:
-        """Return counts of no votes.
-
-        Raises:
-            PredictionError: the matrices would take more than 4 GiB.
-        """
+        """Return counts of no votes."""
         shape = networks, int(groups.max()) + 1, classes, classes
         if math.prod(shape) > MAX_CELLS:
             raise PredictionError(

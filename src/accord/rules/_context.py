@@ -30,11 +30,7 @@ Result = TypeVar("Result")
 
 
 def memory_budget() -> int:
-    """Return the bytes that `ACCORD_MEMORY` allows, 512 MiB by default.
-
-    Raises:
-        ChoiceError: the variable is set to something else than a size.
-    """
+    """Return the bytes that `ACCORD_MEMORY` allows, 512 MiB by default."""
     text = os.environ.get(VARIABLE, "")
     if not text:
         return MEMORY
@@ -136,11 +132,6 @@ class Context(RecordReader):
     def last(self) -> "Context":
         """Return a context of the last epoch alone."""
         return self if self.epochs == 1 else self.select(epochs=[self.epochs - 1])
-
-    @property
-    def label_type(self) -> np.dtype[Any]:
-        """The type of the labels."""
-        return np.dtype(label_dtype(self.sample_info.classes))
 
     @property
     def keeps_labels(self) -> bool:

@@ -87,9 +87,6 @@ def fit_annotators(
         likeness: of the epochs.
         weights: of the epochs in the first round.
         boost: a factor on the weight of votes.
-
-    Raises:
-        PredictionError: the confusion matrices would take more than 4 GiB.
     """
     classes = context.classes
     groups = group_epochs(context.epochs, samples=context.samples, classes=classes)
@@ -114,7 +111,7 @@ def fit_annotators(
             labels[part.where], scores[part.where] = posterior.argmax(axis=1), posterior.max(axis=1)
             if not held:
                 counts.add([(part, posterior)], groups)
-        converged = has_converged(before, labels)
+        converged = bool(np.count_nonzero(before != labels) * CONVERGED < len(labels))
         if converged or rounds == MAX_ROUNDS:
             break
         if held:
@@ -123,11 +120,6 @@ def fit_annotators(
         weights = regression_weights(likeness.within, counts.reliability(likeness.shares))
     lost = lost_classes(start, labels, classes=classes)
     return Fit(annotators, labels, scores, rounds, converged, lost)
-
-
-def has_converged(before: NDArray[Any], after: NDArray[Any]) -> bool:
-    """Return whether fewer than one sample in a thousand changed its class."""
-    return bool(np.count_nonzero(before != after) * CONVERGED < len(before))
 
 
 def lost_classes(before: NDArray[Any], after: NDArray[Any], *, classes: int) -> tuple[int, ...]:

@@ -48,11 +48,7 @@ class Voters:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self | None:
-        """Return the voters that `arrays` wrote; None if there are none, as in older files.
-
-        Raises:
-            SourceError: the arrays hold no network numbers, or no epochs.
-        """
+        """Return the voters that `arrays` wrote; None if there are none, as in older files."""
         if NETWORKS not in arrays or PROGRESS not in arrays:
             return None
         numbers, progress = arrays[NETWORKS], arrays[PROGRESS]
@@ -74,11 +70,7 @@ class Voters:
         return {NETWORKS: np.array(self.numbers), PROGRESS: np.array(self.progress)}
 
     def check(self, reader: RecordReader, rule: str, *, networks: bool) -> None:
-        """Raise if a record has other epochs or, if `networks`, other networks.
-
-        Raises:
-            RecordMismatch: it has, or has the networks in another order.
-        """
+        """Raise if a record has other epochs or, if `networks`, other networks."""
         found = Voters.of(reader)
         if networks and found.numbers != self.numbers:
             raise _mismatch(reader, rule, "networks", self.numbers, found.numbers)
@@ -185,11 +177,7 @@ class FittedRule(Rule):
 
 
 def read_arrays(path: str | os.PathLike[str]) -> Arrays:
-    """Read the arrays that a rule's `save` wrote, the rule's name among them.
-
-    Raises:
-        SourceError: the file is missing, damaged, of another version, or of no rule.
-    """
+    """Read the arrays that a rule's `save` wrote, the rule's name among them."""
     try:
         with (
             Path(path).expanduser().open("rb") as file,
@@ -215,11 +203,7 @@ def read_arrays(path: str | os.PathLike[str]) -> Arrays:
 
 
 def check_sizes(reader: RecordReader, rule: str, **fitted: int) -> None:
-    """Raise if a record has another number of networks, epochs or classes than a fitted rule.
-
-    Raises:
-        RecordMismatch: it has.
-    """
+    """Raise if a record has another number of networks, epochs or classes than a fitted rule."""
     for axis, expected in fitted.items():
         found = getattr(reader, axis)
         if found != expected:
@@ -251,11 +235,7 @@ def check_numbers(name: str, values: NDArray[Any], shape: tuple[int | None, ...]
 
 
 def check_networks(reader: RecordReader, rule: str) -> None:
-    """Raise if a record has a single network, as fitting compares networks.
-
-    Raises:
-        NetworksMissing: there is one network.
-    """
+    """Raise if a record has a single network, as fitting compares networks."""
     if reader.networks < 2:
         raise NetworksMissing(
             f"{reader.name}: {rule} compares networks to fit its parameters, and there is one. "

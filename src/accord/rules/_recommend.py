@@ -106,7 +106,8 @@ def recommend(reader: RecordReader) -> Recommendation:
         best = f"agreed best in the first {early.before} of {reader.epochs} epochs"
         return Recommendation(BeforeOverfit.name, f"networks overfit, and {best}")
     directed = None
-    if fits and _has_enough_samples(context):
+    enough = context.samples >= SAMPLES_PER_CLASS * context.classes
+    if fits and enough and context.classes <= MAX_CLASSES:
         fitted = context.once(fit_dawid_skene)
         directed = None if fitted.failure else directed_share(fitted.mistakes)
     late = slice(reader.epochs // 2, None)
@@ -206,11 +207,6 @@ def standard_errors(
     """
     more, less = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
     return (more - less) / math.sqrt(max(1, more + less))
-
-
-def _has_enough_samples(context: Context) -> bool:
-    enough = context.samples >= SAMPLES_PER_CLASS * context.classes
-    return enough and context.classes <= MAX_CLASSES
 
 
 def _fall(context: Context) -> float:

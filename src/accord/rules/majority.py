@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from accord.kernels import winners
 from accord.rules._base import Prediction, Rule
 from accord.rules._context import Context
-from accord.store import Block, RecordReader
+from accord.store import Block, RecordReader, label_dtype
 
 
 class Majority(Rule):
@@ -45,7 +45,7 @@ def majority_by_epoch(context: Context) -> NDArray[Any]:  # (epoch, sample)
     longer = None if context.longer is None else context.longer.computed(majority_by_epoch)
     if longer is not None:
         return longer[: context.epochs]
-    labels = np.empty((context.epochs, context.samples), context.label_type)
+    labels = np.empty((context.epochs, context.samples), label_dtype(context.classes))
     for block in context.blocks():
         labels[:, block.where] = _vote_at_each_epoch(block.values, context.classes)
     return labels
