@@ -24,7 +24,6 @@ from accord._recorder import Recorder
 from accord.errors import counted
 from accord.store import CountProgress, made_with
 
-LEADING_SHARE: Final = 0.75  # of the votes, on one class
 QUICK_SHAPES: Final = ((1000, 10_000, 10),)  # voters, samples, classes
 FULL_SHAPES: Final = (*QUICK_SHAPES, (1000, 50_000, 1000), (1000, 1_000_000, 100))
 RUNNING_SHAPE: Final = (5, 200, 1_000_000, 100)  # networks, epochs, samples, classes
@@ -73,7 +72,7 @@ def machine() -> dict[str, Any]:
 
 
 def draw_votes(
-    voters: int, samples: int, classes: int, *, leading: float = LEADING_SHARE, seed: int = 0
+    voters: int, samples: int, classes: int, *, leading: float = 0.75, seed: int = 0
 ) -> NDArray[Any]:
     """Draw labels (voter, sample) in which one class of each sample has the leading share."""
     generator = np.random.default_rng(seed)
@@ -170,15 +169,15 @@ def _save(path: Path, row: NDArray[Any]) -> None:
 
 def time_help() -> list[Timing]:
     """Time `accord --help`, against starting Python and importing numpy."""
-    ours = _best(lambda: _start("-m", "accord", "--help"), times=5)
-    numpy = _best(lambda: _start("-c", "import numpy"), times=5)
+
+    def start(*arguments: str) -> None:
+        subprocess.run(  # noqa: S603
+            [sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True
+        )
+
+    ours = _best(lambda: start("-m", "accord", "--help"), times=5)
+    numpy = _best(lambda: start("-c", "import numpy"), times=5)
     return [Timing("start", "accord --help", ours, "import numpy", numpy)]
-
-
-def _start(*arguments: str) -> None:
-    subprocess.run(  # noqa: S603
-        [sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True
-    )
 
 
 def _backends() -> list[str]:
@@ -215,13 +214,12 @@ def bench_text(results: dict[str, Any]) -> str:
     """Return the results of `run_bench` as text."""
     found = results["machine"]
     head = f"{found['system']}, {counted(found['cores'], 'core')}, Python {found['python']}"
-    return "\n".join([head, "", *(_timing_text(one) for one in results["timings"])])
-
-
-def _timing_text(one: dict[str, Any]) -> str:
-    ratio = one["ratio"]
-    verdict = f"{ratio:.1f} times as fast" if ratio >= 1 else f"{1 / ratio:.1f} times as long"
-    return (
-        f"{one['what']}: {one['ours']} {one['seconds'] * 1e3:,.1f} ms, "
-        f"{one['peer']} {one['peer_seconds'] * 1e3:,.1f} ms: {verdict}"
-    )
+    lines = [head, ""]
+    for one in results["timings"]:
+        ratio = one["ratio"]
+        verdict = f"{ratio:.1f} times as fast" if ratio >= 1 else f"{1 / ratio:.1f} times as long"
+        lines.append(
+            f"{one['what']}: {one['ours']} {one['seconds'] * 1e3:,.1f} ms, "
+            f"{one['peer']} {one['peer_seconds'] * 1e3:,.1f} ms: {verdict}"
+        )
+    return "\n".join(lines)

@@ -71,19 +71,13 @@ def check_signs(
     counts = np.zeros(4, int)
     for regression in regressions:
         descent = descend(regression, step=regression.step_size(rate), steps=steps)
-        counts += _count_signs(descent)
+        change = np.diff(descent.test_loss)
+        clear = np.abs(change) > ROUNDING * descent.test_loss[:, :-1]
+        overfit = (change > 0)[clear]
+        signs = (descent.products < 0)[clear]
+        exact = (2 * descent.products < descent.step * descent.moves)[clear]
+        counts += [clear.sum(), overfit.sum(), (signs != overfit).sum(), (exact != overfit).sum()]
     return SignEvidence(rate, *(int(count) for count in counts))
-
-
-def _count_signs(descent: Descent) -> Array:
-    change = np.diff(descent.test_loss)
-    clear = np.abs(change) > ROUNDING * descent.test_loss[:, :-1]
-    overfit = (change > 0)[clear]
-    signs = (descent.products < 0)[clear]
-    exact = (2 * descent.products < descent.step * descent.moves)[clear]
-    return np.array(
-        [clear.sum(), overfit.sum(), (signs != overfit).sum(), (exact != overfit).sum()]
-    )
 
 
 def check_contraction(regressions: Sequence[Regression], *, rate: float) -> ContractionEvidence:
