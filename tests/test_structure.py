@@ -89,7 +89,7 @@ TESTED_BY = {
     "data/readers/test_published_files.py": "tests/data/readers/test_readers.py",
     "kernels/test_numpy_loops.py": "tests/kernels/test_numba_loops.py",
     "recorders/test_distributed.py": "clients/test_distributed.py",
-    "recorders/test_eval_mode.py": "tests/recorders/test_evaluate.py",
+    "recorders/test_eval_mode.py": "tests/recorders/test_loader_predictions.py",
     "report/test_mpl.py": "tests/report/test_figures.py",
     "report/test_text_table.py": "tests/report/test_record_text.py",
     "rules/test_all_rules.py": "tests/rules/test_rules.py",
