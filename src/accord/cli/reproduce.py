@@ -2,7 +2,6 @@
 
 import functools
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -85,7 +84,8 @@ def reproduce(
         return
     if not targets:
         raise ChoiceError("name a target: accord reproduce table1/cifar10/sym/40, or use --list")
-    context = paper.ReproduceContext(out, data, on_cpu=on_cpu, notify=_notifier())
+    notify = functools.cache(print_note)  # each note once
+    context = paper.ReproduceContext(out, data, on_cpu=on_cpu, notify=notify)
     context = _with_ray(context, ray, gpus)
     _warn_of_repetitions(chosen, context, repetitions)
     found: list[Result | Failure] = []
@@ -133,18 +133,6 @@ def _warn_of_repetitions(
         context.notify(
             f"{figures[0]}{more}: a figure shows one run; --repetitions {repetitions} is for tables"
         )
-
-
-def _notifier() -> Callable[[str], None]:
-    """Return a function that prints each message once, on standard error."""
-    printed: set[str] = set()
-
-    def notify(message: str) -> None:
-        if message not in printed:
-            printed.add(message)
-            print_note(message)
-
-    return notify
 
 
 def _with_ray(

@@ -16,7 +16,7 @@ from accord.analysis import (
     WithoutBad,
 )
 from accord.analysis._accuracy_curves import MAX_SUBSETS
-from accord.analysis._audit._audit import UNDECIDED
+from accord.analysis._audit._audit import UNDECIDED, RankingScore
 
 MOST_SUSPECTS: Final = 20  # labels listed
 MOST_NETWORKS: Final = 30  # listed; of more, those that agree least
@@ -251,17 +251,14 @@ def label_finding(summary: Summary) -> dict[str, Any] | None:
         "samples": f"{summary.overview.samples:,}",
         "rate": f"{100 * found.flagged.mean():.1f} %",
         "mean": f"{100 * found.noise_rate:.1f} %" if found.undecided > UNDECIDED else None,
-        "score": _ranking_score(found),
+        "score": None if found.score is None else _ranking_score(found, found.score),
         "notes": summary.audit_notes,
         "by_id": summary.overview.sample_info.ids is not None,
         "suspects": _suspects(summary, found),
     }
 
 
-def _ranking_score(found: Audit) -> str | None:
-    score = found.score
-    if score is None:
-        return None
+def _ranking_score(found: Audit, score: RankingScore) -> str:
     text = f"Scored against the true labels, which the audit did not use: AUROC {score.auroc:.3f}"
     if not found.flagged.any():
         return f"{text}."

@@ -31,11 +31,7 @@ def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
         _held_out(audit, sample_info),
         *_not_predicted(audit, sample_info),
         _begins_late(audit),
-        _one_epoch(audit)
-        or _few_flagged(audit)
-        or _weak(audit)
-        or _undecided(audit)
-        or _spared(audit, sample_info),
+        next(_inconclusive(audit), None) or _spared(audit, sample_info),
     ]
     return [note for note in notes if note is not None]
 
@@ -93,15 +89,6 @@ def _labels_of(
     return names, f"the {samples} labels of {these}", "are"
 
 
-def _one_epoch(audit: Audit) -> str | None:
-    if np.count_nonzero(audit.weights) != 1:
-        return None
-    return (
-        f"only one epoch is informative: {_ranking(audit)}, and the noise rate may be far too low. "
-        "Record more epochs"
-    )
-
-
 def _begins_late(audit: Audit) -> str | None:
     if not audit.begins_late:
         return None
@@ -116,36 +103,35 @@ def _begins_late(audit: Audit) -> str | None:
     )
 
 
-def _weak(audit: Audit) -> str | None:
-    if audit.final_agreement >= LEAST_FINAL_AGREEMENT or audit.undecided <= MOST_UNSURE:
-        return None
-    return (
-        f"the networks underfit: at the last epoch they predict {100 * audit.final_agreement:.0f} "
-        "in 100 given labels, and contradict right ones too. The noise rate of "
-        f"{100 * audit.noise_rate:.1f} % may be far too high; {_ranking(audit)}. Train longer, or "
-        "train larger networks"
-    )
-
-
-def _undecided(audit: Audit) -> str | None:
-    if audit.undecided <= UNDECIDED:
-        return None
-    return (
-        f"the votes are inconclusive: by their own suspicions, {100 * audit.undecided:.0f} in 100 "
-        f"labels are misjudged. The noise rate of {100 * audit.noise_rate:.1f} % is the mean "
-        f"suspicion and may be far off; {_ranking(audit)}"
-    )
-
-
-def _few_flagged(audit: Audit) -> str | None:
-    if audit.beyond_chance < TOGETHER or audit.noise_rate >= audit.beyond_chance / 2:
-        return None
-    return (
-        f"at the most informative epoch networks contradict {100 * audit.beyond_chance:.0f} in 100 "
-        f"labels together, and {100 * audit.noise_rate:.0f} in 100 are flagged: either the "
-        "networks make the same errors that early, or the noise rate is far too low. The votes do "
-        f"not show which; {_ranking(audit)}. Review some labels, or record more epochs"
-    )
+def _inconclusive(audit: Audit) -> Iterator[str]:
+    """Yield why the noise rate may be wrong, the most important reason first."""
+    ranking, rate = _ranking(audit), 100 * audit.noise_rate
+    if np.count_nonzero(audit.weights) == 1:
+        yield (
+            f"only one epoch is informative: {ranking}, and the noise rate may be far too low. "
+            "Record more epochs"
+        )
+    if audit.beyond_chance >= TOGETHER and audit.noise_rate < audit.beyond_chance / 2:
+        yield (
+            "at the most informative epoch networks contradict "
+            f"{100 * audit.beyond_chance:.0f} in 100 labels together, and {rate:.0f} in 100 are "
+            "flagged: either the networks make the same errors that early, or the noise rate is "
+            f"far too low. The votes do not show which; {ranking}. Review some labels, or record "
+            "more epochs"
+        )
+    if audit.final_agreement < LEAST_FINAL_AGREEMENT and audit.undecided > MOST_UNSURE:
+        yield (
+            "the networks underfit: at the last epoch they predict "
+            f"{100 * audit.final_agreement:.0f} in 100 given labels, and contradict right ones "
+            f"too. The noise rate of {rate:.1f} % may be far too high; {ranking}. Train longer, or "
+            "train larger networks"
+        )
+    if audit.undecided > UNDECIDED:
+        yield (
+            f"the votes are inconclusive: by their own suspicions, {100 * audit.undecided:.0f} in "
+            f"100 labels are misjudged. The noise rate of {rate:.1f} % is the mean suspicion and "
+            f"may be far off; {ranking}"
+        )
 
 
 def _spared(audit: Audit, sample_info: SampleInfo) -> str | None:

@@ -224,8 +224,8 @@ def write_audit(audit: Audit, path: PathLike, *, sample_info: SampleInfo) -> Non
     Raises:
         RecordExists: the file exists and holds decisions, or is not an audit.
     """
-    columns = _columns(audit, audit.ranking, sample_info)
-    write_file(check_writable(path, "audit"), _as_csv(columns))
+    target = check_writable(path, "audit")
+    write_file(target, _as_csv(_columns(audit, audit.ranking, sample_info)))
 
 
 def write_queue(

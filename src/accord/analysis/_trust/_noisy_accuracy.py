@@ -99,10 +99,8 @@ def _weights(confusion: NDArray[Any]) -> NDArray[np.float64]:  # (given, predict
     matrix = np.asarray(confusion, np.float64)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     if not square or matrix.min() < 0 or not np.allclose(matrix.sum(axis=1), 1, atol=1e-6):
-        raise PredictionError(
-            "confusion must be (class, given label) with rows that sum to 1; got shape "
-            f"{matrix.shape}"
-        )
+        expected = "confusion must be (class, given label) with rows that sum to 1"
+        raise PredictionError(f"{expected}; got shape {matrix.shape}")
     if np.linalg.cond(matrix) > MOST_CONDITION:
         raise PredictionError(
             "the confusion matrix is singular: some classes have the same given labels, so the "

@@ -217,7 +217,18 @@ def read_verification(path: PathLike, *, sample_info: SampleInfo) -> Verified:
         raise ChoiceError(f"{target}: verified samples are read from .csv; got {target.suffix!r}")
     decided = read_decisions(target, sample_info=sample_info)
     rows = list(_read(target))
-    _check_decided(target, rows)
+    missing = [name for name in ("sample", STRATUM, SIZE, DRAWN) if name not in rows[0]]
+    if missing:
+        raise SourceError(
+            f"{target}: it has no {', '.join(missing)}. Decide in the file that "
+            "`accord trust RECORD --verify N --out FILE` wrote"
+        )
+    undecided = sum(not (row[DECIDED] or "").strip() for row in rows)
+    if undecided:
+        raise SourceError(
+            f"{target}: {undecided} of {len(rows)} samples are not decided, and the others alone "
+            "are not a random draw. Decide them, too"
+        )
     strata = _strata(target, rows)
     sizes = dict(strata.values())
     if sum(sizes.values()) != sample_info.samples:
@@ -244,21 +255,6 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
                     yield row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise unreadable(path, error) from error
-
-
-def _check_decided(path: Path, rows: list[dict[str, Any]]) -> None:
-    missing = [name for name in ("sample", STRATUM, SIZE, DRAWN) if name not in rows[0]]
-    if missing:
-        raise SourceError(
-            f"{path}: it has no {', '.join(missing)}. Decide in the file that "
-            "`accord trust RECORD --verify N --out FILE` wrote"
-        )
-    undecided = sum(not (row[DECIDED] or "").strip() for row in rows)
-    if undecided:
-        raise SourceError(
-            f"{path}: {undecided} of {len(rows)} samples are not decided, and the others alone "
-            "are not a random draw. Decide them, too"
-        )
 
 
 def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
