@@ -177,9 +177,8 @@ def _command(
 ) -> str:
     """Return the command line that resumes the run."""
     words = ["accord", "train", str(spec)]
-    words += [] if out is None else ["--out", str(out)]
-    words += [] if networks is None else ["--networks", networks]
-    words += [] if processes is None else ["--processes", str(processes)]
+    for option, value in (("--out", out), ("--networks", networks), ("--processes", processes)):
+        words += [] if value is None else [option, str(value)]
     words += [] if ray is None else ["--ray"] if ray == HERE else ["--ray", ray]
     words += [] if gpus is None else ["--gpus", f"{gpus:g}"]
     words += ["--json"] if as_json else []

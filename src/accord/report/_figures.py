@@ -48,7 +48,7 @@ from accord.report._theme import LINES, ink
 
 MOST_POINTS: Final = 150  # of a curve; more are not visible
 ROOM: Final = 0.75  # of the samples, up to which a label fits to the right of a diamond
-DOTS: Final = (2.0, 8.0)  # the sizes of a bin with few samples, and of the fullest one
+SMALLEST, LARGEST = 2.0, 8.0  # sizes of a bin with few samples, and of the fullest one
 DIAMOND: Final[dict[str, Any]] = {"markerfacecolor": ink("paper"), "markersize": 6, "zorder": 6}
 SCORES: Final = {MAX_AGREEMENT: "share of votes", PROBABILITY_AVERAGE: "mean probability"}
 
@@ -59,7 +59,12 @@ def reliability_figure(summary: Summary) -> Figure:
     figure, axes = new_axes(NARROW, right=131)
     axes.plot([0, 1], [0, 1], color=ink("quiet"), linewidth=0.9, linestyle=(0, (1, 2)))
     for rule, found in scored.reliability.items():
-        _draw_bins(axes, rule, found)
+        full = found.counts > 0
+        x, y = found.confidence[full], found.accuracy[full]
+        draw_line(axes, rule, x, y, marker="")
+        sizes = SMALLEST + (LARGEST - SMALLEST) * np.sqrt(found.counts[full] / found.counts.max())
+        dots = axes.scatter(x, y, sizes**2, color=ink(rule), linewidths=0, zorder=6, clip_on=False)
+        dots.set_gid(f"rule:{rule}")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1.004)
     share_axis(axes)
@@ -105,16 +110,6 @@ def forgotten_figure(summary: Summary) -> Figure:
     label_ends(axes, [End(MAJORITY, float(knew[-1])), End(MAX_AGREEMENT, kept)])
     axes.set_title("share of the forgotten samples that are right")
     return figure
-
-
-def _draw_bins(axes: Axes, rule: str, found: Calibration) -> None:
-    full = found.counts > 0
-    x, y = found.confidence[full], found.accuracy[full]
-    draw_line(axes, rule, x, y, marker="")
-    small, large = DOTS
-    sizes = small + (large - small) * np.sqrt(found.counts[full] / found.counts.max())
-    dots = axes.scatter(x, y, sizes**2, color=ink(rule), linewidths=0, zorder=6, clip_on=False)
-    dots.set_gid(f"rule:{rule}")
 
 
 def _label_errors(axes: Axes, found: dict[str, Calibration]) -> None:
@@ -194,12 +189,9 @@ def accuracy_figure(
 
 def _mark_best(axes: Axes, x: float, y: float, end: float) -> None:
     rule = "oracle-best-epoch"
-    colour = ink(rule)
-    axes.plot([x, end], [y, y], color=colour, linewidth=0.8, linestyle=(0, (1, 2)), zorder=3)
-    axes.plot([x], [y], "D", color=colour, **DIAMOND)
-    for line in axes.lines[-2:]:
-        line.set_gid(f"rule:{rule}")
-        line.set_clip_on(False)
+    looks: dict[str, Any] = {"color": ink(rule), "gid": f"rule:{rule}", "clip_on": False}
+    axes.plot([x, end], [y, y], linewidth=0.8, linestyle=(0, (1, 2)), zorder=3, **looks)
+    axes.plot([x], [y], "D", **DIAMOND, **looks)
 
 
 def networks_figure(summary: Summary) -> Figure:
