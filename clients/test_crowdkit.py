@@ -1,5 +1,8 @@
 """Majority votes and plain Dawid–Skene equal crowd-kit's, on the same votes."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,10 +10,11 @@ import pytest
 import accord
 from accord.kernels import count_votes
 from accord.rules import find_rule
-from accord.rules._em import plain_dawid_skene
 from accord.store import ArrayReader, SampleInfo
 
 aggregation = pytest.importorskip("crowdkit.aggregation")
+BENCHMARK = Path(__file__).parents[1] / "benchmarks/dawid_skene.py"
+plain_dawid_skene = runpy.run_path(str(BENCHMARK))["plain_dawid_skene"]
 
 # crowd-kit 1.4.2 calls pandas in a way that pandas 3.1 is to give up.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")

@@ -102,9 +102,9 @@ def assert_undisturbed(out, whole):
 def test_a_killed_worker_is_replaced_and_goes_on_to_the_same_bits(whole, tmp_path):
     out, killed, heard = tmp_path / "run", [], []
 
-    def kill_once(network, networks, progress, epochs, loss):
-        heard.append((network, networks, epochs))
-        if network == 1 and not killed and progress < EPOCHS:
+    def kill_once(progress):
+        heard.append((progress.network, progress.networks, progress.epochs))
+        if progress.network == 1 and not killed and progress.epoch < EPOCHS:
             killed.append(process_in(out / "logs/network-001.log"))
             os.kill(killed[0], signal.SIGKILL)
 
@@ -123,8 +123,8 @@ def test_a_killed_worker_is_replaced_and_goes_on_to_the_same_bits(whole, tmp_pat
 def test_a_worker_that_dies_too_often_fails_and_the_others_go_on(tmp_path):
     out = tmp_path / "run"
 
-    def kill(network, networks, progress, epochs, loss):
-        if network == 1 and progress < EPOCHS:
+    def kill(progress):
+        if progress.network == 1 and progress.epoch < EPOCHS:
             os.kill(process_in(out / "logs/network-001.log"), signal.SIGKILL)
 
     result = train_remotely(parse_spec(TEXT), out, source=TEXT, retries=0, progress=kill)
@@ -175,8 +175,8 @@ def test_a_worker_and_then_the_driver_are_killed_and_it_goes_on_to_the_same_bits
 def test_a_lost_nodes_networks_move_to_another(whole, cluster, tmp_path):
     out, lost, second = tmp_path / "run", [], cluster.second
 
-    def lose_once(network, networks, progress, epochs, loss):
-        if not lost and progress < EPOCHS:
+    def lose_once(progress):
+        if not lost and progress.epoch < EPOCHS:
             lost.append(second)
             cluster.remove_node(second, allow_graceful=False)
 

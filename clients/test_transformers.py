@@ -94,8 +94,8 @@ def test_an_interrupted_training_of_texts_goes_on_to_the_same_bits(bert, tmp_pat
     class Stop(Exception):
         pass
 
-    def stop(network, networks, progress, epochs, loss):
-        if (network, progress) == (1, 2.5):
+    def stop(progress):
+        if (progress.network, progress.epoch) == (1, 2.5):
             raise Stop
 
     with pytest.raises(Stop):
@@ -119,5 +119,5 @@ def test_baselines_that_need_features_read_texts_too(bert, tmp_path, monkeypatch
 def test_other_networks_are_refused_for_texts(bert, tmp_path):
     write_texts(tmp_path)
     text = spec_for(bert, tmp_path, "sst2").replace(f"transformers:{bert}", "resnet18")
-    with pytest.raises(SpecError, match=r"texts need a network of transformers.*got 'resnet18'"):
+    with pytest.raises(SpecError, match=r"texts require a network of transformers.*got 'resnet18'"):
         train(parse_spec(text), tmp_path / "run", source=text)

@@ -71,7 +71,7 @@ print(accord.open("runs/mine").predict().labels.tolist())
     ("arguments", "extra"),
     [
         (["demo"], "accord[train]"),
-        (["train", "--list"], "accord[train]"),
+        (["reproduce", "table1/cifar10/sym/40"], "accord[train]"),
         (["report", "example://cifar10-sym40"], "accord[report]"),
         (["score", "s3://bucket/record"], "accord[cloud]"),
         (["predict", "example://cifar10-sym40", "--out", "labels.parquet"], "accord[parquet]"),

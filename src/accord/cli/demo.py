@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import check_local, epilog
+from accord.cli._arguments import check_local, epilog, require_torch
 from accord.cli._progress import Bar, resumable
 
 EPILOG = epilog(
@@ -30,6 +30,7 @@ def demo(
     DIR/report.html. Needs no data and no GPU, and takes less than a minute. If interrupted, run
     it again to resume.
     """
+    require_torch("accord demo")
     from accord.analysis import Overview, compare_rules
     from accord.experiments.demo import run_demo
     from accord.report._record_text import demo_text
