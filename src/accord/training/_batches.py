@@ -1,4 +1,4 @@
-"""Batches of samples on a device: images, tables and texts, scaled and augmented."""
+"""Batches of images, tables and texts on a device."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ def augment(
     *,
     kinds: tuple[str, ...],
 ) -> Tensor:
-    """Mirror, shift and crop images by the draws of an epoch."""
+    """Flip, shift and crop images at random."""
     if "flip" in kinds:
         flips = draws.flips[chosen].to(images.device).view(-1, 1, 1, 1)
         images = torch.where(flips, images.flip(3), images)
@@ -35,12 +35,12 @@ def augment(
 
 
 def max_shift(kinds: tuple[str, ...]) -> int:
-    """Return the largest shift in pixels of these augmentations."""
+    """Compute the largest shift of the augmentations in pixels."""
     return max([0, *(REACH[kind] for kind in kinds if kind in REACH)])
 
 
 def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
-    """Shift each image down and to the right; the padding is zero.
+    """Shift each image down and to the right with zero padding.
 
     Args:
         images: (sample, channel, row, column).
@@ -62,7 +62,7 @@ def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
 
 
 def crop_images(images: Tensor, windows: Tensor) -> Tensor:
-    """Crop a window of each image and resize it bilinearly to the size of the image.
+    """Crop a window of each image and resize it to the original size by bilinear interpolation.
 
     Args:
         images: (sample, channel, row, column).
@@ -91,7 +91,7 @@ STATISTICS_BATCH: Final = 256  # images
 
 
 class Batches(Protocol):
-    """Samples on a device, taken by position."""
+    """Base class for batches of samples on a device."""
 
     device: torch.device
 
@@ -100,30 +100,30 @@ class Batches(Protocol):
         ...
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
-        """Return samples by position, augmented if `draws` are given."""
+        """Select samples by position and augment them if `draws` are given."""
         ...
 
 
 class ImageSource(Protocol):
-    """Images on disk."""
+    """Protocol for images on disk."""
 
     def __len__(self) -> int:
         """Return the number of images."""
         ...
 
     def read(self, indices: NDArray[np.intp]) -> NDArray[np.uint8]:
-        """Return images (sample, channel, row, column)."""
+        """Read images of shape (sample, channel, row, column)."""
         ...
 
     def stream(self, batches: Iterable[NDArray[np.intp]]) -> Iterator[NDArray[np.uint8]]:
-        """Yield batches of images, reading ahead."""
+        """Iterate over batches of images with prefetching."""
         ...
 
 
 def stream_batches(
     samples: Batches, parts: Sequence[Tensor], draws: Draws | None = None
 ) -> Iterator[Tensor]:
-    """Yield batches of samples; image files are decoded while the network computes."""
+    """Iterate over batches of samples, decoding image files in the background."""
     if isinstance(samples, ImageBatches) and not samples.in_memory:
         yield from samples.stream(parts, draws)
     else:
@@ -132,7 +132,7 @@ def stream_batches(
 
 
 class ImageBatches:
-    """Images, scaled to mean 0 and standard deviation 1 in each channel."""
+    """Batches of images with standardised channels."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class ImageBatches:
         return isinstance(self._images, Tensor)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
-        """Return images (sample, channel, row, column) by position."""
+        """Select images of shape (sample, channel, row, column) by position."""
         if isinstance(self._images, Tensor):
             images = self._images[chosen.to(self.device)]
         else:
@@ -172,7 +172,7 @@ class ImageBatches:
         return self._prepare(images, chosen, draws)
 
     def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
-        """Yield batches of images on disk, decoding ahead."""
+        """Iterate over batches of images on disk with prefetching."""
         if isinstance(self._images, Tensor):
             raise TypeError("only images on disk can be streamed")
         blocks = self._images.stream(part.numpy() for part in parts)
@@ -187,7 +187,7 @@ class ImageBatches:
 
 
 class TableBatches:
-    """Rows of numbers, scaled to mean 0 and standard deviation 1 in each column."""
+    """Batches of table rows with standardised columns."""
 
     def __init__(
         self,
@@ -204,12 +204,12 @@ class TableBatches:
         return len(self._rows)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
-        """Return rows (sample, feature) by position; tables are not augmented."""
+        """Select rows of shape (sample, feature) by position, without augmentation."""
         return self._rows[chosen.to(self.device)]
 
 
 class TextBatches:
-    """Texts, or pairs of texts, as tokens (sample, part, token).
+    """Batches of tokenized texts or text pairs, of shape (sample, part, token).
 
     The parts are the tokens, the attention mask and, for pairs, the token types. A batch is as
     long as its longest text; the padding may be on either side.
@@ -223,7 +223,7 @@ class TextBatches:
         return len(self._tokens)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
-        """Return texts by position; they are not augmented."""
+        """Select texts by position, without augmentation."""
         taken = self._tokens[chosen.to(self.device)]
         used = taken[:, 1].any(dim=0).nonzero()
         return taken[:, :, int(used[0]) : int(used[-1]) + 1].long()
@@ -232,7 +232,7 @@ class TextBatches:
 def channel_statistics(
     images: NDArray[np.uint8] | ImageSource, *, most: int = 10_000
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return mean and standard deviation per channel, of at most `most` evenly spaced images."""
+    """Compute channel means and standard deviations on at most `most` evenly spaced images."""
     chosen = np.linspace(0, len(images) - 1, min(most, len(images))).astype(np.intp)
     # In blocks: 10,000 images of 224 pixels and their squares would take 13 GB.
     blocks = np.array_split(chosen, math.ceil(len(chosen) / STATISTICS_BATCH))
@@ -254,7 +254,7 @@ def _count_values(
 def column_statistics(
     rows: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return mean and standard deviation per column; 1 for a constant column."""
+    """Compute the mean and standard deviation of each column, using 1 for constant columns."""
     spread = rows.std(axis=0, dtype=np.float64)
     mean = rows.mean(axis=0, dtype=np.float64)
     return mean.astype(np.float32), np.where(spread > 0, spread, 1.0).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The networks, losses and recipes of a spec."""
+"""Build the networks, losses and recipes of a spec."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -26,7 +26,7 @@ RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"
 
 
 def choose_networks(spec: Spec, numbers: Sequence[int] | None) -> list[NetworkSpec]:
-    """Return the networks of a spec with these numbers; None means all.
+    """Select networks of a spec by number, or all of them if `numbers` is None.
 
     Raises:
         ChoiceError: no network has such a number, or a number is repeated.
@@ -39,7 +39,7 @@ def choose_networks(spec: Spec, numbers: Sequence[int] | None) -> list[NetworkSp
 
 
 def build_network(spec: Spec, network: NetworkSpec, data: PreparedData | InputSchema) -> nn.Module:
-    """Build a network of a spec with its initial weights."""
+    """Build a network of a spec and initialise its weights."""
     channels, size = data.shape
     _check_options(network.network, network.options, RESERVED)
     pretrained = spec.train.pretrained
@@ -60,14 +60,14 @@ def build_network(spec: Spec, network: NetworkSpec, data: PreparedData | InputSc
 
 
 def loss_for(network: NetworkSpec, data: PreparedData) -> nn.Module:
-    """Build the loss that a network of a spec minimises."""
+    """Build the loss function for a network of a spec."""
     samples, classes = len(data.splits["train"]), data.classes
     _check_options(network.loss.kind, network.loss.options, {"samples", "classes"})
     return build_loss(network.loss.kind, samples=samples, classes=classes, **network.loss.options)
 
 
 def recipe_for(spec: Spec, network: NetworkSpec, device: torch.device) -> Recipe:
-    """Return how to train a network of a spec on a device."""
+    """Build the training recipe for a network of a spec."""
     return Recipe(
         epochs=spec.train.epochs,
         batch=spec.train.batch,
@@ -86,7 +86,9 @@ def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[
 
 
 def check_networks(spec: Spec, data: PreparedData) -> None:
-    """Build each distinct network and loss of a spec once, and try user code on two samples.
+    """Check that the networks and losses of a spec can be built.
+
+    Networks from user code are also called on two samples.
 
     Raises:
         ChoiceError: a network or loss cannot be built, or user code does not return logits.
@@ -120,7 +122,7 @@ def _check_user_network(
 def check_logits(
     network: nn.Module, batch: Tensor, *, name: str, classes: int, bfloat16: bool = False
 ) -> None:
-    """Raise unless a network returns one logit for each sample of a batch and each class.
+    """Check that a network returns logits of shape (sample, class).
 
     The network computes in evaluation mode on the device of the batch, where it stays; its modes
     and all random states are left as they were. Its own exceptions pass through.

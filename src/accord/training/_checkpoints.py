@@ -1,4 +1,4 @@
-"""Checkpoints and training states as safetensors files, written atomically."""
+"""Save and load checkpoints and training states as safetensors files."""
 
 import json
 import re
@@ -19,7 +19,7 @@ STATE: Final = "state.safetensors"
 
 @dataclass(frozen=True)
 class State:
-    """Everything that training needs to resume after a number of epochs."""
+    """Training state to resume from after an epoch."""
 
     epochs: int
     weights: dict[str, Tensor]
@@ -30,21 +30,21 @@ class State:
 def capture_state(
     epochs: int, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
 ) -> State:
-    """Return the state of a training between two epochs; the tensors are not copied."""
+    """Collect the training state between two epochs, without copying tensors."""
     return State(epochs, network.state_dict(), _flatten(optimizer), loss.state_dict())
 
 
 def restore(
     state: State, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
 ) -> None:
-    """Load a state into a network, its optimizer and its loss."""
+    """Restore the state of a network, its optimizer and its loss."""
     network.load_state_dict(state.weights)
     loss.load_state_dict(state.loss)
     _unflatten(optimizer, state.optimizer)
 
 
 def checkpoint_folder(run: Path, network: int) -> Path:
-    """Return the folder of the checkpoints and the state of one network.
+    """Get the checkpoint folder of a network.
 
     >>> checkpoint_folder(Path("runs/mine"), 3).as_posix()
     'runs/mine/checkpoints/network-003'
@@ -53,7 +53,7 @@ def checkpoint_folder(run: Path, network: int) -> Path:
 
 
 def save_state(folder: Path, state: State) -> None:
-    """Write a training state; it replaces the previous one."""
+    """Save a training state, replacing the previous one."""
     parts = {"weights": state.weights, "optimizer": state.optimizer, "loss": state.loss}
     tensors = {
         f"{part}.{name}": value.detach().cpu().contiguous()
@@ -64,7 +64,7 @@ def save_state(folder: Path, state: State) -> None:
 
 
 def load_state(folder: Path) -> State | None:
-    """Return the stored training state, or None."""
+    """Load the training state if one was saved."""
     data = Folder(folder).get(STATE)
     if data is None:
         return None
@@ -78,7 +78,7 @@ def load_state(folder: Path) -> State | None:
 
 
 def save_checkpoint(folder: Path, epoch: int, network: nn.Module) -> None:
-    """Write the weights of a network after an epoch."""
+    """Save the weights of a network after an epoch."""
     weights = {
         name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
     }
@@ -86,13 +86,13 @@ def save_checkpoint(folder: Path, epoch: int, network: nn.Module) -> None:
 
 
 def checkpoints_in(folder: Path) -> dict[int, Path]:
-    """Return the checkpoints of one network, by epoch."""
+    """Find the checkpoints of a network by epoch."""
     found = sorted(folder.glob("epoch-*.safetensors"))
     return {int(re.sub(r"\D", "", path.stem)): path for path in found}
 
 
 def load_checkpoint(path: Path) -> dict[str, Tensor]:
-    """Return the weights of one checkpoint."""
+    """Load the weights of a checkpoint."""
     cure = "Remove it to leave that epoch out."
     return _load(path, path.read_bytes(), cure=cure)[0]
 

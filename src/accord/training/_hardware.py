@@ -1,4 +1,4 @@
-"""What a spec leaves to the machine: device, precision, threads and worker processes."""
+"""Choose the device, precision, and number of threads and processes for training."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -26,19 +26,19 @@ WORKERS_PAY_SECONDS: Final = 20.0  # a worker takes about 5 s to import torch an
 
 
 def choose_device() -> torch.device:
-    """Return a GPU if one is available, else the CPU."""
+    """Choose a GPU if one is available, and the CPU otherwise."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def uses_bfloat16(spec: Spec, device: torch.device) -> bool:
-    """Return whether networks of a spec compute in bfloat16 on a device."""
+    """Check whether the networks of a spec use bfloat16 on a device."""
     if spec.train.precision == "auto":
         return device.type == "cuda" and torch.cuda.is_bf16_supported()
     return spec.train.precision == "bfloat16"
 
 
 def count_threads(network: nn.Module, spec: Spec, data: PreparedData) -> int:
-    """Return the number of threads that train a network on a CPU: one if its steps are small.
+    """Choose the number of threads for training a network on a CPU.
 
     Threads that share little work wait for each other, and OpenMP's wait by spinning. The number
     follows from the spec, not from a measurement, because the bits of the weights follow from it.
@@ -51,12 +51,12 @@ def count_threads(network: nn.Module, spec: Spec, data: PreparedData) -> int:
 
 
 def threads_are_set() -> bool:
-    """Return whether the environment sets the number of threads."""
+    """Check whether the number of threads is set in the environment."""
     return any(os.environ.get(name) for name in THREAD_SETTINGS)
 
 
 def multiply_adds(network: nn.Module, spec: Spec, data: PreparedData) -> int:
-    """Return an upper bound of the multiply-adds in the forward pass of one step."""
+    """Compute an upper bound on the multiply-adds in the forward pass of a step."""
     weights = sum(weight.numel() for weight in network.parameters())
     rows, columns = data.shape[1]
     # A weight is used at most once at each position of a sample.
@@ -65,7 +65,7 @@ def multiply_adds(network: nn.Module, spec: Spec, data: PreparedData) -> int:
 
 
 def count_processes(sizes: Sequence[int], spec: Spec, data: PreparedData) -> int:
-    """Return how many processes should train networks of these sizes on a CPU.
+    """Choose the number of processes for training networks on a CPU.
 
     One, unless every network trains in one thread and all of them together take long enough to
     pay for the start of worker processes.
@@ -85,7 +85,7 @@ def count_processes(sizes: Sequence[int], spec: Spec, data: PreparedData) -> int
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Context manager: compute in this many threads."""
+    """Context manager that sets the number of threads used by torch."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,4 +1,4 @@
-"""The input schema of a run, kept with it so that new samples can be prepared alike."""
+"""Measure, save and load the input schema of a run."""
 
 import json
 from dataclasses import asdict, fields
@@ -18,7 +18,7 @@ SHOWN: Final = 80  # characters of a value in a message
 
 
 def measure_input_schema(data: PreparedData) -> InputSchema:
-    """Return the input schema of the samples that a run trains on."""
+    """Compute the input schema of the training samples."""
     channels, size = data.shape
     inputs, scale = data.splits["train"].inputs, data.scale
     mean, spread = (None, None) if scale is None else (tuple(one.tolist()) for one in scale)
@@ -37,7 +37,7 @@ def measure_input_schema(data: PreparedData) -> InputSchema:
 
 
 def save_input_schema(out: Path, schema: InputSchema) -> None:
-    """Write the input schema of a run, or compare it with the one already there.
+    """Save the input schema of a run, or check it against an existing one.
 
     Raises:
         SourceError: the run began with other samples, or the file is damaged.
@@ -74,7 +74,7 @@ def _shorten(value: Any) -> str:
 
 
 def load_input_schema(out: Path) -> InputSchema | None:
-    """Return the stored input schema of a run, or None if there is no file.
+    """Load the input schema of a run if one was saved.
 
     Raises:
         SourceError: the file is damaged, or of another version of Accord.

@@ -1,4 +1,4 @@
-"""Lockstep training: several networks side by side on one GPU, with CUDA graphs.
+"""Train several networks in parallel on one GPU with CUDA graphs.
 
 Launching kernels one by one keeps a GPU waiting for Python. Here a whole step (batch,
 augmentation, forward, backward, optimizer) is captured once per network and replayed on a stream
@@ -46,7 +46,7 @@ Compute = Callable[[nn.Module, nn.Module, Batches, Draws, Tensor, Tensor], Tenso
 
 @dataclass(frozen=True, eq=False)
 class LockstepNetwork:
-    """A network to train, with its loss, recipe and seed, and the state to resume from."""
+    """Network with its loss, recipe, seed and initial training state."""
 
     network: nn.Module
     loss: nn.Module
@@ -56,7 +56,7 @@ class LockstepNetwork:
 
 
 def lockstep_obstacle(samples: object) -> str | None:
-    """Return why networks cannot be trained in lockstep on these samples; None if they can."""
+    """Find the reason that prevents lockstep training, if there is one."""
     if not torch.cuda.is_available():
         return "no CUDA device is available"
     if isinstance(samples, TableBatches) or (
@@ -69,7 +69,7 @@ def lockstep_obstacle(samples: object) -> str | None:
 def train_lockstep(
     networks: Sequence[LockstepNetwork], samples: Batches, labels: Tensor
 ) -> Iterator[tuple[int, EpochResult | TrainingError]]:
-    """Train networks together; yield the position of a network with its result or its failure.
+    """Train networks in lockstep and yield each result or failure with the network's position.
 
     All networks train for the same epochs in batches of the same size; those that resume from a
     later epoch join when the others have reached it.
@@ -117,7 +117,7 @@ def _replay(captured: Sequence["_CapturedNetwork"], steps: range) -> None:
 
 
 def _choose_compute(networks: Sequence[LockstepNetwork], steps: int) -> Compute:
-    """Return the function of a step, compiled if the run is long enough."""
+    """Choose the loss function of a step and compile it for long runs."""
     left = [spec.recipe.epochs - _begin(spec) for spec in networks]
     setting = os.environ.get(COMPILE, "auto")
     if setting not in ("auto", "always", "never"):
@@ -144,14 +144,14 @@ def compute_loss(
     labels: Tensor,
     chosen: Tensor,
 ) -> Tensor:
-    """Return the loss of a network on a batch: the forward half of a step."""
+    """Compute the loss of a network on a batch."""
     logits = network(samples.take(chosen, draws))
     value: Tensor = loss(logits.float(), labels[chosen], chosen)
     return value
 
 
 class _Compiled:
-    """`compute_loss`, compiled; uncompiled if compiling fails.
+    """Wrapper that compiles `compute_loss` and falls back to eager mode on failure.
 
     Networks of one architecture share their kernels, which take the parameters as arguments.
     """
@@ -181,7 +181,7 @@ class _Compiled:
 
 @contextlib.contextmanager
 def _cudnn_benchmark() -> Iterator[None]:
-    """Context manager: let cuDNN benchmark its algorithms; captured graphs keep the fastest."""
+    """Context manager that enables cuDNN benchmarking."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
     try:
@@ -191,7 +191,7 @@ def _cudnn_benchmark() -> Iterator[None]:
 
 
 class _CapturedNetwork:
-    """A network with its stream, its graphs and the memory that they read."""
+    """Network with its CUDA stream, graphs and static buffers."""
 
     def __init__(
         self, spec: LockstepNetwork, samples: Batches, labels: Tensor, compute: Compute
@@ -219,7 +219,7 @@ class _CapturedNetwork:
         return draw_for(spec.recipe, len(self._samples), seed=spec.seed, epoch=epoch)
 
     def _capture(self) -> dict[int, torch.cuda.CUDAGraph]:
-        """Capture a step for each batch size: the last batch may be smaller."""
+        """Capture a training step for each batch size."""
         before = capture_state(0, self._network, self._optimizer, self._loss)
         kept = {name: value.clone() for name, value in before.weights.items()}
         loss_state = {name: value.clone() for name, value in before.loss.items()}
@@ -249,7 +249,7 @@ class _CapturedNetwork:
         return graph
 
     def _rewind(self, weights: dict[str, Tensor], loss_state: dict[str, Tensor]) -> None:
-        """Undo the warm-up in place: the graphs keep reading the same memory."""
+        """Restore the state before the warm-up in place."""
         _copy_into(self._network.state_dict(), weights)
         _copy_into(self._loss.state_dict(), loss_state)
         for state in self._optimizer.state.values():
@@ -289,7 +289,7 @@ class _CapturedNetwork:
         self._step += 1
 
     def start_epoch(self, epoch: int) -> None:
-        """Copy draws and learning rates of an epoch to the memory that the graphs read."""
+        """Copy the random draws and learning rates of an epoch to the static buffers."""
         recipe = self._spec.recipe
         for there, value in zip(self._draws, self._draw(epoch), strict=True):
             there.copy_(value)
@@ -306,14 +306,14 @@ class _CapturedNetwork:
         self._step.zero_()
 
     def start(self) -> None:
-        """Prepare for a number of steps of the epoch."""
+        """Prepare the next steps of the epoch."""
         self._total.zero_()
         self._counted = 0
         self._network.train()
         self._stream.wait_stream(torch.cuda.current_stream())
 
     def replay(self, step: int) -> None:
-        """Launch one step; it runs while the next network launches its own."""
+        """Launch one step asynchronously."""
         size = min(self._spec.recipe.batch, len(self._samples) - self._first(step))
         with torch.cuda.stream(self._stream):
             self._graphs[size].replay()
@@ -325,7 +325,7 @@ class _CapturedNetwork:
     def result(
         self, epoch: int, step_end: int, schedule: RecordedEpochs
     ) -> EpochResult | TrainingError | None:
-        """Return the result of the steps since `start`, a failure, or None if none is due."""
+        """Get the result or failure of the steps since `start`, or None if none is due."""
         mean = self._total.item() / self._counted
         lr = float(self._rates[step_end - 1])
         if not math.isfinite(mean):

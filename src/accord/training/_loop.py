@@ -1,4 +1,4 @@
-"""The training loop of one network, on any device: schedule, steps, optimizer, prediction."""
+"""Training loop for a single network."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from accord.training.networks import parameter_groups
 
 
 def learning_rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epochs: int) -> float:
-    """Return the learning rate after `progress` epochs of `epochs`.
+    """Compute the learning rate after `progress` of `epochs` epochs.
 
     A cosine changes once per epoch, as in the paper's code, and restarts after every `cycle`
     epochs; warm-up and linear schedules change with every step.
@@ -54,7 +54,7 @@ def _step(progress: float, schedule: ScheduleSpec, epochs: int) -> float:  # noq
 
 
 def _share(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
-    """Return the fraction of the epochs after the warm-up that have passed."""
+    """Compute the completed fraction of the epochs after the warm-up."""
     return (progress - schedule.warmup) / max(epochs - schedule.warmup, 1e-9)
 
 
@@ -68,7 +68,7 @@ SCHEDULES: dict[str, Callable[[float, ScheduleSpec, int], float]] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """The hyperparameters of a training."""
+    """Hyperparameters for training a network."""
 
     epochs: int
     batch: int = 128
@@ -84,7 +84,7 @@ class Recipe:
         RecordedEpochs(self.epochs, self.every)  # raises if one is out of range
 
     def recording_schedule(self, samples: int) -> RecordedEpochs:
-        """Return the recording schedule of a training on this many samples."""
+        """Build the recording schedule for a number of training samples."""
         return RecordedEpochs.of_training(
             self.epochs, self.every, batch=self.batch, samples=samples
         )
@@ -92,7 +92,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class EpochResult:
-    """A point of training at which the network is evaluated and recorded."""
+    """Result of training up to a recorded epoch."""
 
     index: int  # of the recorded epoch, counted from 0
     progress: float  # epochs trained
@@ -111,7 +111,7 @@ def train_loop(
     seed: int,
     state: State | None = None,
 ) -> Iterator[EpochResult]:
-    """Train a network in place; yield a result whenever an epoch is due to be recorded.
+    """Train a network in place and yield a result for each recorded epoch.
 
     Order and augmentation follow from seed and epoch alone, and torch's global random state is
     neither read nor changed: on a CPU, resuming from a state gives the same bits.
@@ -180,14 +180,14 @@ def train_loop(
 
 
 def after_step(network: nn.Module) -> None:
-    """Call `network.after_step()` if it is defined."""
+    """Call the `after_step` method of a network if it is defined."""
     hook = getattr(network, "after_step", None)
     if hook is not None:
         hook()
 
 
 def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
-    """Return the random draws of one epoch."""
+    """Generate the random draws of an epoch."""
     kinds = recipe.augment
     windows = "resized-crop" in kinds
     return draw_epoch(samples, seed=seed, epoch=epoch, reach=max_shift(kinds), windows=windows)
@@ -196,7 +196,7 @@ def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
 def predict_probabilities(
     network: nn.Module, samples: Batches, *, bfloat16: bool = False, batch: int = 1024
 ) -> NDArray[np.float32]:
-    """Return the probability of each class for each sample, (sample, class).
+    """Predict class probabilities of shape (sample, class).
 
     A BatchEnsemble returns (member, sample, class). The network predicts in evaluation mode and
     is left unchanged.
@@ -217,7 +217,7 @@ def predict_probabilities(
 def build_optimizer(
     network: nn.Module, spec: OptimizerSpec, *, fused: bool | None = None
 ) -> torch.optim.Optimizer:
-    """Build an optimizer; the weights of BatchEnsemble members learn at half the rate.
+    """Build an optimizer with half the learning rate for the weights of BatchEnsemble members.
 
     Only a fused optimizer can be captured in a CUDA graph.
     """
@@ -232,7 +232,7 @@ def build_optimizer(
 
 
 def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
-    """Return the error for a loss that is not finite."""
+    """Build the error for a loss that is not finite."""
     return TrainingError(
         f"the loss became {loss} in epoch {epoch} at learning rate {lr:g}. "
         "A smaller rate, a warm-up, or float32 instead of bfloat16 may help."
@@ -240,14 +240,14 @@ def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of every parameter group, times its own factor."""
+    """Set the learning rate of each parameter group, scaled by the group's factor."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_factor"]
 
 
 @contextmanager
 def evaluation_mode(network: nn.Module) -> Iterator[None]:
-    """Context manager: put a network into evaluation mode."""
+    """Context manager that puts a network into evaluation mode."""
     # Module by module: a caller may have frozen one batch norm and not the others.
     in_training = [module for module in network.modules() if module.training]
     network.eval()
@@ -260,14 +260,14 @@ def evaluation_mode(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def autocast(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Iterator[None]:
-    """Context manager: autocast to bfloat16; a captured step must not cache weights."""
+    """Context manager for bfloat16 autocasting. Captured steps must not cache weights."""
     with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache):
         yield
 
 
 @contextmanager
 def explain_single_sample(samples: int) -> Iterator[None]:
-    """Context manager: explain the error of batch normalisation on a batch of one sample."""
+    """Context manager that explains batch normalisation errors on single samples."""
     try:
         yield
     except ValueError as error:
@@ -281,7 +281,7 @@ def explain_single_sample(samples: int) -> Iterator[None]:
 
 @contextmanager
 def explain_out_of_memory() -> Iterator[None]:
-    """Context manager: explain what to do when a device is out of memory."""
+    """Context manager that explains out-of-memory errors."""
     try:
         yield
     except torch.OutOfMemoryError as error:

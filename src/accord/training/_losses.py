@@ -1,4 +1,4 @@
-"""Losses by name, with one signature."""
+"""Loss functions for training."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ CLAMP: Final = 1e-4  # ELR clamps probabilities to [CLAMP, 1 - CLAMP]
 
 
 class Loss(nn.Module):
-    """The loss of a batch; it may keep a state for each training sample.
+    """Base class for losses, which may keep a state for each training sample.
 
     The state is part of `state_dict`. In evaluation mode it is not updated.
     """
@@ -25,7 +25,7 @@ class Loss(nn.Module):
 
     @abstractmethod
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Return the mean loss of a batch.
+        """Compute the mean loss of a batch.
 
         Args:
             logits: the output of the network, (sample, class).
@@ -36,7 +36,7 @@ class Loss(nn.Module):
 
 
 class CrossEntropy(Loss):
-    """The mean negative log-probability of the given labels.
+    """Mean cross-entropy of the given labels.
 
     The logits of a BatchEnsemble, (member, sample, class), are averaged over the members.
     """
@@ -47,14 +47,14 @@ class CrossEntropy(Loss):
         super().__init__()
 
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Return the mean loss of a batch; see `Loss`."""
+        """Compute the mean loss of a batch."""
         _check_batch(logits, labels, samples, axes=(2, 3))
         given = labels.expand(logits.shape[:-1])
         return functional.cross_entropy(logits.flatten(0, -2), given.flatten())
 
 
 class EarlyLearningRegularization(Loss):
-    """Early-learning regularisation (Liu and others, 2020).
+    """Early-learning regularisation loss (Liu et al., 2020).
 
     Keeps for each sample a running mean q of the predicted probabilities p, and penalises
     departures from it::
@@ -88,7 +88,7 @@ class EarlyLearningRegularization(Loss):
         self.register_buffer("q", torch.zeros(samples, classes))
 
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Return the mean loss of a batch, after updating q; see `Loss`."""
+        """Update q and compute the mean loss of a batch."""
         _check_batch(logits, labels, samples, axes=(2,))
         logits = logits.to(self.q.dtype)  # q would drift in half precision
         p = logits.softmax(dim=1).clamp(CLAMP, 1 - CLAMP)
@@ -105,7 +105,7 @@ LOSSES: Final[Mapping[str, Callable[..., Loss]]] = MappingProxyType(
 
 
 def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss:
-    """Build a loss by its name.
+    """Build a loss by name.
 
     Args:
         name: one of `LOSSES`.

@@ -1,4 +1,4 @@
-"""The names that a spec can contain, without loading torch."""
+"""Names that can be used in a spec."""
 
 from typing import Final, get_args
 
@@ -22,7 +22,7 @@ LOSS_NAMES: Final = ("cross-entropy", "elr")
 
 
 def registered_names() -> list[str]:
-    """Return the name of every reader, noise, network, loss and so on, as KIND/NAME.
+    """List all registered names as KIND/NAME.
 
     >>> "network/resnet18" in registered_names()
     True

@@ -1,4 +1,4 @@
-"""One network of a run: trained, recorded, and resumed where a previous call stopped."""
+"""Train, record and resume a single network of a run."""
 
 import contextlib
 import time
@@ -32,7 +32,7 @@ STATE_SECONDS: Final = 30.0  # between two training states on disk; one is writt
 
 @dataclass(frozen=True)
 class Progress:
-    """A network of a run has recorded an epoch, or failed."""
+    """Event for a recorded epoch or a failure of a network."""
 
     network: int
     epoch: float  # epochs trained; 0.5 in the middle of the first
@@ -43,7 +43,7 @@ class Progress:
 
 
 def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
-    """Train one network of a prepared run; yield each recorded epoch, and a failure if it fails.
+    """Train a network of a prepared run and yield its progress.
 
     Raises:
         RecordBusy: another process trains this network.
@@ -60,7 +60,7 @@ def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
 
 
 class NetworkRun:
-    """A network with its recorders and checkpoints; a context manager that closes the recorders."""
+    """Context manager for a network with its recorders and checkpoints."""
 
     def __init__(self, run: Run, spec: NetworkSpec) -> None:
         self.run, self.spec = run, spec
@@ -125,7 +125,7 @@ class NetworkRun:
 
     @cached_property
     def state(self) -> State | None:
-        """The training state to resume from; None where a record lacks epochs before it."""
+        """The training state to resume from, or None if a record lacks earlier epochs."""
         state = load_state(self.run.checkpoint_folder(self.spec))
         if state is None:
             return None
@@ -136,7 +136,7 @@ class NetworkRun:
         return state if recorded else None
 
     def results(self) -> Iterator[EpochResult]:
-        """Train; yield every epoch that is due to be recorded.
+        """Train the network and yield a result for each recorded epoch.
 
         Raises:
             TrainingError: the loss is not finite, or the device is out of memory.
@@ -154,7 +154,7 @@ class NetworkRun:
         )
 
     def _untrained_results(self) -> Iterator[EpochResult]:
-        """Let a random predictor draw new predictions for each epoch."""
+        """Yield a result for each epoch of a random predictor."""
         network: Any = self.network.to(self.samples.device)
         total = len(self._schedule)
         for index in range(total):
@@ -163,7 +163,7 @@ class NetworkRun:
             yield EpochResult(index=index, progress=progress, loss=0.0, lr=0.0, state=None)
 
     def record(self, result: EpochResult) -> Progress:
-        """Record predictions and write the checkpoints that are due.
+        """Record predictions and save checkpoints.
 
         Raises:
             TrainingError: the predictions are not finite. A loss is measured before each step, so
@@ -185,7 +185,7 @@ class NetworkRun:
         return Progress(self.spec.number, result.progress, self.recipe.epochs, result.loss)
 
     def failure(self, error: TrainingError) -> Progress:
-        """Return the event of a network that cannot be trained further."""
+        """Build the event for a failed network."""
         return Progress(self.spec.number, 0.0, self.recipe.epochs, 0.0, error=str(error))
 
     def _save(self, state: State) -> None:
@@ -201,7 +201,7 @@ class NetworkRun:
 
 @dataclass(frozen=True, eq=False)
 class _SplitRecorder:
-    """Records one split of one network, or of all members of a BatchEnsemble.
+    """Recorder for one split of a network or of all members of a BatchEnsemble.
 
     With `average`, it records the predictions of averaged weights: of a moving average (ema) at
     each epoch, of a mean over epochs (swa) once, at the end.
@@ -214,12 +214,12 @@ class _SplitRecorder:
     recorders: list[Recorder]
 
     def holds(self, epochs: int, *, last: bool) -> bool:
-        """Return whether the first `epochs` evaluations are recorded, up to the last if `last`."""
+        """Check whether the first `epochs` evaluations are recorded."""
         wanted = int(last) if self.average == "swa" else epochs
         return min(recorder.epochs for recorder in self.recorders) >= wanted
 
     def record(self, network: nn.Module, result: EpochResult, recipe: Recipe) -> None:
-        """Record predictions, unless they were recorded before an interruption."""
+        """Record predictions that are not recorded yet."""
         index = result.index
         if self.average == "swa":
             if result.progress < recipe.epochs:

@@ -1,4 +1,4 @@
-"""What training a spec would do, and how much of it is already recorded."""
+"""Plan the training of a spec."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from accord.training.networks import warn_once
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would train and record, and what is already there."""
+    """Training plan of a run and its progress."""
 
     networks: tuple[NetworkSpec, ...]
     epochs: int  # to be recorded for each network
@@ -30,7 +30,7 @@ class Plan:
 
 @warn_once()
 def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) -> Plan:
-    """Return what training a spec into `out` would do; nothing is trained or written.
+    """Plan the training of a spec without training or writing anything.
 
     Args:
         spec: what to train.
@@ -69,7 +69,7 @@ def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) ->
 
 
 def plan_json(spec: Spec, plan: Plan, out: Path) -> dict[str, Any]:
-    """Return a plan in the form that `accord train --plan --json` prints."""
+    """Convert a plan to JSON, as printed by `accord train --plan --json`."""
     return {
         "run": str(out),
         "name": spec.name,
@@ -86,7 +86,7 @@ def plan_json(spec: Spec, plan: Plan, out: Path) -> dict[str, Any]:
 
 
 def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
-    """Return a plan as a few lines of text."""
+    """Format a plan as text."""
     sizes = ", ".join(f"{size:,} {split} samples" for split, size in plan.samples.items())
     lines = [
         f"{spec.name}, into {out}, on {plan.device}",
@@ -106,7 +106,7 @@ def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
 
 
 def size_text(size: int) -> str:
-    """Return a number of bytes as people read it.
+    """Format a number of bytes in human-readable units.
 
     >>> size_text(24_300), size_text(44_700_000)
     ('24.3 KB', '44.7 MB')

@@ -1,4 +1,4 @@
-"""The data of a run: read, made noisy, split, and converted to batches."""
+"""Prepare the data of a run for training."""
 
 import functools
 import importlib
@@ -29,7 +29,7 @@ from accord.training.networks import NETWORKS
 def tokenize(
     texts: Sequence[str] | Sequence[tuple[str, str]], *, network: str, length: int
 ) -> NDArray[np.int32]:
-    """Return texts as tokens (sample, part, token), padded to the longest text.
+    """Tokenize texts to shape (sample, part, token), padded to the longest text.
 
     The parts are the tokens, the attention mask and, for pairs, the token types.
 
@@ -74,7 +74,7 @@ Scale: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]  # mean, spre
 
 @dataclass(frozen=True, eq=False)
 class PreparedData:
-    """The splits of a run; `labels` are the given labels, `truth` the true ones, if known."""
+    """Splits of a run, with given labels and, if known, true labels."""
 
     dataset: Dataset
     splits: dict[str, Split]
@@ -86,7 +86,7 @@ class PreparedData:
 
     @property
     def shape(self) -> tuple[int, tuple[int, int]]:
-        """Channels and size: of an image; columns and (1, 1) of a table; 1 and (1, 1) of a text."""
+        """Number of channels and size of the samples, with size (1, 1) for tables and texts."""
         inputs = self.splits["train"].inputs
         if self.dataset.kind == "text":
             return 1, (1, 1)
@@ -104,7 +104,7 @@ class PreparedData:
         network: str = "",
         length: int = 128,
     ) -> Batches:
-        """Return a split as batches, scaled by the training samples.
+        """Convert a split to batches, scaled by the training statistics.
 
         Texts become at most `length` tokens of the tokenizer of `network`.
         """
@@ -119,13 +119,13 @@ class PreparedData:
         )
 
     def first(self, samples: int) -> "PreparedData":
-        """Return the first training samples, scaled by themselves."""
+        """Select the first training samples."""
         train = self.splits["train"]
         return replace(self, splits={"train": train.choose(np.arange(len(train))[:samples])})
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for people: what the reader left out, and classes without training samples."""
+        """Notes on skipped samples and on classes without training samples."""
         return (*self.dataset.notes, *self._notes_on_classes())
 
     def _notes_on_classes(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class PreparedData:
 
     @functools.cached_property
     def scale(self) -> Scale | None:
-        """Mean and standard deviation per channel or column of the training samples, if any."""
+        """Mean and standard deviation of each channel or column of the training samples, if any."""
         inputs = self.splits["train"].inputs
         if self.dataset.kind == "text":
             return None
@@ -164,7 +164,7 @@ def make_batches(
     network: str = "",
     length: int = 128,
 ) -> Batches:
-    """Return samples as batches; images and tables need a scale."""
+    """Convert samples to batches, scaling images and tables."""
     if kind == "text" or scale is None:
         tokens = tokenize(inputs, network=network, length=length)  # type: ignore[arg-type]
         return TextBatches(tokens, device=device)

@@ -1,4 +1,4 @@
-"""Random draws that follow from a seed and an epoch, apart from torch's global random state."""
+"""Random number generation for training, independent of torch's global random state."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ MOST_STRETCH: Final = 4 / 3  # aspect ratio of a resized crop, or its inverse
 
 
 class Draws(NamedTuple):
-    """The random draws of one epoch."""
+    """Random draws for one epoch."""
 
     order: Tensor  # (sample,), a permutation
     flips: Tensor  # (sample,), whether to mirror
@@ -34,7 +34,7 @@ def derive_seed(*parts: int) -> int:
 def draw_epoch(
     samples: int, *, seed: int, epoch: int, reach: int = 0, windows: bool = False
 ) -> Draws:
-    """Draw order, flips and shifts of an epoch; on the CPU, so that all devices get the same."""
+    """Draw the sample order and augmentations of an epoch on the CPU."""
     generator = torch.Generator().manual_seed(derive_seed(seed, epoch, 0))
     return Draws(
         torch.randperm(samples, generator=generator),
@@ -58,7 +58,7 @@ def _draw_windows(samples: int, generator: torch.Generator) -> Tensor:
 
 
 class IsolatedRandomState:
-    """A random state for dropout and the like, separate from torch's global one."""
+    """Random state for dropout, separate from the global state of torch."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._devices = [device] if device.type == "cuda" else []
@@ -71,7 +71,7 @@ class IsolatedRandomState:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Context manager: draw from this random state."""
+        """Context manager that makes torch draw from this random state."""
         with self._preserved():
             self._set(self._states)
             try:
@@ -93,7 +93,7 @@ class IsolatedRandomState:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Context manager: let torch draw from a seed.
+    """Context manager that seeds torch temporarily.
 
     >>> with seeded(1):
     ...     first = torch.rand(2)
@@ -108,7 +108,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def draw_he(network: nn.Module, *, mode: Literal["fan_in", "fan_out"] = "fan_out") -> None:
-    """Initialise all convolutions from He's normal distribution."""
+    """Initialise all convolutions with He normal initialisation."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode=mode, nonlinearity="relu")

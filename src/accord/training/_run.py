@@ -1,4 +1,4 @@
-"""A run folder: what one spec trains, and everything that training wrote."""
+"""Run folder of a spec."""
 
 import contextlib
 import difflib
@@ -34,7 +34,7 @@ SPEC_FILE: Final = "spec.toml"
 
 
 class Run:
-    """The folder of one run: spec, data, records and checkpoints.
+    """Folder with the spec, records and checkpoints of a run.
 
     Data and files are read when they are first used. The folder need not exist before training.
 
@@ -55,7 +55,7 @@ class Run:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Run":
-        """Open a run that `accord train` wrote.
+        """Open an existing run.
 
         Raises:
             SourceError: the folder does not exist, or holds no run.
@@ -74,7 +74,7 @@ class Run:
     def create(
         cls, path: str | os.PathLike[str], spec: Spec, *, source: str | None = None
     ) -> "Run":
-        """Prepare a folder for training: read the data, check the networks, write the spec.
+        """Prepare a folder for training a spec.
 
         A run of the same spec is continued. Nothing is written before everything is checked.
 
@@ -100,7 +100,7 @@ class Run:
         return run
 
     def check_spec(self) -> None:
-        """Raise if the folder holds a run of another spec.
+        """Check that the folder does not contain a run of another spec.
 
         Raises:
             SpecError: it does; the message shows the difference.
@@ -120,12 +120,12 @@ class Run:
 
     @cached_property
     def stored_input_schema(self) -> InputSchema | None:
-        """The input schema that the run has written; None before training."""
+        """The input schema stored with the run, or None before training."""
         return load_input_schema(self.path)
 
     @cached_property
     def input_schema(self) -> InputSchema:
-        """What all samples of the run have in common; measured again for runs without a file.
+        """The input schema of the samples, computed from the data if it is not stored.
 
         Raises:
             SourceError: the file is missing or damaged, and the data cannot be read.
@@ -141,7 +141,7 @@ class Run:
             ) from error
 
     def batches(self, split: str, network: NetworkSpec) -> Batches:
-        """Return the samples of a split as inputs of a network; shared by networks alike."""
+        """Load a split as batches for a network."""
         name = self.spec.resolve_network(network.network)
         key = split, name if self.data.dataset.kind == "text" else ""  # texts: a tokenizer each
         if key not in self._batches:
@@ -156,24 +156,24 @@ class Run:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The number of each network in the records; every member of a BatchEnsemble has one."""
+        """Network numbers in the records, including one for each BatchEnsemble member."""
         return tuple(number for network in self.networks for number in network.numbers)
 
     @property
     def record_paths(self) -> dict[str, Path]:
-        """The path of each record, by split; with averages also `test-ema` and the like."""
+        """Paths of the records by split, including those of averaged weights such as `test-ema`."""
         averages = [f"test-{average}" for average in self.spec.record.averages]
         return {name: self.path / name for name in (*self.spec.record.splits, *averages)}
 
     def find_record(self, name: str = "test") -> Path | None:
-        """Return the path of a record, packed or not; None if it does not exist."""
+        """Find the path of a packed or unpacked record if it exists."""
         for path in (self.path / name, self.path / f"{name}.zip"):
             if path.exists():
                 return path
         return None
 
     def recorded_epochs(self, name: str | None = None) -> dict[int, int]:
-        """Return the number of recorded epochs of each network, 0 if it has none.
+        """Count the recorded epochs of each network.
 
         Args:
             name: the record, by default the first of the spec.
@@ -187,7 +187,7 @@ class Run:
 
     @property
     def recording_schedule(self) -> RecordedEpochs:
-        """The epochs that each network records."""
+        """Epochs recorded for each network."""
         schema = self.stored_input_schema
         return RecordedEpochs.of_training(
             self.spec.train.epochs,
@@ -198,12 +198,12 @@ class Run:
 
     @property
     def missing_epochs(self) -> int:
-        """The number of epochs still to be recorded, summed over all networks."""
+        """Total number of epochs that remain to be recorded."""
         recorded = self.recorded_epochs()
         return sum(max(0, len(self.recording_schedule) - epochs) for epochs in recorded.values())
 
     def unfinished(self) -> list[NetworkSpec]:
-        """Return the networks that need training.
+        """Find the networks that need training.
 
         A network is finished if every record holds all of its epochs and its last checkpoint has
         been written: a process may die between the two.
@@ -235,7 +235,7 @@ class Run:
 
     @cached_property
     def checkpoint_epochs(self) -> frozenset[int]:
-        """The epochs after which checkpoints are written, chosen among the recorded ones."""
+        """Recorded epochs after which checkpoints are saved."""
         wanted, epochs = self.spec.record.checkpoints, self.spec.train.epochs
         schedule = RecordedEpochs(epochs, self.spec.record.every)
         recorded = [epoch for epoch in range(epochs) if schedule.steps_in(epoch)]
@@ -247,15 +247,15 @@ class Run:
         return frozenset(recorded[position] for position in positions)
 
     def checkpoint_folder(self, network: NetworkSpec) -> Path:
-        """Return the folder of a network's checkpoints and training state."""
+        """Get the folder with the checkpoints and training state of a network."""
         return checkpoint_folder(self.path, network.number)
 
     def checkpoints(self, network: NetworkSpec) -> dict[int, Path]:
-        """Return the checkpoints of a network, by epoch of training."""
+        """Find the checkpoints of a network by epoch."""
         return checkpoints_in(self.checkpoint_folder(network))
 
     def last_loss(self, network: NetworkSpec) -> float:
-        """Return the loss that a network recorded last, 0 if it recorded none."""
+        """Get the last recorded loss of a network, or 0 if none is recorded."""
         path = self.find_record(self.spec.record.splits[0])
         if path is None:
             return 0.0
@@ -263,7 +263,7 @@ class Run:
         return float(info.metrics[-1].get("loss", 0.0))
 
     def write_metrics(self) -> None:
-        """Write loss and learning rate of every recorded epoch to `metrics.csv`."""
+        """Write the loss and learning rate of each recorded epoch to `metrics.csv`."""
         with contextlib.suppress(StorageError, NotARecord):  # the record holds the same numbers
             text = csv_text(["network", "progress", "loss", "lr", "time"], self._metrics())
             write_file(self.path / "metrics.csv", text.encode())
@@ -280,7 +280,7 @@ class Run:
 
 
 def is_trainable(network: torch.nn.Module) -> bool:
-    """Return whether a network has anything to train; a random predictor has not."""
+    """Check whether a network has trainable parameters."""
     return bool(getattr(network, "trainable", True))
 
 

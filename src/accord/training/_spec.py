@@ -1,4 +1,4 @@
-"""A spec: the data, networks, training and recording of a run, as frozen pydantic models."""
+"""Pydantic models for the spec of a run."""
 
 import hashlib
 import json
@@ -37,12 +37,12 @@ class _Part(BaseModel):
 
 
 def _by_kind(value: Any) -> Any:
-    """Expand `"cosine"` to `{kind = "cosine"}`."""
+    """Expand a name such as `"cosine"` to `{kind = "cosine"}`."""
     return {"kind": value} if isinstance(value, str) else value
 
 
 class DataSpec(_Part):
-    """The data; keys that are not listed here are options of the reader."""
+    """Data settings, where additional keys are options of the reader."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -58,7 +58,7 @@ class DataSpec(_Part):
 
 
 class NoiseSpec(_Part):
-    """The label noise added to the training samples."""
+    """Label noise settings for the training samples."""
 
     kind: str = "none"
     rate: float | None = Field(None, ge=0, le=1)
@@ -78,7 +78,7 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerSpec(_Part):
-    """The optimizer."""
+    """Optimizer settings."""
 
     kind: Literal["sgd", "adamw"] = "sgd"
     lr: float = Field(0.05, gt=0)
@@ -95,7 +95,7 @@ class OptimizerSpec(_Part):
 
 
 class ScheduleSpec(_Part):
-    """The learning-rate schedule; warm-up, milestones and cycles in epochs."""
+    """Learning rate schedule, with warm-up, milestones and cycles in epochs."""
 
     kind: Literal["cosine", "constant", "step", "linear"] = "cosine"
     warmup: float = Field(0.0, ge=0, allow_inf_nan=False)
@@ -105,7 +105,7 @@ class ScheduleSpec(_Part):
 
 
 class LossSpec(_Part):
-    """The loss; keys that are not listed here are options of it."""
+    """Loss settings, where additional keys are options of the loss."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -123,7 +123,7 @@ Augment = Literal["crop", "flip", "shift", "resized-crop"]
 
 
 class NetworkOverrides(_Part):
-    """The settings in which one network differs from the others."""
+    """Settings that override the defaults for one network."""
 
     network: str | None = None
     options: dict[str, Any] | None = None
@@ -147,7 +147,7 @@ Checkpoints = Annotated[
 
 
 class TrainSpec(_Part):
-    """How the networks are trained."""
+    """Training settings."""
 
     networks: Networks = 5
     network: str = "resnet18"
@@ -167,7 +167,7 @@ class TrainSpec(_Part):
 
 
 class RecordSpec(_Part):
-    """What is recorded and saved."""
+    """Recording and checkpoint settings."""
 
     every: float = Field(1.0, ge=1e-6, allow_inf_nan=False)  # epochs
     splits: tuple[Literal["test", "train", "validation"], ...] = Field(("test",), min_length=1)
@@ -177,7 +177,7 @@ class RecordSpec(_Part):
 
 
 class Spec(_Part):
-    """A run: everything its labels follow from."""
+    """Specification of a run."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     root: str | None = None  # the folder of relative paths; by default the working directory
@@ -207,7 +207,7 @@ class Spec(_Part):
         return self
 
     def digest(self) -> str:
-        """Return a digest of the spec, without its name and root.
+        """Compute a digest of the spec that excludes its name and root.
 
         >>> spec = Spec(name="a", data={"kind": "cifar10", "path": "c10"}, train={"epochs": 9})
         >>> spec.digest() == spec.model_copy(update={"name": "b", "root": "data"}).digest()
@@ -218,7 +218,7 @@ class Spec(_Part):
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
     def resolve_path(self, path: str) -> Path:
-        """Return a path of this spec, relative to its root.
+        """Resolve a path relative to the root of the spec.
 
         >>> spec = Spec(name="a", root="data", data={"kind": "digits"}, train={"epochs": 9})
         >>> spec.resolve_path("c10").as_posix(), spec.resolve_path("/elsewhere/c10").as_posix()
@@ -227,14 +227,14 @@ class Spec(_Part):
         return Path(self.root or "").expanduser() / Path(path).expanduser()
 
     def resolve_network(self, network: str) -> str:
-        """Return the name of a network; a local folder of transformers as its path."""
+        """Resolve a network name, including local folders of transformers models."""
         folder = self.resolve_path(network.removeprefix(TRANSFORMERS))
         is_local = network.startswith(TRANSFORMERS) and folder.exists()
         return f"{TRANSFORMERS}{folder}" if is_local else network
 
 
 class NetworkSpec(_Part):
-    """All settings of one network of a run."""
+    """Settings of one network of a run."""
 
     number: int  # of its first member, if it has several
     members: int = 1
@@ -247,12 +247,12 @@ class NetworkSpec(_Part):
 
     @property
     def numbers(self) -> range:
-        """The numbers of the network, or of its members, in a record."""
+        """Numbers of the network or its members in a record."""
         return range(self.number, self.number + self.members)
 
 
 def network_specs(spec: Spec) -> tuple[NetworkSpec, ...]:
-    """Return the settings of each network of a run.
+    """Build the settings of each network of a run.
 
     A BatchEnsemble is one network here, and `members` networks in a record.
     """

@@ -1,4 +1,4 @@
-"""Specs as TOML: read with errors that name the line, and written."""
+"""Read and write specs as TOML."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def _messages(text: str, name: str, error: ValidationError) -> Iterator[str]:
 
 
 def _is_branch(part: object) -> bool:
-    """Return whether a part of a location names a branch of a union, not a key."""
+    """Check whether part of an error location names a union branch."""
     return isinstance(part, str) and bool(re.search(r"[\[(]|^(int|constrained-int)$", part))
 
 
@@ -95,7 +95,7 @@ def _keys_at(location: Sequence[Any]) -> list[str]:
 
 
 def _line_of(text: str, location: Sequence[Any]) -> int | None:
-    """Return the line of a key, or of the table it belongs to.
+    """Find the line of a key or of its table.
 
     tomllib reports no lines, so this searches for the key together with the name of its table, in
     the same line (`schedule = { kind = …`) or in the heading above it (`[train.schedule]`).
@@ -130,7 +130,7 @@ def _is_inline(line: str, section: list[str], above: list[str]) -> bool:
 
 
 def dump_spec(spec: Spec) -> str:
-    """Return a spec as TOML, without the keys that have their default.
+    """Convert a spec to TOML, omitting default values.
 
     >>> from accord.training import parse_spec
     >>> spec = parse_spec('name = "mine"; data = { kind = "digits" }; train = { epochs = 40 }'

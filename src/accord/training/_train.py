@@ -1,4 +1,4 @@
-"""Train the networks of a spec, record every epoch, and resume where a previous call stopped.
+"""Train the networks of a spec and record their predictions.
 
 `train` prepares the run folder once, then hands the unfinished networks to one of three executors:
 lockstep (side by side on a GPU), worker processes (on the cores of a CPU), or one after the other.
@@ -28,7 +28,7 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run left behind."""
+    """Result of training a run."""
 
     out: Path
     failed: dict[int, str]  # network -> why its training stopped
@@ -36,7 +36,7 @@ class RunResult:
 
 
 def default_out(spec: Spec) -> Path:
-    """Return the default folder of a run: its name and the digest of its spec, below `runs`."""
+    """Build the default output folder from the name and digest of a spec."""
     return Path("runs") / f"{spec.name}-{spec.digest()}"
 
 
@@ -50,7 +50,7 @@ def train(
     processes: int | None = None,
     progress: OnProgress | None = None,
 ) -> RunResult:
-    """Train the networks of a spec into a run folder; finished networks are skipped.
+    """Train the networks of a spec and record their predictions in a run folder.
 
     Writes `spec.toml`, one record for each split, `checkpoints/` and `metrics.csv`. A network
     whose loss or predictions become NaN is stopped and reported; the others continue.
@@ -113,7 +113,7 @@ def _final_progress(run: Run, network: NetworkSpec, *, networks: int) -> Progres
 def _executor(
     run: Run, networks: list[NetworkSpec], processes: int | None, notes: list[str]
 ) -> Generator[Progress]:
-    """Return the iterator that trains these networks."""
+    """Choose an executor and train the networks with it."""
     if run.device.type != "cpu" and networks:
         return _train_on_gpu(run, networks, notes)
     if processes is None:
@@ -135,7 +135,7 @@ def _train_one_by_one(run: Run, networks: Sequence[NetworkSpec]) -> Generator[Pr
 def _train_on_gpu(
     run: Run, networks: Sequence[NetworkSpec], notes: list[str]
 ) -> Generator[Progress]:
-    """Train in lockstep the networks that can be, and the rest one after the other."""
+    """Train networks on a GPU, in lockstep where possible."""
     started: set[int] = set()
     with contextlib.ExitStack() as stack:
         trainings = [stack.enter_context(NetworkRun(run, network)) for network in networks]
@@ -176,7 +176,7 @@ def _train_in_lockstep(trainings: Sequence[NetworkRun]) -> Iterator[Progress]:
 
 
 def finished_networks(spec: Spec, result: RunResult) -> list[int]:
-    """Return the networks of a run that recorded epochs and did not fail."""
+    """Find the networks of a run that finished without failure."""
     run = Run(result.out, spec, device=torch.device("cpu"))
     failed = {
         number
@@ -188,7 +188,7 @@ def finished_networks(spec: Spec, result: RunResult) -> list[int]:
 
 
 def result_json(spec: Spec, result: RunResult, *, seconds: float) -> dict[str, Any]:
-    """Return the result of a run in the form that `accord train --json` prints."""
+    """Convert the result of a run to JSON, as printed by `accord train --json`."""
     run = Run(result.out, spec, device=torch.device("cpu"))
     epochs = run.recorded_epochs()
     return {

@@ -1,4 +1,4 @@
-"""Averages of weights: an exponential moving average (EMA), or a mean over epochs (SWA)."""
+"""Exponential moving averages (EMA) and stochastic weight averages (SWA)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ BEGIN: Final = 0.75  # fraction of the training after which epochs are averaged
 
 
 class AveragedNetwork(nn.Module):
-    """A network that averages its weights while it is trained.
+    """Network wrapper that averages weights during training.
 
     The averages are buffers, and not torch's `AveragedModel`: they are saved, resumed and moved
     with the network, and a CUDA graph can update them. `using` predicts with an average.
@@ -40,13 +40,13 @@ class AveragedNetwork(nn.Module):
         self.register_buffer("averaged", torch.zeros((), dtype=torch.long))  # epochs, in swa
 
     def forward(self, samples: Tensor) -> Tensor:
-        """Return the logits of the network."""
+        """Compute the logits of the network."""
         logits: Tensor = self.network(samples)
         return logits
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Update the EMA, with a larger weight in the first steps."""
+        """Update the EMA after a training step."""
         if "ema" in self.kinds:
             step = self.get_buffer("steps")
             step += 1
@@ -58,7 +58,7 @@ class AveragedNetwork(nn.Module):
 
     @torch.no_grad()
     def end_epoch(self, share: float) -> None:
-        """Add the weights to the SWA, if enough of the training (0..1) has passed."""
+        """Update the SWA after an epoch, given the completed share of training."""
         if "swa" in self.kinds and share >= BEGIN:
             count = self.get_buffer("averaged")
             count += 1
@@ -66,7 +66,7 @@ class AveragedNetwork(nn.Module):
 
     @contextmanager
     def using(self, kind: str) -> Iterator[nn.Module]:
-        """Context manager: the network with averaged weights; its own are restored afterwards."""
+        """Context manager that temporarily replaces the weights by their averages."""
         values = self._values()
         kept = [value.detach().clone() for value in values]
         _copy(values, self._averages(kind))
@@ -84,7 +84,7 @@ class AveragedNetwork(nn.Module):
 
 
 def unwrap_average(network: nn.Module) -> nn.Module:
-    """Return the network without its averages."""
+    """Unwrap a network from its weight averages."""
     return network.network if isinstance(network, AveragedNetwork) else network
 
 

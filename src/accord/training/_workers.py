@@ -1,4 +1,4 @@
-"""Worker processes that train the networks of a run in parallel, one network each.
+"""Train the networks of a run in parallel worker processes.
 
 `train_in_workers` starts `python -m accord.training._workers` once per network, with a limited
 number at a time. A worker reads one line of JSON from its standard input and writes one line for
@@ -38,7 +38,7 @@ Event: TypeAlias = Progress | AccordError | None  # None: the worker of a networ
 def train_in_workers(
     run: Run, networks: Sequence[NetworkSpec], processes: int
 ) -> Generator[Progress]:
-    """Train each network in a worker process; yield what the workers record.
+    """Train each network in a worker process and yield progress events.
 
     If the iterator is closed early, all workers are killed; they also die with this process.
     A network whose worker could not be started for lack of memory is trained in this process.
@@ -79,7 +79,7 @@ def train_in_workers(
 
 
 class _Worker:
-    """One worker process, and the thread that reads its events."""
+    """Worker process with a thread that reads its events."""
 
     def __init__(self, run: Run, network: NetworkSpec, events: "queue.SimpleQueue[Event]") -> None:
         self._network, self._epochs, self._events = network.number, run.spec.train.epochs, events
@@ -110,13 +110,13 @@ class _Worker:
         self._thread.start()
 
     def kill(self) -> None:
-        """Kill the process and wait for its end."""
+        """Kill the process and wait for it to exit."""
         self._killed = True
         self._process.kill()
         self._thread.join()
 
     def _follow(self, job: str) -> None:
-        """Send the job, queue every event, and at last None."""
+        """Send the job to the worker and queue its events."""
         try:
             with contextlib.suppress(BrokenPipeError), self._stderr, self._process:
                 finished = self._read_events(job)
@@ -128,7 +128,7 @@ class _Worker:
             self._events.put(None)
 
     def _read_events(self, job: str) -> bool:
-        """Return whether the worker has reported its end."""
+        """Queue the worker's events and check that it reported its end."""
         stdin, stdout = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
         with contextlib.suppress(BrokenPipeError):  # it was killed, which its status will show
             stdin.write(f"{job}\n")
@@ -156,7 +156,7 @@ def _describe_end(status: int, stderr: IO[str]) -> str:
 
 
 def main() -> None:
-    """Train the network named on standard input; write events to standard output."""
+    """Train the network given on standard input and write events to standard output."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as channel:
         os.dup2(2, 1)  # libraries may print; that must not reach the channel
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one
@@ -174,7 +174,7 @@ def main() -> None:
 
 
 def train_job(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
-    """Train the network of a job; call `send` with each event."""
+    """Train the network of a job and send its events."""
     torch.set_num_threads(job["threads"])
     run = Run(job["run"], Spec.model_validate_json(job["spec"]))
     (network,) = (one for one in run.networks if one.number == job["network"])

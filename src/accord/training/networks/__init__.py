@@ -1,4 +1,4 @@
-"""Networks to train: one file for each family, all built by name from a seed."""
+"""Network architectures."""
 
 from accord.training.networks._registry import NETWORKS, build, is_user_code
 from accord.training.networks._weights import load_weights, warn_once

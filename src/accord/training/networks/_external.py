@@ -1,4 +1,4 @@
-"""Networks from other libraries and from user code: timm, transformers, `module:function`."""
+"""Build networks from timm, transformers and user code."""
 
 import importlib
 import sys
@@ -22,7 +22,7 @@ def build_timm(
     size: Size,  # noqa: ARG001
     **options: Any,
 ) -> nn.Module:
-    """Build an untrained network of timm.
+    """Build an untrained timm network.
 
     The options are passed to `timm.create_model`; networks that depend on the image size take it
     as `img_size`. Published weights are loaded from a file.
@@ -40,7 +40,7 @@ def build_timm(
 
 
 def find_last_layer(network: nn.Module) -> str | None:
-    """Return the name of the last layer of a network of timm, if known."""
+    """Find the name of the last layer of a timm network."""
     config = getattr(network, "default_cfg", None) or {}
     name = config.get("classifier") if isinstance(config, dict) else None
     return name if isinstance(name, str) else None
@@ -54,7 +54,7 @@ _KINDS: Final = {
 
 
 class TransformersNetwork(nn.Module):
-    """A network of transformers that returns its logits only.
+    """Wrapper for transformers models that returns only the logits.
 
     Args:
         network: as `from_pretrained` returns it.
@@ -67,7 +67,7 @@ class TransformersNetwork(nn.Module):
         self.padding = padding
 
     def forward(self, inputs: Tensor | Mapping[str, Tensor]) -> Tensor:
-        """Return the logits, (sample, class).
+        """Compute logits of shape (sample, class).
 
         Args:
             inputs: tokens (sample, token); or (sample, part, token) with tokens, attention mask
@@ -94,7 +94,7 @@ class TransformersNetwork(nn.Module):
 def build_transformers(
     path: str, *, classes: int, task: Literal["text", "image"] = "text", scratch: bool = False
 ) -> TransformersNetwork:
-    """Build a classifier from a folder, or from a name on the hub.
+    """Build a transformers classifier from a folder or a name on the hub.
 
     Args:
         path: a folder written by `save_pretrained`, or a name on the hub.
@@ -132,7 +132,7 @@ def _import_transformers(path: str) -> Any:
 
 
 def find_function(name: str) -> Callable[..., Any]:
-    """Import a function; its module may be in the working directory.
+    """Import a function from a module, which may be in the working directory.
 
     Raises:
         ChoiceError: no such module, no such function, or not a function. Exceptions of the module

@@ -1,4 +1,4 @@
-"""Parts that networks share: checks of shapes, and stems for small and large images."""
+"""Shape checks and stems shared by several networks."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -11,7 +11,7 @@ Size = int | tuple[int, int]  # rows and columns; one number for a square
 
 
 def as_pair(size: Size) -> tuple[int, int]:
-    """Return rows and columns.
+    """Convert a size to a pair of rows and columns.
 
     >>> as_pair(8), as_pair((8, 16))
     ((8, 8), (8, 16))
@@ -21,7 +21,7 @@ def as_pair(size: Size) -> tuple[int, int]:
 
 
 def check_sizes(*, classes: int, channels: int, size: Size) -> None:
-    """Raise if a number of classes, channels or pixels is below 1."""
+    """Check that the numbers of classes, channels and pixels are at least 1."""
     if min(classes, channels, *as_pair(size)) < 1:
         raise ChoiceError(
             "a network needs at least 1 class, 1 channel and 1 pixel; "
@@ -31,14 +31,14 @@ def check_sizes(*, classes: int, channels: int, size: Size) -> None:
 
 @dataclass(frozen=True)
 class ImageCheck:
-    """A forward hook that raises for images of a shape that the network cannot take."""
+    """Forward hook that checks the shape of input images."""
 
     name: str
     channels: int
     smallest: int  # pixels, each way
 
     def check_size(self, size: Size) -> None:
-        """Raise if images of this size are too small."""
+        """Check that images are large enough."""
         rows, columns = as_pair(size)
         if min(rows, columns) < self.smallest:
             raise ChoiceError(
@@ -47,7 +47,7 @@ class ImageCheck:
             )
 
     def __call__(self, network: nn.Module, inputs: tuple[Any, ...]) -> None:  # noqa: ARG002
-        """Raise if images have the wrong shape; torch calls this before the network."""
+        """Check the shape of input images."""
         shape = tuple(inputs[0].shape)
         fits = len(shape) == 4 and shape[1] == self.channels and min(shape[2:]) >= self.smallest
         if not fits:
@@ -63,7 +63,7 @@ LARGEST_SMALL: Final = 64  # pixels: up to the size of TinyImageNet, the stem ke
 
 
 def choose_stem(stem: Stem | None, *, size: Size) -> Stem:
-    """Return the given stem, or the default for images of this size.
+    """Choose the stem for an image size unless one is given.
 
     >>> choose_stem(None, size=32), choose_stem(None, size=224), choose_stem("small", size=224)
     ('small', 'imagenet', 'small')
@@ -76,12 +76,12 @@ def choose_stem(stem: Stem | None, *, size: Size) -> Stem:
 
 
 def stem_convolution(channels: int, width: int, *, stem: Stem) -> nn.Conv2d:
-    """Return the first convolution: 7 by 7 with stride 2, or 3 by 3 with stride 1."""
+    """Build the first convolution of a stem."""
     if stem == "imagenet":
         return nn.Conv2d(channels, width, kernel_size=7, stride=2, padding=3, bias=False)
     return nn.Conv2d(channels, width, kernel_size=3, padding=1, bias=False)
 
 
 def stem_pool(*, stem: Stem) -> nn.Module:
-    """Return the layer after the first convolution: max pooling with stride 2, or the identity."""
+    """Build the pooling layer of a stem."""
     return nn.MaxPool2d(3, stride=2, padding=1) if stem == "imagenet" else nn.Identity()

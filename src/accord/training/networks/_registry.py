@@ -1,4 +1,4 @@
-"""Networks by name."""
+"""Registry of networks."""
 
 import functools
 import inspect
@@ -36,7 +36,7 @@ def call_with_options(
     arguments: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> Built:
-    """Call a builder with the options of a spec, and those of the arguments that it takes.
+    """Call a builder with its options and the arguments that it accepts.
 
     Raises:
         ChoiceError: an option is unknown or missing; or, of a builder of Accord, a value is
@@ -96,7 +96,7 @@ def build(
     pretrained: Path | None = None,
     **options: Any,
 ) -> nn.Module:
-    """Build a network by name; its initial weights follow from the seed alone.
+    """Build a network by name and initialise its weights from a seed.
 
     Torch's global random state is not changed.
 
@@ -139,7 +139,7 @@ def build(
 
 
 def find_builder(name: str) -> Builder:
-    """Return the builder of a network; the error suggests the nearest name."""
+    """Find the builder of a network by name."""
     if name in NETWORKS:
         return NETWORKS[name]
     library, colon, rest = name.partition(":")
@@ -153,7 +153,7 @@ def find_builder(name: str) -> Builder:
 
 
 def is_user_code(name: str) -> bool:
-    """Return whether a name refers to a builder of the user.
+    """Check whether a name refers to a user-defined builder.
 
     >>> [is_user_code(name) for name in ("mine:resnet", "timm:resnet18", "resnet18")]
     [True, False, False]

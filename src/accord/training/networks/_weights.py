@@ -56,7 +56,7 @@ def load_weights(network: nn.Module, path: Path, *, last_layer: str | None = Non
 
 @contextmanager
 def warn_once() -> Iterator[None]:
-    """Context manager and decorator: log each warning on weights only once; may be nested."""
+    """Context manager and decorator that logs each warning on weights only once."""
     once = _Once()
     _logger.addFilter(once)
     try:
@@ -78,7 +78,7 @@ class _Once(logging.Filter):
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read weights by name from a file of safetensors or torch.
+    """Read named weights from a safetensors or torch file.
 
     Raises:
         SourceError: no such file, damaged, or a pickle of more than tensors.

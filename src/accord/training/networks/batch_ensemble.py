@@ -1,4 +1,4 @@
-"""BatchEnsemble (Wen and others, 2020): members that share almost all weights.
+"""BatchEnsemble networks (Wen et al., 2020).
 
 Each layer computes y = ((x ∘ rᵢ) W) ∘ sᵢ + bᵢ with two vectors and a bias for member i; W and
 batch normalisation are shared. Inside the network the members are stacked along the batch,
@@ -21,7 +21,7 @@ FACTOR: Final = 0.5  # of the learning rate of r, s and biases
 
 
 class _MemberLayer(nn.Module):
-    """Base of both layers: r, s and biases, (member, channel)."""
+    """Base class for layers with r, s and biases of shape (member, channel)."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, *, members: int, inputs: int) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _MemberLayer(nn.Module):
         self.bias = None if bias is None else nn.Parameter(bias.detach().repeat(members, 1))
 
     def spread(self, parameter: Tensor, *, rows: int) -> Tensor:
-        """Repeat a parameter of each member for its samples: (member · sample, channel)."""
+        """Repeat the parameters of each member for its samples."""
         if rows % self.members:
             raise PredictionError(
                 f"a batch must hold the samples of {self.members} members, one member after the "
@@ -44,7 +44,7 @@ class _MemberLayer(nn.Module):
 
 
 class BatchEnsembleLinear(_MemberLayer):
-    """A linear layer whose members share its weights.
+    """Linear layer with weights shared by all members.
 
     Args:
         plain: the layer that provides weights and initial biases.
@@ -55,7 +55,7 @@ class BatchEnsembleLinear(_MemberLayer):
         super().__init__(plain.weight, plain.bias, members=members, inputs=plain.in_features)
 
     def forward(self, batch: Tensor) -> Tensor:  # (member · sample, …, channel)
-        """Return the outputs of all members, in the order of the batch."""
+        """Compute the outputs of all members in batch order."""
         rows, between = len(batch), (1,) * (batch.ndim - 2)
         r, s = (self.spread(one, rows=rows).view(rows, *between, -1) for one in (self.r, self.s))
         # Cast to the type of the factor: under autocast the product would be float32.
@@ -67,7 +67,7 @@ class BatchEnsembleLinear(_MemberLayer):
 
 
 class BatchEnsembleConv2d(_MemberLayer):
-    """A convolution whose members share its weights; r is per input channel, s per output.
+    """Two-dimensional convolution with weights shared by all members.
 
     Args:
         plain: the layer that provides weights and initial biases.
@@ -85,7 +85,7 @@ class BatchEnsembleConv2d(_MemberLayer):
         self.dilation, self.groups = plain.dilation, plain.groups
 
     def forward(self, batch: Tensor) -> Tensor:  # (member · sample, channel, row, column)
-        """Return the outputs of all members, in the order of the batch."""
+        """Compute the outputs of all members in batch order."""
         rows = len(batch)
         r, s = (self.spread(one, rows=rows)[:, :, None, None] for one in (self.r, self.s))
         scaled = batch * r.to(batch)  # cast: under autocast the product would be float32
@@ -99,7 +99,7 @@ class BatchEnsembleConv2d(_MemberLayer):
 
 
 class BatchEnsemble(nn.Module):
-    """A network of member layers; it returns the logits of every member.
+    """BatchEnsemble network that returns the logits of every member.
 
     Max agreement counts each member as a network.
     """
@@ -110,17 +110,17 @@ class BatchEnsemble(nn.Module):
         self.members = members
 
     def forward(self, samples: Tensor) -> Tensor:  # (sample, …)
-        """Return the logits of every member, (member, sample, class)."""
+        """Compute logits of shape (member, sample, class)."""
         logits: Tensor = self.network(self.tile(samples)).unflatten(0, (self.members, -1))
         return logits
 
     def tile(self, samples: Tensor) -> Tensor:  # (sample, …)
-        """Repeat the samples for every member, (member · sample, …)."""
+        """Repeat a batch of samples for every member."""
         return samples.repeat(self.members, *[1] * (samples.ndim - 1))
 
 
 def to_batch_ensemble(network: nn.Module, *, members: int, seed: int) -> BatchEnsemble:
-    """Return a copy of a network in which every linear layer and convolution has members.
+    """Convert a copy of a network to a BatchEnsemble.
 
     The weights of the network become the shared ones; the parameters of the members follow from
     the seed. Batch normalisation is shared.
@@ -144,7 +144,7 @@ def to_batch_ensemble(network: nn.Module, *, members: int, seed: int) -> BatchEn
 
 
 def parameter_groups(network: nn.Module, *, lr: float, weight_decay: float) -> list[dict[str, Any]]:
-    """Return parameter groups for an optimizer; parameters of members learn at half the rate.
+    """Build parameter groups with half the learning rate for member parameters.
 
     The authors halve the gradients of r, s and the members' biases. Half the learning rate is the
     same for SGD, and also works for Adam, which would undo halved gradients. r and s have no

@@ -1,4 +1,4 @@
-"""The densely connected network of 121 layers (Huang and others, 2017).
+"""Densely connected network with 121 layers (Huang et al., 2017).
 
 Weights are named as torchvision names them, so that published ones can be loaded.
 """
@@ -16,7 +16,7 @@ BOTTLENECK: Final = 4  # output channels of a 1 by 1 convolution, relative to th
 
 
 class DenseNet121(nn.Module):
-    """Four blocks in which each layer sees the outputs of all before it.
+    """DenseNet-121 network.
 
     Between two blocks a 1 by 1 convolution halves the channels and an average the image.
 
@@ -65,7 +65,7 @@ class DenseNet121(nn.Module):
         nn.init.zeros_(self.classifier.bias)
 
     def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         out = torch.relu(self.features(images))
         logits: Tensor = self.classifier(out.mean(dim=(2, 3)))
         return logits

@@ -1,4 +1,4 @@
-"""The mobile network of inverted residuals (Sandler and others, 2018).
+"""MobileNetV2 network (Sandler et al., 2018).
 
 Weights are named as torchvision names them, so that published ones can be loaded.
 """
@@ -24,7 +24,7 @@ FIRST, LAST = 32, 1280  # channels
 
 
 class MobileNetV2(nn.Module):
-    """Seventeen blocks of cheap convolutions, one channel at a time, and one linear layer.
+    """MobileNetV2 with seventeen inverted residual blocks.
 
     Args:
         classes: the number of classes.
@@ -65,7 +65,7 @@ class MobileNetV2(nn.Module):
         nn.init.zeros_(head.bias)
 
     def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         logits: Tensor = self.classifier(self.features(images).mean(dim=(2, 3)))
         return logits
 

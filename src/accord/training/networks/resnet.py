@@ -1,4 +1,4 @@
-"""Residual networks (He and others, 2016) and wide ones (Zagoruyko and Komodakis, 2016)."""
+"""Residual (He et al., 2016) and wide residual networks (Zagoruyko and Komodakis, 2016)."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -15,7 +15,7 @@ Shortcut = Callable[[int, int, int], nn.Module]  # channels before, channels aft
 
 
 class BasicBlock(nn.Module):
-    """Two 3 by 3 convolutions with a shortcut."""
+    """Residual block with two 3 by 3 convolutions."""
 
     expansion: ClassVar = 1
 
@@ -28,14 +28,14 @@ class BasicBlock(nn.Module):
         self.downsample = downsample
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return images (sample, channel, row, column) after the block."""
+        """Apply the block to images of shape (sample, channel, row, column)."""
         side = images if self.downsample is None else self.downsample(images)
         out = torch.relu(self.bn1(self.conv1(images)))
         return torch.relu(self.bn2(self.conv2(out)) + side)
 
 
 class Bottleneck(nn.Module):
-    """A 3 by 3 convolution between two 1 by 1 convolutions, with a shortcut.
+    """Residual block with a 3 by 3 convolution between two 1 by 1 convolutions.
 
     The 3 by 3 convolution strides, as in torchvision; in the paper the first 1 by 1 does.
     """
@@ -54,7 +54,7 @@ class Bottleneck(nn.Module):
         self.downsample = downsample
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return images (sample, channel, row, column) after the block."""
+        """Apply the block to images of shape (sample, channel, row, column)."""
         side = images if self.downsample is None else self.downsample(images)
         out = torch.relu(self.bn1(self.conv1(images)))
         out = torch.relu(self.bn2(self.conv2(out)))
@@ -62,7 +62,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A stem, four stages of residual blocks, global average pooling and a linear layer.
+    """Base class for residual networks with four stages.
 
     A subclass defines the block and the number of blocks of each stage.
 
@@ -104,7 +104,7 @@ class ResNet(nn.Module):
         draw_he(self)
 
     def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         out = self.maxpool(torch.relu(self.bn1(self.conv1(images))))
         out = self.layer4(self.layer3(self.layer2(self.layer1(out))))
         logits: Tensor = self.fc(out.mean(dim=(2, 3)))
@@ -112,7 +112,7 @@ class ResNet(nn.Module):
 
 
 class ResNet18(ResNet):
-    """The residual network of 18 layers; its arguments are those of `ResNet`.
+    """Residual network with 18 layers.
 
     >>> sum(weights.numel() for weights in ResNet18(classes=10).parameters())
     11173962
@@ -123,14 +123,14 @@ class ResNet18(ResNet):
 
 
 class ResNet50(ResNet):
-    """The residual network of 50 layers; its arguments are those of `ResNet`."""
+    """Residual network with 50 layers."""
 
     block = Bottleneck
     depths = (3, 4, 6, 3)
 
 
 def project(channels: int, width: int, stride: int) -> nn.Module:
-    """Return a 1 by 1 convolution as a shortcut between sizes."""
+    """Build a 1 by 1 convolution shortcut."""
     convolution = nn.Conv2d(channels, width, kernel_size=1, stride=stride, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(width))
 
@@ -144,7 +144,7 @@ def make_stage(
     stride: int,
     shortcut: Shortcut = project,
 ) -> nn.Sequential:
-    """Return a stage; its first block changes size and channels."""
+    """Build a stage of residual blocks."""
     wide = width * block.expansion
     changes = stride > 1 or channels != wide
     first = block(channels, width, stride, shortcut(channels, wide, stride) if changes else None)
@@ -152,7 +152,7 @@ def make_stage(
 
 
 class ResNet32(nn.Module):
-    """A 3 by 3 convolution, three stages of five blocks and a linear layer: 6 · 5 + 2 layers.
+    """Residual network with 32 layers for small images.
 
     Between stages, the shortcut takes every second pixel and pads the new channels with zeros
     (option A of the paper): it has no weights.
@@ -181,7 +181,7 @@ class ResNet32(nn.Module):
         draw_he(self)
 
     def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         out = torch.relu(self.bn1(self.conv1(images)))
         out = self.layer3(self.layer2(self.layer1(out)))
         logits: Tensor = self.fc(out.mean(dim=(2, 3)))
@@ -189,7 +189,7 @@ class ResNet32(nn.Module):
 
 
 class PadShortcut(nn.Module):
-    """A shortcut without weights: every `stride`-th pixel, and zeros for the new channels."""
+    """Shortcut that subsamples pixels and pads new channels with zeros."""
 
     def __init__(self, channels: int, width: int, stride: int) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class PadShortcut(nn.Module):
         self.after = width - channels - self.before
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return images (sample, channel, row, column) of the new size.
+        """Apply the shortcut to images of shape (sample, channel, row, column).
 
         >>> PadShortcut(1, 3, 2)(torch.tensor([[[[1, 2], [3, 4]]]])).flatten()
         tensor([0, 1, 0])
@@ -208,7 +208,7 @@ class PadShortcut(nn.Module):
 
 
 class WideResNet(nn.Module):
-    """Three wide stages of pre-activation blocks.
+    """Wide residual network with pre-activation blocks.
 
     Args:
         classes: the number of classes.
@@ -245,7 +245,7 @@ class WideResNet(nn.Module):
         nn.init.zeros_(self.fc.bias)
 
     def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         out = self.stage3(self.stage2(self.stage1(self.conv1(images))))
         out = torch.relu(self.bn1(out))
         logits: Tensor = self.fc(out.mean(dim=(2, 3)))

@@ -1,4 +1,4 @@
-"""Small networks: a perceptron, a convolutional network and a random predictor."""
+"""Small networks and a random predictor."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ from accord.training.networks._parts import Size, as_pair
 
 
 class MLP(nn.Module):
-    """A multilayer perceptron with ReLU activations.
+    """Multilayer perceptron with ReLU activations.
 
     Args:
         classes: the number of classes.
@@ -37,7 +37,7 @@ class MLP(nn.Module):
         self.head = nn.Linear([self.features, *widths][-1], classes)
 
     def forward(self, samples: Tensor) -> Tensor:  # (sample, …)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         flat = samples.flatten(start_dim=1)
         if flat.shape[1] != self.features:
             raise PredictionError(
@@ -50,7 +50,7 @@ class MLP(nn.Module):
 
 
 class SmallCNN(nn.Module):
-    """Three 3 by 3 convolutions, global average pooling and a linear layer.
+    """Convolutional network with three convolutions and global average pooling.
 
     Each convolution doubles the width; the last one computes at half the image size.
 
@@ -74,13 +74,13 @@ class SmallCNN(nn.Module):
         self.head = nn.Linear(4 * width, classes)
 
     def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         logits: Tensor = self.head(self.features(images).mean(dim=(2, 3)))
         return logits
 
 
 def build_small_cnn(*, classes: int, seed: int, channels: int = 1, width: int = 16) -> SmallCNN:
-    """Build a small CNN with weights that follow from the seed alone.
+    """Build a small CNN and initialise its weights from a seed.
 
     Torch's global random state is not changed.
 
@@ -108,7 +108,7 @@ _SECOND: Final = -0x6B2FB644ECCEEE15
 
 
 class RandomPredictor(nn.Module):
-    """Predicts a uniformly random class with high confidence, a new one in each epoch.
+    """Predictor of a uniformly random class for each sample and epoch.
 
     The prediction follows from the seed, the epoch and the values of the sample alone: identical
     samples get the same class in any batch. It has nothing to train; call `start_epoch` instead.
@@ -128,11 +128,11 @@ class RandomPredictor(nn.Module):
         self.register_buffer("epoch", torch.zeros((), dtype=torch.int64))
 
     def start_epoch(self, epoch: int) -> None:
-        """Change all predictions to those of this epoch."""
+        """Set the epoch that determines the predictions."""
         self.epoch.fill_(epoch)
 
     def forward(self, samples: Tensor) -> Tensor:  # (sample, …)
-        """Return the logits, (sample, class)."""
+        """Compute logits of shape (sample, class)."""
         bits = samples.flatten(start_dim=1).double().view(torch.int64)
         positions = torch.arange(bits.shape[1], device=bits.device) * _STEP
         # Mixed before the sum: the low bits of round numbers such as 1.0 are all zero.
@@ -143,7 +143,7 @@ class RandomPredictor(nn.Module):
 
 
 def _mix(values: Tensor) -> Tensor:
-    """Hash 64 bits with splitmix64; sums and products wrap around."""
+    """Hash 64-bit integers with splitmix64."""
     values = (values ^ _shift(values, 30)) * _FIRST
     values = (values ^ _shift(values, 27)) * _SECOND
     return values ^ _shift(values, 31)
