@@ -1,4 +1,4 @@
-"""Analysis of a record: scores, curves, overfitting, wrong labels, trust.
+"""Tools for analysing records.
 
 Each function takes the reader of a record, best a `Context`, which keeps rows and results, and
 returns a frozen dataclass of numbers. `_audit` finds wrong training labels, `_trust` measures how

@@ -1,4 +1,4 @@
-"""Accuracy of a rule by epoch, by ensemble size and by number of epochs."""
+"""Accuracy curves of a rule."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MAX_SUBSETS: Final = 256  # of one size; above, that many are drawn
 
 @dataclass(frozen=True)
 class Curve:
-    """A rule's accuracy after each epoch, counting all epochs up to it."""
+    """Accuracy of a rule after each epoch."""
 
     rule: str
     progress: tuple[float, ...]  # the true epoch of each point
@@ -25,23 +25,23 @@ class Curve:
 
     @property
     def accuracy(self) -> NDArray[np.float64]:
-        """The accuracy after each epoch (epoch,)."""
+        """Accuracy after each epoch."""
         return np.array([point.accuracy for point in self.points])
 
     @property
     def balanced_accuracy(self) -> NDArray[np.float64]:
-        """The balanced accuracy after each epoch (epoch,)."""
+        """Balanced accuracy after each epoch."""
         return np.array([point.balanced_accuracy for point in self.points])
 
     @property
     def recall(self) -> NDArray[np.float64]:
-        """Each class's recall after each epoch (epoch, class)."""
+        """Recall of each class after each epoch."""
         return np.array([point.recall for point in self.points])
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A rule's accuracy by size, over the choices of each size."""
+    """Accuracy of a rule for each ensemble size or number of epochs."""
 
     rule: str
     sizes: tuple[int, ...]
@@ -49,17 +49,20 @@ class Sweep:
 
     @property
     def mean(self) -> NDArray[np.float64]:
-        """The mean accuracy at each size."""
+        """Mean accuracy at each size."""
         return np.array([np.mean(values) for values in self.accuracies])
 
     @property
     def spread(self) -> NDArray[np.float64]:
-        """The standard deviation over the choices at each size."""
+        """Standard deviation of the accuracy at each size."""
         return np.array([np.std(values) for values in self.accuracies])
 
 
 def curve(reader: RecordReader, rule: str | Rule) -> Curve:
-    """Score a rule after each epoch; `single` is the mean over the networks."""
+    """Compute the accuracy of a rule after each epoch.
+
+    The curve of `single` is the mean over the networks.
+    """
     context, rule = Context.of(reader), find_rule(rule)
     views = [context]
     if rule.by_network:
@@ -84,9 +87,9 @@ def curve(reader: RecordReader, rule: str | Rule) -> Curve:
 def by_networks(
     reader: RecordReader, rule: str | Rule, *, most_subsets: int = MAX_SUBSETS, seed: int = 0
 ) -> Sweep:
-    """Score a rule for every ensemble size, over all subsets of the networks of that size.
+    """Compute the accuracy of a rule for each ensemble size.
 
-    Above `most_subsets` subsets of one size, that many are drawn with `seed`.
+    All subsets of each size are evaluated, or `most_subsets` random ones drawn with `seed`.
     """
     context, rule = Context.of(reader), find_rule(rule)
     networks, classes = context.networks, context.classes
@@ -107,9 +110,9 @@ def by_networks(
 
 
 def by_epochs(reader: RecordReader, rule: str | Rule, counts: Sequence[int] | None = None) -> Sweep:
-    """Score a rule on k equally spaced epochs, for each k in `counts`.
+    """Compute the accuracy of a rule by number of equally spaced epochs.
 
-    By default these are 1, 2, 4 … and the number of epochs itself.
+    By default, `counts` is 1, 2, 4 … and the number of epochs.
     """
     context, rule = Context.of(reader), find_rule(rule)
     epochs, classes = context.epochs, context.classes

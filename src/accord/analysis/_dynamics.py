@@ -1,4 +1,4 @@
-"""How predictions change while networks train: runs, forgotten and rescued samples, margins."""
+"""Tools for analysing predictions during training."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ LABELS_AT_ONCE: Final = 1 << 20  # each may be a run, which takes some 40 bytes
 
 @dataclass(frozen=True)
 class Persistence:
-    """Runs of epochs in which a network predicts the same class for a sample.
+    """Onsets and lengths of runs of equal predictions.
 
     A run's onset is its first epoch, its length the number of its epochs. Counts are over all
     networks and samples.
@@ -39,17 +39,17 @@ class Persistence:
 
     @property
     def mean_right_length(self) -> float:
-        """The mean length of correct runs; nan if there are none."""
+        """Mean length of correct runs."""
         return _mean_length(self.right_lengths)
 
     @property
     def mean_wrong_length(self) -> float:
-        """The mean length of wrong runs; nan if there are none."""
+        """Mean length of wrong runs."""
         return _mean_length(self.wrong_lengths)
 
 
 def persistence(reader: RecordReader) -> Persistence:
-    """Count onsets and lengths of all runs of equal predictions, correct and wrong ones apart."""
+    """Count the onsets and lengths of runs of equal predictions."""
     counts = np.zeros((2, 2, reader.epochs), np.intp)  # right or wrong; onset or length; epoch
     truth = reader.truth()
     for block in reader.blocks():
@@ -82,7 +82,7 @@ def _mean_length(lengths: NDArray[np.intp]) -> float:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Samples that the majority vote predicts correctly at some epoch, and not at the last one."""
+    """Samples that are predicted correctly at some epoch but not at the last."""
 
     forgotten: NDArray[np.intp]  # their positions
     last_known: NDArray[np.intp]  # (forgotten,), the last epoch at which each was correct
@@ -94,17 +94,17 @@ class Forgetting:
 
     @property
     def share(self) -> float:
-        """The share of all samples that are forgotten."""
+        """Fraction of samples that are forgotten."""
         return len(self.forgotten) / self.samples
 
     @property
     def best_epoch(self) -> int:
-        """The epoch at which most forgotten samples were correct, the first of equals."""
+        """First epoch with the most forgotten samples correct."""
         return int(self.knew.argmax())
 
 
 def forgetting(reader: RecordReader, *, judge: str | Rule | None = None) -> Forgetting:
-    """Find samples that the majority vote predicts correctly at some epoch but not at the last.
+    """Find samples that are predicted correctly at some epoch but not at the last.
 
     Correct means the true class or, with `judge`, the class that this rule predicts: use
     "max-agreement" without true labels. Most samples are correct at some epoch by chance; what
@@ -145,7 +145,7 @@ def epochs_to_fuse(
     *,
     most: int = 10,
 ) -> list[int]:
-    """Choose epochs to add to the vote of the last one, by accuracy on labelled samples.
+    """Select epochs to combine with the last one.
 
     Starts from the last epoch and adds, one by one, the epoch with which the joint vote is most
     accurate, as long as that helps. An epoch may be added again to weigh more, so that the list
@@ -160,7 +160,7 @@ def epochs_to_fuse(
 
     Raises:
         ChoiceError: there is no labelled sample, or `most` is below 1.
-        PredictionError: samples and labels differ in number, samples are neither whole numbers
+        PredictionError: samples and labels differ in number, samples are neither integers
             nor a mask, or a label is out of range.
     """
     wanted = np.asarray(labels)
@@ -226,7 +226,10 @@ def _votes_by_epoch(reader: RecordReader, positions: NDArray[np.intp]) -> NDArra
 
 @dataclass(frozen=True)
 class Rescued:
-    """Samples whose last vote is wrong and not unanimous, and whose max agreement is correct."""
+    """Samples that max agreement corrects.
+
+    Their vote at the last epoch is wrong and not unanimous.
+    """
 
     name: str  # of the record
     samples: NDArray[np.intp]  # (rescued,), ascending
@@ -234,7 +237,7 @@ class Rescued:
     last_wrong: int  # samples whose last majority vote is wrong, rescued or not
 
     def typical(self) -> int:
-        """Return the median sample by agreement on the true class, the lower of two."""
+        """Find the sample with the median agreement on the true class."""
         if not len(self.samples):
             raise RecordError(
                 f"{self.name}: no sample has a wrong last majority vote, by more than half the "
@@ -247,7 +250,7 @@ class Rescued:
 
 @dataclass(frozen=True)
 class Story:
-    """The predictions for one sample, epoch by epoch."""
+    """Predictions for one sample at each epoch."""
 
     labels: NDArray[Any]  # (network, epoch)
     majority: NDArray[Any]  # (epoch,) -> the vote at that epoch
@@ -255,7 +258,7 @@ class Story:
 
 
 def rescued(reader: RecordReader) -> Rescued:
-    """Find the samples that max agreement predicts correctly after a wrong last vote.
+    """Find samples that max agreement corrects.
 
     The wrong class has more than half of the last votes, so that no tie decides, and not all.
     """
@@ -275,7 +278,7 @@ def rescued(reader: RecordReader) -> Rescued:
 
 
 def story(reader: RecordReader, sample: int) -> Story:
-    """Return what each network, their vote and max agreement predict for a sample at each epoch."""
+    """Collect the predictions for a sample at each epoch."""
     if not 0 <= sample < reader.samples:
         raise ChoiceError(
             f"{reader.name}: samples must lie in 0..{reader.samples - 1}; got {sample}. "
@@ -290,7 +293,7 @@ def story(reader: RecordReader, sample: int) -> Story:
 
 @dataclass(frozen=True)
 class MarginHistogram:
-    """Samples by final margin, split by whether the majority vote at the last epoch is correct."""
+    """Histogram of final margins for correct and wrong majority votes."""
 
     edges: NDArray[np.float64]  # (bin + 1,), from -1 to 1
     right: NDArray[np.intp]  # (bin,)
@@ -298,12 +301,12 @@ class MarginHistogram:
 
 
 def margin_of(reader: RecordReader) -> NDArray[np.float64]:
-    """Return best minus second-best agreement (sample,): the confidence in max agreement."""
+    """Compute the margin between the two classes with the most votes."""
     return Context.of(reader).once(_measure, margins)
 
 
 def final_margin_of(reader: RecordReader) -> NDArray[np.float64]:
-    """Return the lead of the last majority's class over all epochs (sample,).
+    """Compute the margin of the majority class at the last epoch.
 
     Negative where the networks agreed on another class before.
     """
@@ -318,7 +321,7 @@ def _measure(context: Context, margin: Callable[..., NDArray[np.float64]]) -> ND
 
 
 def final_margin_histogram(reader: RecordReader, *, bins: int = 40) -> MarginHistogram:
-    """Count samples by final margin in equal bins from -1 to 1."""
+    """Compute a histogram of the final margins in equal bins from -1 to 1."""
     reader = Context.of(reader)
     right = reader.once(find_rule("majority")).labels == reader.truth()
     values = final_margin_of(reader)
@@ -331,7 +334,7 @@ def final_margin_histogram(reader: RecordReader, *, bins: int = 40) -> MarginHis
 
 
 def error_consensus_histogram(reader: RecordReader) -> NDArray[np.intp]:
-    """Count wrong predictions of the last epoch by the number of networks that share them.
+    """Count wrong predictions by the number of networks that share them.
 
     Entry k - 1 counts the (sample, network) pairs whose wrong class k networks predicted.
     """

@@ -1,4 +1,4 @@
-"""Networks that do not vote with the rest, found from the votes alone.
+"""Detection of bad networks from their votes.
 
 `network_health` judges each network; `CorruptReader` adds bad networks to a record, to measure what
 they do to a rule.
@@ -29,7 +29,7 @@ CONSTANT: Final = 0.98  # of a network's votes for one class
 
 @dataclass(frozen=True)
 class NetworkHealth:
-    """How well one network agrees with the others."""
+    """Agreement of one network with the others."""
 
     network: int  # its number
     kind: Kind
@@ -39,12 +39,12 @@ class NetworkHealth:
 
     @property
     def good(self) -> bool:
-        """Whether to keep it."""
+        """Whether the network agrees with the others."""
         return self.kind == "good"
 
 
 def network_health(reader: RecordReader) -> tuple[NetworkHealth, ...]:
-    """Judge each network by its agreement with the others, in one pass over the labels.
+    """Measure the agreement of each network with the others.
 
     Agreement beyond chance is kappa: 0 if two networks agree no more often than the frequencies of
     their classes make likely, 1 if always. A network counts by the one it agrees with most, so
@@ -79,14 +79,14 @@ def network_health(reader: RecordReader) -> tuple[NetworkHealth, ...]:
 
 
 def good_networks(reader: RecordReader) -> list[int]:
-    """Return the numbers of the networks worth keeping, for `select(networks=…)`."""
+    """Find the networks that agree with the others."""
     return [one.network for one in network_health(reader) if one.good]
 
 
 def network_weights(reader: RecordReader) -> NDArray[np.float64]:
-    """Return a weight for each network by its agreement beyond chance; the largest is 1.
+    """Compute network weights from the agreement beyond chance.
 
-    All weigh the same where no two agree beyond chance.
+    The largest weight is 1. Weights are equal if no two networks agree beyond chance.
     """
     found = np.array([max(one.agreement, 0.0) for one in network_health(reader)])
     if found.max() <= chance_error(reader):
@@ -97,7 +97,9 @@ def network_weights(reader: RecordReader) -> NDArray[np.float64]:
 def weighted_vote(
     reader: RecordReader, weights: Sequence[float] | NDArray[np.float64]
 ) -> Prediction:
-    """Predict by max agreement with weights for the networks; ties go to the smallest class.
+    """Predict by max agreement with weighted networks.
+
+    Ties go to the smallest class.
 
     Raises:
         ChoiceError: there is not one weight for each network, one is negative or not finite, or
@@ -128,7 +130,7 @@ def weighted_vote(
 
 
 def chance_error(reader: RecordReader) -> float:
-    """Return three standard errors of the agreement of unrelated networks, at least 0.05."""
+    """Compute the largest agreement expected by chance."""
     return max(NEAR_CHANCE, 3 / math.sqrt(reader.samples * max(reader.classes - 1, 1)))
 
 
@@ -149,7 +151,7 @@ def _best_partner(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (networ
 
 
 def _measure_kappa(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return kappa (network, network, epoch), and votes (network, epoch, class)."""
+    """Compute kappa between networks and the votes by class."""
     networks, epochs, classes = context.networks, context.epochs, context.classes
     equal = np.zeros((networks, networks, epochs))
     sizes = np.zeros((networks, epochs, classes))
@@ -168,7 +170,7 @@ def _measure_kappa(context: Context) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 class CorruptReader(RecordReader):
-    """A reader with bad networks after its own, drawn anew whenever they are read.
+    """Reader that appends bad networks to a record.
 
     The bad ones are numbered from the largest number on. Constant ones all predict class 0,
     as collapsed networks tend to agree. They have no probabilities.
@@ -192,7 +194,7 @@ class CorruptReader(RecordReader):
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample)."""
+        """Read labels of networks, epochs and samples."""
         own = self._reader.networks
         known = self._reader.read_labels([0], epochs, samples)
         labels = np.empty((len(networks), *known.shape[1:]), known.dtype)
@@ -215,11 +217,11 @@ class CorruptReader(RecordReader):
         epochs: Sequence[int],  # noqa: ARG002
         samples: slice,  # noqa: ARG002
     ) -> NDArray[Any]:
-        """Raise: bad networks have no probabilities."""
+        """Raise an error because bad networks have no probabilities."""
         raise ProbabilitiesMissing(f"{self.name}: the bad networks added to it have labels alone")
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return the metadata of the real networks, and the first one's progress for others."""
+        """Get the metadata of each network."""
         real = self._reader.networks_info()
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
         bad = (
@@ -237,7 +239,7 @@ def accuracy_with_bad_networks(
     leave_out: bool = False,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Return a rule's accuracy with each of these numbers of bad networks added.
+    """Compute the accuracy of a rule with bad networks added.
 
     With `leave_out`, the rule uses only the networks that `good_networks` returns.
     """

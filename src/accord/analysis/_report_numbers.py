@@ -1,4 +1,4 @@
-"""What a report shows of a record, measured once and held as plain numbers.
+"""Numbers shown in a report.
 
 `summarize` takes a context, which reads each row once and computes each fit once. Whatever needs
 true labels lies in `Scored`; whatever compares networks is None where there is one network alone.
@@ -41,7 +41,7 @@ MARGIN_BINS: Final = 40
 
 @dataclass(frozen=True)
 class Overview:
-    """Where a record lies and what it is a record of, without its predictions."""
+    """Location, size and metadata of a record."""
 
     path: str
     numbers: tuple[int, ...]  # of the networks
@@ -51,7 +51,7 @@ class Overview:
 
     @classmethod
     def of(cls, reader: RecordReader) -> "Overview":
-        """Return the overview of what a reader reads."""
+        """Create the overview of a record."""
         progress = reader.networks_info()[0].progress
         return cls(
             reader.name, reader.numbers, progress, reader.sample_info, reader.has_probabilities
@@ -59,28 +59,28 @@ class Overview:
 
     @property
     def networks(self) -> int:
-        """The number of networks."""
+        """Number of networks."""
         return len(self.numbers)
 
     @property
     def epochs(self) -> int:
-        """The number of epochs."""
+        """Number of epochs."""
         return len(self.progress)
 
     @property
     def samples(self) -> int:
-        """The number of samples."""
+        """Number of samples."""
         return self.sample_info.samples
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """Number of classes."""
         return self.sample_info.classes
 
 
 @dataclass(frozen=True)
 class ClassRecall:
-    """The share of a class's samples that two rules find."""
+    """Recall of a class for two rules."""
 
     name: str
     samples: int
@@ -89,13 +89,13 @@ class ClassRecall:
 
     @property
     def change(self) -> float:
-        """The recall of max agreement minus that of the majority vote."""
+        """Difference in recall between max agreement and the majority vote."""
         return self.max_agreement - self.majority
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What true labels determine."""
+    """Results that depend on true labels."""
 
     scores: tuple[Score, ...]  # of every rule that the record allows
     changes: Changes  # from the majority vote to max agreement
@@ -114,13 +114,13 @@ class Scored:
 
     @property
     def best_epoch(self) -> int:
-        """The epoch at which the majority vote is most accurate."""
+        """Epoch with the most accurate majority vote."""
         return int(self.curves[MAJORITY].accuracy.argmax())
 
 
 @dataclass(frozen=True)
 class WithoutBad:
-    """What leaving the bad networks out changes."""
+    """Effect of leaving out bad networks."""
 
     kept: tuple[int, ...]  # numbers of the good networks
     moved: int  # samples to which max agreement gives another class
@@ -129,7 +129,7 @@ class WithoutBad:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that a report shows of a record."""
+    """Summary of a record for a report."""
 
     overview: Overview
     metadata: tuple[dict[str, Any], ...]  # (network,)
@@ -146,7 +146,7 @@ class Summary:
     audit_error: str  # why the audit was refused, else empty
 
     def require_scored(self) -> Scored:
-        """Return what true labels determine.
+        """Get the results that depend on true labels.
 
         Raises:
             TruthMissing: the record has no true labels.
@@ -160,7 +160,7 @@ class Summary:
 
 
 def summarize(reader: RecordReader) -> Summary:
-    """Measure everything that a report shows."""
+    """Compute the summary of a record."""
     context = Context.of(reader)
     overview, info = Overview.of(context), context.sample_info
     several = context.networks > 1

@@ -1,4 +1,4 @@
-"""Accuracy of the rules on a record with true labels."""
+"""Metrics for predictions on records with true labels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,10 @@ LARGE: Final = 2.0**LARGE_BITS
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of correct predictions; an abstention counts as wrong."""
+    """Accuracy metrics of a prediction.
+
+    Abstentions count as wrong.
+    """
 
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that occur
@@ -41,7 +44,7 @@ class Accuracy:
 
 
 def measure(predicted: NDArray[Any], truth: NDArray[Any], *, classes: int) -> Accuracy:
-    """Compare one label per sample with the truth.
+    """Compute the accuracy of predicted labels.
 
     Raises:
         PredictionError: the numbers of labels and true classes differ, there is no sample, or a
@@ -69,7 +72,7 @@ def measure(predicted: NDArray[Any], truth: NDArray[Any], *, classes: int) -> Ac
 def from_hits(
     hits: NDArray[np.intp], sizes: NDArray[np.intp], *, covered: int | None = None
 ) -> Accuracy:
-    """Turn counts of correct predictions by true class, and the classes' sizes, into shares."""
+    """Compute the accuracy from counts of correct predictions by class."""
     samples = int(sizes.sum())
     covered = samples if covered is None else covered
     recall = np.divide(hits, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
@@ -85,7 +88,7 @@ def from_hits(
 
 @dataclass(frozen=True)
 class Changes:
-    """Two rules compared sample by sample."""
+    """Comparison of two rules on the same samples."""
 
     turned_right: int  # wrong with the first rule, right with the second
     turned_wrong: int  # right with the first rule, wrong with the second
@@ -104,7 +107,10 @@ class Changes:
 def changes(
     reader: RecordReader, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
 ) -> Changes:
-    """Compare two rules on one record, sample by sample; `single` is the first network."""
+    """Compare the predictions of two rules on a record.
+
+    The rule `single` stands for the first network.
+    """
     context = Context.of(reader)
     before, after = (context.once(find_rule(rule)).labels for rule in (first, second))
     return paired_changes(before, after, context.truth(), confidence=confidence)
@@ -113,7 +119,7 @@ def changes(
 def paired_changes(
     first: NDArray[Any], second: NDArray[Any], truth: NDArray[Any], *, confidence: float = 0.95
 ) -> Changes:
-    """Compare two sets of labels for the same samples.
+    """Compare two predictions for the same samples.
 
     The interval is Agresti and Min's: half an observation is added to each of the four cells
     before the normal approximation, which keeps its coverage for small counts too.
@@ -142,7 +148,7 @@ def paired_changes(
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Return the exact two-sided p-value of McNemar's test, as scipy would in 60 lines more.
+    """Compute the exact two-sided p-value of McNemar's test.
 
     >>> mcnemar(6, 0)
     0.03125
@@ -167,7 +173,7 @@ def _interval(gained: int, lost: int, samples: int, confidence: float) -> tuple[
 
 @dataclass(frozen=True)
 class Score:
-    """The accuracy of one rule."""
+    """Accuracy of a rule."""
 
     rule: str
     accuracy: float
@@ -183,7 +189,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """The accuracy of several rules on one record."""
+    """Accuracy of several rules on a record."""
 
     scores: tuple[Score, ...]  # weakest evidence first
     recommended: str | None  # the rule to use, chosen without the truth; None if not requested
@@ -191,8 +197,9 @@ class Scores:
 
 
 def score(reader: RecordReader, rules: Sequence[str | Rule] | None = None) -> list[Score]:
-    """Score the named rules, or every rule the record allows, weakest evidence first.
+    """Compute the accuracy of rules on a record.
 
+    By default, all rules that the record allows are scored, weakest evidence first.
     Rules whose tables would be too large are left out; see `compare_rules`.
     "recommended" stands for the rule that `recommend` returns, and is scored under its name.
 
@@ -210,7 +217,7 @@ def compare_rules(
     *,
     with_recommended: bool = True,
 ) -> Scores:
-    """Score rules as `score` does, and return the recommended rule and those left out too.
+    """Compute the accuracy of rules and recommend one.
 
     >>> from accord.store import ArrayReader, SampleInfo
     >>> labels, truth = np.zeros((5, 4, 300), np.uint16), np.zeros(300, int)
@@ -244,7 +251,7 @@ def compare_rules(
 def _choose(
     context: Context, names: Sequence[str | Rule] | None
 ) -> tuple[list[Rule], dict[str, str]]:
-    """Return the rules to score, and those left out with the reason."""
+    """Select the rules to score."""
     if names is None:
         allowed = [rule for rule in all_rules().values() if rule.allowed(context)]
         reasons = {rule.name: rule.left_out(context) for rule in allowed}

@@ -1,4 +1,4 @@
-"""Overfitting of a record, finished or still growing, detected without labels."""
+"""Detection of overfitting without labels."""
 
 import os
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from accord.store._storage import EXAMPLE
 
 @dataclass(frozen=True)
 class Watch:
-    """Whether networks overfit, judged by the agreement between them."""
+    """Result of detecting overfitting."""
 
     alarm: bool
     epoch: int | None  # the last good epoch; None without an alarm
@@ -42,7 +42,7 @@ class Watch:
 def watch(
     reader: RecordReader, *, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Watch:
-    """Detect overfitting and the last good epoch, from the predictions alone.
+    """Detect overfitting from the predictions of networks.
 
     Networks that learn the true classes come to agree; networks that memorise wrong labels
     diverge again. The alarm is raised if agreement falls after its peak, for a stretch of at least
@@ -94,7 +94,7 @@ def watch(
 
 
 def best_epoch(reader: RecordReader, verdict: Verdict) -> int:
-    """Return the best epoch: of all, or if there is an alarm of those before the fall."""
+    """Find the best epoch before agreement falls."""
     if verdict.alarm and verdict.before is not None:
         reader = Context.of(reader).once(first_epochs, verdict.before)
     return score_epochs(reader).best
@@ -102,7 +102,7 @@ def best_epoch(reader: RecordReader, verdict: Verdict) -> int:
 
 @dataclass(frozen=True)
 class EpochUpdate:
-    """An epoch that all networks have recorded since the last poll."""
+    """Update for an epoch recorded by all networks."""
 
     epoch: int
     agreement: float
@@ -111,7 +111,7 @@ class EpochUpdate:
 
 
 def check_parent_folder(path: str | os.PathLike[str]) -> None:
-    """Raise if the folder that would hold a record does not exist; object stores have none."""
+    """Check that the parent folder of a record exists."""
     place = open_storage(path)
     if not isinstance(place, Folder):
         return
@@ -126,7 +126,7 @@ def check_parent_folder(path: str | os.PathLike[str]) -> None:
 
 
 class RecordFollower:
-    """Judges a record while networks record epochs.
+    """Monitor for a record that is still growing.
 
     Each `poll` returns the epochs that all networks have finished since the last one. If a network
     joins, it starts again with the epochs that all of them have.

@@ -1,1 +1,1 @@
-"""Wrong training labels: the audit, its notes, and the review of what it flags."""
+"""Tools for finding and reviewing wrong training labels."""

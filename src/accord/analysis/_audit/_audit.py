@@ -1,4 +1,4 @@
-"""The audit of training labels: suspicion, ranking, proposed corrections.
+"""Audit of training labels.
 
 `audit` weights the epochs (`_evidence`), adds up their votes for each label and its alternatives,
 and turns them into posteriors (`_posterior`). `_notes` holds the caveats that a reader should see
@@ -27,7 +27,7 @@ from accord.store import RecordReader
 
 @dataclass(frozen=True)
 class RankingScore:
-    """A ranking of labels and a selection from it, scored against the truth."""
+    """Quality of a ranking of labels and of a selection from it."""
 
     auroc: float  # probability that a wrong label ranks above a right one; ties count half
     average_precision: float  # the mean precision over the wrong labels
@@ -40,7 +40,7 @@ def score_ranking(
     wanted: NDArray[np.bool_],  # (sample,), neither all nor none
     chosen: NDArray[np.bool_],  # (sample,)
 ) -> RankingScore:
-    """Score a ranking, the highest score first, and a selection of samples."""
+    """Evaluate a ranking and a selection of samples."""
     levels, level = np.unique(-scores, return_inverse=True)  # the highest first
     sizes = np.bincount(level, minlength=len(levels))
     hits = np.bincount(level[wanted], minlength=len(levels))
@@ -59,7 +59,7 @@ def score_ranking(
 def suspect_unpredicted(
     reader: RecordReader, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
 ) -> NDArray[np.float64]:  # (sample,)
-    """Return the suspicion of labels of classes that no network predicts; nan for all others."""
+    """Compute the suspicion of labels whose class is never predicted."""
     # Networks learn some classes late, when most labels are memorised. On average these labels are
     # assumed to be wrong at the `rate` of all others; the more votes contradict one, at the epochs
     # at which any network predicts the class, the more suspicious it is, up to one half.
@@ -102,7 +102,7 @@ SLOW: Final = 0.93  # of the contradicting votes remain after these if they do n
 
 @dataclass(frozen=True)
 class Audit:
-    """Which training labels are probably wrong, and their proposed corrections."""
+    """Result of an audit of training labels."""
 
     given: NDArray[np.intp]  # (sample,), the labels audited
     proposed: NDArray[np.intp]  # (sample,), the given label if not flagged
@@ -126,12 +126,12 @@ class Audit:
 
     @property
     def ranking(self) -> NDArray[np.intp]:
-        """All samples, the most suspicious first (sample,)."""
+        """Indices of the samples in decreasing order of suspicion."""
         return np.argsort(-self.suspicion, kind="stable")
 
     @property
     def noise_rate(self) -> float:
-        """The estimated share of wrong labels.
+        """Estimated fraction of wrong labels.
 
         This is the share of flagged labels or, where more than one label in ten is undecided and
         too few are flagged, the mean suspicion.
@@ -140,7 +140,7 @@ class Audit:
 
     @property
     def noise_rates(self) -> NDArray[np.float64]:
-        """The estimated share of wrong labels by given class (class,); nan for absent classes."""
+        """Estimated fraction of wrong labels in each class, nan for absent classes."""
         sizes = np.bincount(self.given, minlength=self.classes)
         wrong = np.bincount(self.given, self._wrong, minlength=self.classes)
         rates = np.divide(wrong, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
@@ -152,12 +152,12 @@ class Audit:
 
     @property
     def undecided(self) -> float:
-        """The expected share of misjudged labels, by the suspicions themselves."""
+        """Expected fraction of misjudged labels."""
         return float(np.minimum(self.suspicion, 1 - self.suspicion).mean())
 
     @property
     def confusion(self) -> NDArray[np.intp]:
-        """Samples by given and proposed label (given, proposed).
+        """Confusion matrix of given and proposed labels.
 
         Raises:
             PredictionError: the table would exceed 4 GiB.
@@ -168,7 +168,7 @@ class Audit:
 
     @property
     def label_confusion(self) -> NDArray[np.float64]:
-        """Shares of given labels by proposed class (class, given label), rows sum to 1.
+        """Confusion matrix normalised over the proposed classes.
 
         Suitable for `corrected_accuracy`. This is `confusion`, transposed and normalised. The
         labels of a class that is proposed for no sample count as right. Only flagged labels count
@@ -180,7 +180,7 @@ class Audit:
 
 
 def audit(reader: RecordReader) -> Audit:
-    """Rank the given labels of a training record by suspicion, and propose corrections.
+    """Find training labels that are probably wrong and propose corrections.
 
     Epochs are weighted by how often two networks contradict the given label with the same class
     beyond chance: after the first epochs, and before the labels are memorised. Error rates of
@@ -237,7 +237,7 @@ def audit(reader: RecordReader) -> Audit:
 
 
 def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample, class)
-    """Return each class's share of the weighted votes, as a table for other tools.
+    """Compute class probabilities from the weighted votes.
 
     Rows sum to 1. cleanlab takes the table as `pred_probs`, with the given labels. If no epoch
     has a weight, all epochs weigh the same.
@@ -293,7 +293,7 @@ def _check_contradiction(reader: RecordReader, most: float) -> None:
 
 
 def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
-    """Return whether labels may have been memorised before the first recorded epoch."""
+    """Check whether labels may be memorised before the first recorded epoch."""
     # Contradictions are about as frequent there as ever, and either it is a late epoch, or the
     # networks are trained already: they contradict the same labels beyond chance and change slowly.
     share = contradiction.share

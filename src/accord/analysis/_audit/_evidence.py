@@ -1,4 +1,4 @@
-"""Weighted votes for and against each given label.
+"""Utilities for collecting weighted votes on the given labels.
 
 Early in training, two networks that contradict a label with the same class do so because they see
 it; later, networks repeat memorised labels. `measure_contradiction` counts such pairs at each
@@ -31,7 +31,7 @@ def independent_pairs(
     agreed: NDArray[np.intp],  # (network, epoch, class): votes for given labels, by label
     sizes: NDArray[np.intp],  # (class,): samples by given label
 ) -> tuple[Shares, Shares]:
-    """Return the share of pairs expected to agree, and their share of the contradicting pairs.
+    """Estimate the chance agreement of independent pairs of networks.
 
     Assumes that networks contradict labels independently: each with its own rate for each given
     label, and with each class as often as in all its contradictions. With two classes all
@@ -52,7 +52,7 @@ def independent_pairs(
 
 
 def beyond_chance(same: Shares, independent: Shares, *, alike: Shares, share: Shares) -> Shares:
-    """Return the share of pairs that agree against a label beyond chance.
+    """Compute the fraction of pairs that contradict a label beyond chance.
 
     Model: on a part of the samples all networks contradict the label with one class; on the
     others they contradict it independently. Solves for that part, given the share of pairs that
@@ -70,14 +70,14 @@ def beyond_chance(same: Shares, independent: Shares, *, alike: Shares, share: Sh
 MOST_SAMPLES: Final = 2_000  # compared, evenly spaced
 MOST_EPOCHS: Final = 32  # with a weight; neighbours are much alike
 
-# Weights are whole numbers, so that sums do not depend on the order of the votes. On development
+# Weights are integers, so that sums do not depend on the order of the votes. On development
 # records, eight steps ranked as well as weights that were not rounded; four did not.
 STEPS: Final = 8
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """How often networks contradict the given label, and how often with the same class."""
+    """Rates at which networks contradict the given labels."""
 
     share: NDArray[np.float64]  # (epoch,), of the votes that contradict it
     both: NDArray[np.float64]  # (epoch,), of pairs of networks that both contradict it
@@ -88,12 +88,12 @@ class Contradiction:
 
     @property
     def beyond(self) -> NDArray[np.float64]:
-        """The share of pairs that agree against a label beyond chance (epoch,)."""
+        """Fraction of pairs that contradict a label beyond chance at each epoch."""
         return np.maximum(self.same - self.chance, 0)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """The weight of each epoch's votes (epoch,), between 0 and 1.
+        """Weight of each epoch between 0 and 1.
 
         Networks that have memorised the given labels never contradict them, and untrained
         networks contradict them at random. In the informative epochs between, two networks
@@ -109,7 +109,7 @@ class Contradiction:
 
     @property
     def integer_weights(self) -> NDArray[np.intp]:
-        """The weights in eighths of the largest, rounded (epoch,).
+        """Weights rounded to eighths of the largest.
 
         Of more than 32 epochs with a weight, 32 are kept, equally spaced.
         """
@@ -126,7 +126,7 @@ class Contradiction:
 
 
 def measure_contradiction(reader: RecordReader, given: NDArray[Any]) -> Contradiction:
-    """Compare all pairs of networks at each epoch, on at most 2,000 evenly spaced samples."""
+    """Measure how often networks contradict the given labels."""
     some = slice(None, None, -(-reader.samples // MOST_SAMPLES))
     labels = reader.read_labels(range(reader.networks), range(reader.epochs), some)
     labels, known, classes = _renumbered(labels, given[some], classes=reader.classes)
@@ -159,7 +159,7 @@ def _renumbered(
     *,
     classes: int,
 ) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Drop classes that do not occur, if there are more classes than samples."""
+    """Remove unused classes from the labels."""
     if classes <= len(given):
         return labels, given, classes
     occurs = np.zeros(classes, bool)
@@ -178,7 +178,7 @@ def _count_pairs(
     votes: NDArray[Any],  # (network, sample, epoch)
     against: NDArray[np.bool_],  # the same
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:  # (epoch,) twice
-    """Count pairs of networks that both contradict a label, and those that agree on the class."""
+    """Count the pairs of networks that contradict a label."""
     networks, _, epochs = votes.shape
     both, same = np.zeros(epochs, np.intp), np.zeros(epochs, np.intp)
     for one, other in combinations(range(networks), 2):
@@ -199,7 +199,7 @@ OWN_VOTE: Final = 0.1
 
 @dataclass(frozen=True)
 class Evidence:
-    """Shares of the weighted votes, for the given label and for its alternatives."""
+    """Weighted votes for the given labels and their alternatives."""
 
     candidates: NDArray[np.intp]  # (sample, candidate), the given label first
     shares: NDArray[np.float64]  # (sample, candidate)
@@ -212,7 +212,7 @@ class Evidence:
 
     @cached_property
     def cells(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions in a flat table (true class, class), with candidates as true classes.
+        """Flat indices into a table of true and predicted classes.
 
         The first pairs them with the given label (sample, candidate), the second with each
         alternative (sample, candidate, alternative).
@@ -222,11 +222,11 @@ class Evidence:
         return rows + self.candidates[:, :1], of_alternatives
 
     def part(self, samples: slice) -> "Evidence":
-        """Return the evidence on a range of samples."""
+        """Select the evidence on a range of samples."""
         return replace(self, candidates=self.candidates[samples], shares=self.shares[samples])
 
     def renumbered(self) -> "Evidence":
-        """Return the evidence without classes that are no candidate: its tables are smaller."""
+        """Remove classes that are no candidate from the tables."""
         occurs = np.zeros(len(self.predicted), bool)
         occurs[self.candidates] = True
         number = np.cumsum(occurs) - 1
@@ -236,7 +236,7 @@ class Evidence:
 def collect_evidence(
     reader: RecordReader, given: NDArray[Any], contradiction: Contradiction
 ) -> Evidence:
-    """Add up the weighted votes; keep at most four alternatives per sample, in order of class."""
+    """Sum the weighted votes for each label and at most four alternatives."""
     whole, weights = contradiction.integer_weights, contradiction.weights
     candidates = np.empty((reader.samples, 1 + min(MOST_ALTERNATIVES, reader.classes - 1)), np.intp)
     votes = np.empty(candidates.shape, np.intp)
@@ -259,7 +259,7 @@ def collect_evidence(
 def weigh_votes(
     reader: RecordReader, weights: NDArray[np.intp]
 ) -> Iterator[tuple[slice, Weighted]]:
-    """Yield weighted votes (sample, class) for one range of samples after another."""
+    """Iterate over the weighted votes in blocks of samples."""
     # Epochs of weight 0 are not read, except for the first if all weights are 0.
     informative = np.flatnonzero(weights) if weights.any() else np.zeros(1, np.intp)
     chosen = reader.select(epochs=informative.tolist())
@@ -275,7 +275,7 @@ def split_votes(
     given: NDArray[Any],  # (sample,)
     most: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return the given label's votes, the other classes with the most votes, and their votes.
+    """Split votes into those for the given label and for its alternatives.
 
     Ties go to the lower class. The classes kept are in order of class.
     """

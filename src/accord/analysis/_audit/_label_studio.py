@@ -1,4 +1,4 @@
-"""Tasks of Label Studio: to review labels in, and to read decisions from."""
+"""Support for Label Studio tasks."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ Task = dict[str, Any]
 
 
 def make_task(fields: dict[str, Any], *, proposed: str, score: float, shown: str) -> Task:
-    """Return a task with these data and the proposed class preselected; people see `shown`."""
+    """Create a task with the proposed class preselected."""
     result = {
         "from_name": CHOICE,
         "to_name": shown,
@@ -28,7 +28,7 @@ def make_task(fields: dict[str, Any], *, proposed: str, score: float, shown: str
 
 
 def labelling_config(class_names: Sequence[str], *, shown: str = IMAGE) -> str:
-    """Return the labelling interface of the tasks, to paste into the settings of a project.
+    """Build the labelling configuration of a Label Studio project.
 
     >>> print(labelling_config(["cat", "dog"], shown="text"))
     <View>
@@ -51,7 +51,7 @@ def labelling_config(class_names: Sequence[str], *, shown: str = IMAGE) -> str:
 
 
 def read_annotations(tasks: Any, *, name: str) -> Iterator[RawDecision]:
-    """Yield the decisions of tasks; skipped tasks and tasks without annotations are left out."""
+    """Iterate over the decisions in annotated tasks."""
     for where, task, annotations in read_tasks(tasks, name=name):
         data = task["data"]
         for annotation in annotations:
@@ -62,7 +62,7 @@ def read_annotations(tasks: Any, *, name: str) -> Iterator[RawDecision]:
 
 
 def read_tasks(tasks: Any, *, name: str) -> Iterator[tuple[str, Task, list[dict[str, Any]]]]:
-    """Yield the name of each task for messages, the task, and its annotations."""
+    """Iterate over tasks and their annotations."""
     if not isinstance(tasks, list) or not all(
         isinstance(task, dict) and isinstance(task.get("data"), dict) for task in tasks
     ):

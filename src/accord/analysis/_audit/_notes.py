@@ -1,4 +1,4 @@
-"""Caveats of an audit, as sentences for the reader."""
+"""Notes on the limitations of an audit."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -24,7 +24,7 @@ UNINFORMATIVE: Final = (
 
 
 def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
-    """Return the caveats of an audit, one sentence each."""
+    """List the limitations of an audit."""
     if audit.beyond_chance == 0:
         return [UNINFORMATIVE]
     notes = [
@@ -37,7 +37,7 @@ def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
 
 
 def class_name(label: int, sample_info: SampleInfo) -> str:
-    """Return a class's name, or its number if classes have no names."""
+    """Get the name of a class."""
     return str(label) if sample_info.class_names is None else sample_info.class_names[label]
 
 
@@ -104,7 +104,7 @@ def _begins_late(audit: Audit) -> str | None:
 
 
 def _inconclusive(audit: Audit) -> Iterator[str]:
-    """Yield why the noise rate may be wrong, the most important reason first."""
+    """Iterate over reasons for an unreliable noise rate."""
     ranking, rate = _ranking(audit), 100 * audit.noise_rate
     if np.count_nonzero(audit.weights) == 1:
         yield (

@@ -1,4 +1,4 @@
-"""The posterior of each sample's true class, by expectation maximisation.
+"""Expectation maximisation for the true classes.
 
 A sample's votes and its given label both depend on its true class: if some cats are labelled as
 dogs, networks also predict dog for some cats, but hardly ever cat for a dog. A vote for cat is
@@ -43,7 +43,7 @@ Table = NDArray[np.float64]  # (true class, class)
 
 @dataclass(frozen=True)
 class ErrorRates:
-    """How given labels and predictions depend on the true class."""
+    """Error rates of the given labels and the predictions."""
 
     given: Table  # joint probability of the true class and the given label
     predicted: Table  # (true class, class), shares of the votes that are not memorised
@@ -52,7 +52,7 @@ class ErrorRates:
 
 
 def class_posteriors(evidence: Evidence, *, classes: int) -> Posteriors:
-    """Return the probability of each candidate to be the true class.
+    """Compute the posterior probability of each candidate class.
 
     Networks err on the same samples more often than the error rates imply. The odds against a
     given label are therefore raised to the power of one over the square root of the effective
@@ -90,14 +90,14 @@ def fit_rates(evidence: Evidence, *, classes: int) -> ErrorRates:
 
 
 def initial_posteriors(evidence: Evidence) -> Posteriors:
-    """Return shares of votes, the given label's own vote included: certain without others."""
+    """Initialize the posteriors with shares of votes."""
     posteriors = evidence.vote_weight * evidence.shares
     posteriors[:, 0] += 1 - evidence.vote_weight
     return np.asarray(posteriors / posteriors.sum(axis=1, keepdims=True))
 
 
 def update_rates(rates: ErrorRates, evidence: Evidence, posteriors: Posteriors) -> ErrorRates:
-    """Count given labels and votes by true class, weighted by the posteriors (the M step)."""
+    """Update the error rates from the posteriors (M step)."""
     shares, shape = evidence.shares, rates.predicted.shape
     of_label, of_alternatives = evidence.cells
     given = _add_up(of_label, posteriors, shape)
@@ -124,7 +124,7 @@ def update_rates(rates: ErrorRates, evidence: Evidence, posteriors: Posteriors) 
 def count_effective_votes(
     predicted: Table, memorised: float, *, given: Table, votes: Table, shares: NDArray[np.float64]
 ) -> float:
-    """Return the number of independent votes whose shares would scatter as much.
+    """Estimate the effective number of independent votes.
 
     A sample's mean shares follow from its true class and its given label.
     """
@@ -137,7 +137,7 @@ def count_effective_votes(
 
 
 def candidate_posteriors(evidence: Evidence, rates: ErrorRates) -> Posteriors:
-    """Return the posterior of each candidate given the error rates (the E step)."""
+    """Compute the posteriors from the error rates (E step)."""
     # Contiguous for each candidate: fast.
     candidates, shares = evidence.candidates.T.copy(), evidence.shares.T.copy()
     rows = candidates * len(rates.predicted)
@@ -153,7 +153,7 @@ def candidate_posteriors(evidence: Evidence, rates: ErrorRates) -> Posteriors:
 
 
 def soften(posteriors: Posteriors, power: float) -> Posteriors:
-    """Raise the odds against the first candidate to a power; the others keep their proportions."""
+    """Raise the odds against the first candidate to a power."""
     first, others = posteriors[:, 0], posteriors[:, 1:]
     rest = others.sum(axis=1)
     one, other = first**power, rest**power
@@ -171,7 +171,7 @@ def _add_up(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, ..
 
 
 def _in_each_row(table: Table) -> Table:
-    """Normalise the rows after adding one sample with the diagonal share of the whole table."""
+    """Normalise the rows of a table with additive smoothing."""
     right = np.trace(table) / table.sum()
     usual = np.full(table.shape, (1 - right) / (len(table) - 1))
     np.fill_diagonal(usual, right)

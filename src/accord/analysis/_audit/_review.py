@@ -1,4 +1,4 @@
-"""Review of suspicious labels: queue, decisions, gain and corrected labels."""
+"""Review of suspicious labels."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from accord.store import SampleInfo
 
 @dataclass(frozen=True)
 class Decisions:
-    """Labels that people chose for some of the samples."""
+    """Labels assigned to samples in a review."""
 
     samples: NDArray[np.intp]  # (decision,), ascending and unique
     labels: NDArray[np.intp]  # (decision,)
@@ -26,7 +26,7 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Gain:
-    """Wrong labels found for each label reviewed: expected by the audit, and actual."""
+    """Number of wrong labels found per reviewed label."""
 
     reviewed: int
     expected: float  # wrong labels for each label reviewed, by the suspicions
@@ -37,12 +37,12 @@ class Gain:
 
     @property
     def actual(self) -> float | None:
-        """Wrong labels found for each label reviewed; None before the decisions."""
+        """Actual number of wrong labels found per reviewed label."""
         return None if self.changed is None else self.changed / self.reviewed
 
 
 def review_queue(audit: Audit, most: int | None = None) -> NDArray[np.intp]:
-    """Return the samples to review, the most suspicious first.
+    """Select the most suspicious samples for review.
 
     Args:
         audit: from `audit`.
@@ -57,13 +57,13 @@ def review_queue(audit: Audit, most: int | None = None) -> NDArray[np.intp]:
 
 
 def expected_gain(audit: Audit, queue: NDArray[np.intp]) -> Gain:
-    """Return the expected gain of reviewing these samples."""
+    """Compute the expected gain of reviewing samples."""
     expected = float(audit.suspicion[queue].mean()) if len(queue) else 0.0
     return Gain(len(queue), expected=expected, by_chance=audit.noise_rate)
 
 
 def measure_gain(audit: Audit, decisions: Decisions, truth: NDArray[Any] | None = None) -> Gain:
-    """Return the actual gain of a review, beside the expected one for the same samples."""
+    """Compute the expected and the actual gain of a review."""
     samples, labels = decisions.samples, decisions.labels
     changed = labels != audit.given[samples]
     return replace(
@@ -77,7 +77,7 @@ def measure_gain(audit: Audit, decisions: Decisions, truth: NDArray[Any] | None 
 def corrected_labels(
     audit: Audit, decisions: Decisions | None = None, *, proposals: bool = False
 ) -> NDArray[np.intp]:  # (sample,)
-    """Return the labels to train on next.
+    """Apply the corrections to the given labels.
 
     Args:
         audit: from `audit`.
@@ -104,7 +104,7 @@ NAMING: Final = ("sample", "id", "given")  # parts that identify the label
 
 @dataclass(frozen=True)
 class RawDecision:
-    """One decision as text from a file; None for the parts that the file does not have."""
+    """Unparsed decision read from a file."""
 
     where: str  # line or task, for messages
     decided: str
@@ -114,7 +114,7 @@ class RawDecision:
 
 
 def names_mislead(sample_info: SampleInfo) -> bool:
-    """Return whether a class has the number of another class as its name.
+    """Check whether a class is named after the number of another class.
 
     >>> names_mislead(SampleInfo(9, 2, class_names=("1", "0")))
     True
@@ -127,7 +127,7 @@ def names_mislead(sample_info: SampleInfo) -> bool:
 
 
 def check_decisions(raw: Iterable[RawDecision], sample_info: SampleInfo, *, name: str) -> Decisions:
-    """Convert raw decisions to samples and classes of a record.
+    """Validate raw decisions and convert them to samples and classes.
 
     Classes are given by name or number, samples by position or id. If a class has the number of
     another class as its name, classes are given by name only. Blanks around a name matter only
@@ -229,7 +229,7 @@ class _Parser:
 
 
 def _numbered(names: Iterable[str]) -> dict[str, list[int]]:
-    """Return the numbers of the classes with each name; more than one if it is ambiguous."""
+    """Map each name to the numbers of its classes."""
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(names):
         numbers.setdefault(name, []).append(number)

@@ -1,4 +1,4 @@
-"""Files of a review: audits and queues to write, decisions to read, corrected labels to write.
+"""Utilities for reading and writing the files of a review.
 
 Files come as CSV, for spreadsheets, or as JSON of Label Studio. Decisions are never overwritten:
 before a file is written, an existing one is parsed, and only a file of ours without decisions is
@@ -42,7 +42,7 @@ DECIDED: Final = "decided"
 
 
 def read_raw_decisions(path: Path) -> list[RawDecision]:
-    """Read decisions from a .csv file or an export of Label Studio."""
+    """Read unparsed decisions from a .csv file or a Label Studio export."""
     try:
         if path.suffix == ".csv":
             return list(read_decisions_csv(path))
@@ -60,13 +60,13 @@ def load_json(path: Path) -> Any:
 
 
 def unreadable(path: Path, error: Exception) -> SourceError:
-    """Return the error for a file that cannot be read, with the fix if known."""
+    """Create the error for an unreadable file."""
     fix = ". Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
     return SourceError(f"{path}: cannot be read: {error}{fix}")
 
 
 def read_decisions_csv(path: Path) -> Iterator[RawDecision]:
-    """Yield the rows of a .csv file whose `decided` is not empty."""
+    """Iterate over the decided rows of a .csv file."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file, strict=True)  # or an open quote would hide all later rows
         _check_columns(path, list(rows.fieldnames or ()))
@@ -114,7 +114,7 @@ Header = Mapping[str, bool]  # column -> whether it is always present, in order
 
 
 def check_no_decisions(path: Path, kind: str, *, use: str, header: Header | None = None) -> None:
-    """Raise if the .csv or .json file holds review decisions or is not one of ours.
+    """Check that a file can be overwritten without losing decisions.
 
     A file that a spreadsheet saved with other separators or names may hold decisions, too. `kind`
     (with its article) and `use`, the command that reads the decisions, are for messages; `header`
@@ -181,7 +181,7 @@ PLACES: Final = re.compile(r"\{(sample|id)\}")
 
 
 def check_ending(path: PathLike, kind: str) -> Path:
-    """Return the path; raise if its ending does not fit the kind of file."""
+    """Validate the extension of a path."""
     message, endings = ENDINGS[kind]
     target = Path(path)
     if target.suffix not in endings:
@@ -190,7 +190,7 @@ def check_ending(path: PathLike, kind: str) -> Path:
 
 
 def check_link(link: str) -> None:
-    """Raise if a link holds other placeholders than `{id}` and `{sample}`."""
+    """Validate the placeholders of a link template."""
     if re.search(r"[{}]", PLACES.sub("", link)):
         raise ChoiceError(
             f"a link may hold {{id}} and {{sample}}, as in https://host/{{id}}.png; got {link!r}"
@@ -198,7 +198,7 @@ def check_link(link: str) -> None:
 
 
 def check_writable(path: PathLike, kind: str) -> Path:
-    """Return the path of a file to write; raise if that would overwrite decisions."""
+    """Validate the path of an output file."""
     target = check_ending(path, kind)
     if target.suffix in DECISIONS:
         name, header = OVERWRITTEN[kind]
@@ -208,7 +208,7 @@ def check_writable(path: PathLike, kind: str) -> Path:
 
 
 def check_files(**files: Path | None) -> None:
-    """Raise if a file, by its kind, cannot be written or read, or two are the same."""
+    """Validate the input and output files of a review."""
     named = {kind: path for kind, path in files.items() if path is not None}
     for kind, path in named.items():
         check_ending(path, kind)
@@ -219,7 +219,7 @@ def check_files(**files: Path | None) -> None:
 
 
 def write_audit(audit: Audit, path: PathLike, *, sample_info: SampleInfo) -> None:
-    """Write all samples to a .csv file, the most suspicious first.
+    """Write the result of an audit to a .csv file.
 
     Raises:
         RecordExists: the file exists and holds decisions, or is not an audit.
@@ -236,7 +236,7 @@ def write_queue(
     sample_info: SampleInfo,
     link: str | None = None,
 ) -> None:
-    """Write a queue of samples to review.
+    """Write samples for review to a file.
 
     A .csv file has an empty column `decided` for the class, by name or number. If a class has the
     number of another class as its name, the file names classes only. A .json file is for import
@@ -273,7 +273,7 @@ def write_queue(
 
 
 def read_decisions(path: PathLike, *, sample_info: SampleInfo) -> Decisions:
-    """Read decisions from a .csv file with a column `decided`, or from an export of Label Studio.
+    """Read review decisions from a .csv file or a Label Studio export.
 
     A row of a .csv file identifies its sample by `sample`, the position, by `id`, or by both. Rows
     without a decision are skipped. Given labels in the file must match the record.
@@ -288,7 +288,9 @@ def read_decisions(path: PathLike, *, sample_info: SampleInfo) -> Decisions:
 
 
 def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
-    """Write one label per sample, as a spec's `noise = { kind = "file", path = … }` reads it.
+    """Write labels to a file.
+
+    A spec reads the file with `noise = { kind = "file", path = … }`.
 
     Raises:
         RecordExists: the file exists and holds decisions, or is a .csv file without labels.
@@ -306,7 +308,7 @@ def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
 
 
 def write_probabilities(table: NDArray[np.float64], path: PathLike) -> None:
-    """Write a (sample, class) table to a .npy file."""
+    """Write class probabilities to a .npy file."""
     write_file(check_ending(path, "probabilities"), _as_npy(table))
 
 

@@ -1,1 +1,1 @@
-"""How far predictions can be trusted: calibration, risk, corrected accuracy, verification."""
+"""Tools for assessing the reliability of predictions."""

@@ -1,4 +1,4 @@
-"""Calibration: how often labels of a given confidence are right, and confidences fitted to that."""
+"""Calibration of confidences."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,13 +13,13 @@ from accord.rules import ABSTAINED, Prediction
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Maps a score to the share of right labels at similar scores; see `fit_isotonic`."""
+    """Isotonic calibration of scores."""
 
     scores: NDArray[np.float64]  # (step,), rising: where each step begins
     shares: NDArray[np.float64]  # (step,), never falling
 
     def __call__(self, scores: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the calibrated confidence of each score.
+        """Compute the calibrated confidence of each score.
 
         Scores below the first step get the confidence of the first step.
 
@@ -33,7 +33,7 @@ class Isotonic:
 
 
 def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
-    """Fit a non-decreasing confidence to labelled samples (isotonic regression).
+    """Fit an isotonic calibration to labelled samples.
 
     Pools adjacent violators: where a higher score was right less often, both become one step.
     Equal scores always share a step. Evaluate on other samples than these: the steps follow them
@@ -62,7 +62,7 @@ def fit_isotonic(scores: NDArray[Any], right: NDArray[Any]) -> Isotonic:
 
 
 def check_paired(scores: NDArray[Any], right: NDArray[Any], *, kind: str = "score") -> None:
-    """Raise unless each of at least one sample has a score and a right-or-wrong."""
+    """Check that scores and outcomes have the same length."""
     if scores.shape != right.shape or scores.ndim != 1 or not len(scores):
         raise PredictionError(
             f"expected one {kind} and one right-or-wrong per sample, for at least one labelled "
@@ -94,20 +94,20 @@ Shares = NDArray[np.float64]  # (sample, class), rows sum to 1
 
 @dataclass(frozen=True)
 class Temperature:
-    """Turns shares of votes into probabilities: powers of 1 / value, normalised."""
+    """Temperature scaling of shares of votes."""
 
     value: float  # sharpens below 1, flattens above 1
     voters: int  # a class without votes counts as if it had half a vote
 
     def __call__(self, agreement: NDArray[Any]) -> Shares:
-        """Return calibrated probabilities (sample, class)."""
+        """Compute the calibrated class probabilities."""
         powers = _log_shares(agreement, self.voters) / self.value
         powers = np.exp(powers - powers.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def fit_temperature(agreement: NDArray[Any], labels: NDArray[Any], *, voters: int) -> Temperature:
-    """Fit the temperature that maximises the likelihood of labelled samples.
+    """Fit the temperature to labelled samples by maximum likelihood.
 
     A few hundred labelled samples suffice, as one number is fitted.
 
@@ -172,7 +172,7 @@ Confidence = NDArray[np.float64]  # (sample,), 0..1
 
 @dataclass(frozen=True)
 class Calibration:
-    """A reliability curve: mean confidence and accuracy of samples binned by confidence.
+    """Reliability curve of a prediction.
 
     Bins have equal width and include their lower edge. A confidence of exactly 1, that of
     unanimous votes, has an additional last bin. Empty bins hold nan.
@@ -185,12 +185,12 @@ class Calibration:
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean over samples of the gap between the two."""
+        """Expected calibration error."""
         return float(np.nansum(self._gaps * self.counts) / self.counts.sum())
 
     @property
     def largest_error(self) -> float:
-        """The largest gap of a bin."""
+        """Maximum calibration error."""
         return float(np.nanmax(self._gaps))
 
     @property
@@ -201,7 +201,7 @@ class Calibration:
 def calibration(
     confidence: NDArray[Any], right: NDArray[np.bool_], *, bins: int = BINS
 ) -> Calibration:
-    """Bin samples by confidence, and compare their confidence and accuracy.
+    """Compute the reliability curve of confidences.
 
     Args:
         confidence: (sample,), in 0..1.
@@ -233,7 +233,7 @@ def calibration(
 
 
 def calibration_of(prediction: Prediction, truth: NDArray[Any], *, bins: int = BINS) -> Calibration:
-    """Compare the scores of a prediction with the accuracy of its labels.
+    """Compute the reliability curve of a prediction.
 
     The score of max agreement is its label's share of the votes. Samples on which the rule
     abstains are left out.
@@ -244,7 +244,7 @@ def calibration_of(prediction: Prediction, truth: NDArray[Any], *, bins: int = B
 
 
 def checked_confidence(confidence: NDArray[Any], right: NDArray[Any]) -> Confidence:
-    """Return confidences as floats; raise if some are out of range."""
+    """Validate confidences and convert them to floats."""
     values = np.asarray(confidence, np.float64)
     check_paired(values, np.asarray(right), kind="confidence")
     if not (values.min() >= 0 and values.max() <= 1):  # nan fails, too

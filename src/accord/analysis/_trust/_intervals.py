@@ -1,4 +1,4 @@
-"""Confidence bounds of a share, exact for any number of samples.
+"""Exact confidence intervals for proportions.
 
 Clopper and Pearson's bounds in numpy, so that reading a record needs no scipy.
 """
@@ -12,11 +12,11 @@ from accord.errors import PredictionError
 
 HALVINGS = 60
 MANY = 10**5  # trials above which the normal approximation is used
-ROUNDING = 1e-9  # tolerance for whole numbers
+ROUNDING = 1e-9  # tolerance for integers
 
 
 def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Clopper and Pearson's confidence interval of a share.
+    """Compute the Clopper-Pearson confidence interval of a proportion.
 
     Its coverage is at least `confidence`, for any number of trials.
 
@@ -32,7 +32,7 @@ def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple
 
 
 def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
-    """Return the upper bound of a share, exceeded with probability at most 1 - confidence."""
+    """Compute the upper confidence bound of a proportion."""
     check_confidence(confidence)
     _check_hits(hits, trials)
     if hits == trials:
@@ -50,7 +50,7 @@ def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
 def mean_interval(
     mean: float, smoothed: float, variance: float, *, confidence: float
 ) -> tuple[float, float]:
-    """Return a confidence interval of the mean of values in 0..1.
+    """Compute a confidence interval for the mean of values in 0..1.
 
     Uses Clopper and Pearson's interval with the number of trials that has the same variance
     (Korn and Graubard), so that it does not vanish where all values are equal. Trials are rounded
@@ -74,7 +74,7 @@ def mean_interval(
 
 
 def check_confidence(confidence: float) -> float:
-    """Return the confidence; raise unless it lies between 0 and 1."""
+    """Check that a confidence level lies between 0 and 1."""
     if not 0 < confidence < 1:
         raise PredictionError(f"confidence must lie between 0 and 1; got {confidence}")
     return confidence
@@ -86,7 +86,7 @@ def _check_hits(hits: int, trials: int) -> None:
 
 
 def _at_most(hits: int, trials: int, share: float) -> float:
-    """Return the probability of at most `hits` hits (binomial)."""
+    """Compute the binomial probability of at most `hits` hits."""
     if share >= 1:
         return 0.0
     # Logarithms of the terms, each from the one before.

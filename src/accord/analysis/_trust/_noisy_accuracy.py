@@ -1,4 +1,4 @@
-"""Accuracy measured against noisy labels, corrected by the noise's confusion matrix."""
+"""Accuracy estimates from noisy labels."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Confusion = NDArray[np.float64]  # (class, given label), rows sum to 1
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate with its confidence interval."""
+    """Estimate with a confidence interval."""
 
     value: float
     low: float
@@ -28,7 +28,9 @@ class Estimate:
 
 
 def symmetric_confusion(rate: float, *, classes: int) -> Confusion:
-    """Return the confusion matrix of symmetric noise: a share `rate` moves to any other class.
+    """Build the confusion matrix of symmetric label noise.
+
+    A share `rate` of each class is spread evenly over the others.
 
     >>> symmetric_confusion(0.4, classes=3)
     array([[0.6, 0.2, 0.2],
@@ -51,7 +53,7 @@ def corrected_accuracy(
     *,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Estimate the accuracy against the true labels from given labels that are partly wrong.
+    """Estimate the true accuracy from noisy labels.
 
     Assumes that a given label depends on the true class alone, through `confusion`, and not on
     the prediction: the samples were not used for training, and samples that are hard for networks
@@ -84,7 +86,7 @@ def corrected_difference(
     *,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Estimate how much more accurate the second labels are than the first (paired).
+    """Estimate the difference in accuracy between two predictions.
 
     Makes the assumptions of `corrected_accuracy`. For significance under symmetric noise, prefer
     the exact paired test (`paired_changes` against the given labels); this estimates the size.
@@ -122,7 +124,7 @@ def _checked_labels(
 
 
 def _mean(values: NDArray[np.float64], least: float, most: float, confidence: float) -> Estimate:
-    """Estimate the mean of values that lie in least..most."""
+    """Estimate the mean of bounded values."""
     if most <= least:  # one class: every label is right
         value = float(values.mean())
         return Estimate(value, value, value, check_confidence(confidence), 0.0)
@@ -135,9 +137,10 @@ def _mean(values: NDArray[np.float64], least: float, most: float, confidence: fl
 
 
 def smooth_moments(shares: NDArray[np.float64]) -> tuple[float, float]:
-    """Return mean and variance of values in 0..1, with half a 0 and half a 1 added.
+    """Compute the smoothed mean and variance of values in 0..1.
 
-    Keeps the variance of equal values above 0. For values of 0 and 1 this is Jeffreys' prior.
+    Adds half a 0 and half a 1, which keeps the variance of equal values above 0. For
+    values of 0 and 1 this is Jeffreys' prior.
 
     >>> smooth_moments(np.ones(3))
     (0.875, 0.109375)

@@ -1,4 +1,4 @@
-"""How far the labels of a rule can be trusted: risk, coverage and thresholds.
+"""Selective prediction with risk, coverage and thresholds.
 
 In selective prediction a rule answers only where it is certain enough: where a score reaches a
 threshold. `risk_coverage` measures every threshold, `choose_threshold` guarantees one, and
@@ -37,7 +37,7 @@ ORACLE: Final = (
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """The share of wrong labels among the samples whose score reaches a threshold."""
+    """Risk-coverage curve of a prediction."""
 
     thresholds: NDArray[np.float64]  # (threshold,), falling: every score that occurs
     coverage: NDArray[np.float64]  # (threshold,), the share of samples that are answered
@@ -45,14 +45,14 @@ class RiskCoverage:
 
     @property
     def area(self) -> float:
-        """The area under the curve (AURC): the mean risk over samples, each at its own score."""
+        """Area under the risk-coverage curve (AURC)."""
         steps = np.diff(self.coverage, prepend=0.0)
         return float(self.risk @ steps)
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """A score from which to answer, and the risk that it guarantees."""
+    """Score threshold with a guaranteed risk."""
 
     threshold: float
     coverage: float  # on the labelled samples
@@ -62,7 +62,9 @@ class Threshold:
 
 
 def risk_coverage(scores: NDArray[Any], right: NDArray[np.bool_]) -> RiskCoverage:
-    """Return the risk at every threshold; samples of equal score are answered together.
+    """Compute the risk-coverage curve of a prediction.
+
+    Samples of equal score are answered together.
 
     >>> curve = risk_coverage(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]))
     >>> curve.coverage.round(2), curve.risk.round(2)
@@ -86,7 +88,7 @@ def choose_threshold(
     confidence: float = CONFIDENCE,
     choices: int = CHOICES,
 ) -> Threshold:
-    """Choose the lowest score from which at most a share `risk` of the labels is wrong.
+    """Find the lowest threshold with a risk of at most `risk`.
 
     Tries `choices` equally spaced coverages and takes the largest whose risk is below the target
     by Clopper and Pearson's bound. Each bound holds with confidence
@@ -127,7 +129,7 @@ def choose_threshold(
 
 
 def abstain_below(prediction: Prediction, scores: NDArray[Any], threshold: float) -> Prediction:
-    """Return a prediction with -1 wherever the score is below the threshold.
+    """Replace labels with scores below the threshold by -1.
 
     Raises:
         PredictionError: there is not one score for each label, or one is nan.
@@ -158,7 +160,7 @@ def _checked(
 
 @dataclass(frozen=True)
 class Answers:
-    """The samples that a threshold answers, and how many of the answers are wrong."""
+    """Coverage and risk of the samples above a threshold."""
 
     target: float | None  # the risk to keep; None if the threshold was given
     threshold: float | None  # None: no threshold keeps the risk, for `reason`
@@ -171,7 +173,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Trust:
-    """How far the labels of a rule can be trusted, as far as the record shows."""
+    """Reliability of the labels of a rule."""
 
     rule: str
     prediction: Prediction
@@ -189,7 +191,7 @@ class Trust:
 
     @property
     def answered(self) -> NDArray[np.bool_]:  # (sample,)
-        """Whether each sample is answered."""
+        """Mask of the answered samples."""
         if self.answers.threshold is None:
             return np.zeros(len(self.certainty), bool)
         labelled = self.prediction.labels != ABSTAINED
@@ -204,7 +206,7 @@ def measure_trust(
     threshold: float | None = None,
     confidence: float = CONFIDENCE,
 ) -> Trust:
-    """Measure how far the labels of a rule can be trusted.
+    """Measure the reliability of the labels of a rule.
 
     The certainty of max agreement is its margin, the lead of the best class over the second; that
     of another rule is its score. Without true labels, only the scores, the networks and what max
@@ -256,7 +258,7 @@ def measure_trust(
 
 @dataclass(frozen=True)
 class _Judged:
-    """Each sample: how certain its label is, whether it has one, whether that is right."""
+    """Certainty and correctness of each label."""
 
     certainty: NDArray[np.float64]
     labelled: NDArray[np.bool_]
@@ -264,7 +266,7 @@ class _Judged:
     known: bool
 
     def curve(self) -> RiskCoverage:
-        """Return the risk by coverage of all samples, those without a label included."""
+        """Compute the risk-coverage curve over all samples."""
         found = risk_coverage(self.certainty[self.labelled], self.right[self.labelled])
         share = float(self.labelled.mean())
         return RiskCoverage(found.thresholds, found.coverage * share, found.risk)

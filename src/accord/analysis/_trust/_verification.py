@@ -1,4 +1,4 @@
-"""Accuracy from a few verified samples: draw them, write and read their file, estimate."""
+"""Accuracy estimates from verified samples."""
 
 import csv
 import math
@@ -37,7 +37,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Sampling:
-    """Samples to verify, drawn at random within strata of similar scores."""
+    """Stratified random sample for verification."""
 
     samples: NDArray[np.intp]  # (verified,), which to verify, in order
     strata: NDArray[np.intp]  # (verified,), the stratum of each
@@ -46,13 +46,13 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Verified:
-    """Verified samples and their classes."""
+    """Verified samples with their classes."""
 
     sampling: Sampling
     labels: NDArray[np.intp]  # (verified,)
 
     def accuracy(self, prediction: Prediction, *, confidence: float = 0.95) -> Estimate:
-        """Estimate the accuracy of any rule's prediction: the draw is valid for all of them."""
+        """Estimate the accuracy of a prediction."""
         right = prediction.labels[self.sampling.samples] == self.labels
         return verified_accuracy(right, self.sampling, confidence=confidence)
 
@@ -60,7 +60,7 @@ class Verified:
 def choose_to_verify(
     scores: NDArray[Any], budget: int, *, strata: int = STRATA, seed: int = 0
 ) -> Sampling:
-    """Choose samples whose verification determines the accuracy with few labels.
+    """Draw samples for estimating the accuracy with few labels.
 
     Splits the samples by score into strata of equal size. More are drawn from strata of medium
     scores, where right and wrong labels mix: in proportion to share × √(s · (1 - s)), s being the
@@ -124,7 +124,7 @@ def verified_accuracy(
     confidence: float = 0.95,
     difference: bool | None = None,
 ) -> Estimate:
-    """Estimate the accuracy on all samples from the verified ones.
+    """Estimate the accuracy from verified samples.
 
     Unbiased for any scores; better scores narrow the interval. For the difference between two
     rules, pass `(second == truth) - (first == truth)`, of -1, 0 and 1, with `difference=True`. The
@@ -160,7 +160,7 @@ def verified_accuracy(
 
 
 def _stratified(values: NDArray[np.float64], sampling: Sampling) -> tuple[float, float, float]:
-    """Return the mean, the smoothed mean, and the variance of the mean after smoothing."""
+    """Compute the stratified mean and its smoothed mean and variance."""
     shares = sampling.sizes / sampling.sizes.sum()
     mean = smoothed = variance = 0.0
     for stratum, share in enumerate(shares.tolist()):
@@ -174,7 +174,7 @@ def _stratified(values: NDArray[np.float64], sampling: Sampling) -> tuple[float,
 
 
 def write_verification(sampling: Sampling, path: PathLike, *, sample_info: SampleInfo) -> None:
-    """Write the samples to verify to a .csv file with an empty column `decided` for the class.
+    """Write samples for verification to a .csv file.
 
     The predictions are left out, so that they do not bias the decisions.
 
@@ -199,13 +199,13 @@ def write_verification(sampling: Sampling, path: PathLike, *, sample_info: Sampl
 
 
 def check_rewritable(path: Path, kind: str, *, header: Header | None = None) -> None:
-    """Raise if the file holds decisions or is not one of ours."""
+    """Check that a file can be overwritten without losing decisions."""
     use = f"accord trust RECORD --verified {shlex.quote(str(path))}"
     check_no_decisions(path, kind, header=header, use=use)
 
 
 def read_verification(path: PathLike, *, sample_info: SampleInfo) -> Verified:
-    """Read verified samples from the file that `write_verification` wrote, once decided.
+    """Read verified samples from a .csv file.
 
     Raises:
         SourceError: the file is not readable, some sample is not decided, or a stratum is
@@ -258,7 +258,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _strata(path: Path, rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
-    """Return, for each sample, its stratum and the number of samples in that stratum."""
+    """Read the stratum and the stratum size of each sample."""
     try:
         found = {int(row["sample"]): (int(row[STRATUM]), int(row[SIZE])) for row in rows}
         expected = {int(row[STRATUM]): int(row[DRAWN]) for row in rows}
