@@ -1,4 +1,4 @@
-"""The record on disk: written row by row, read in blocks, checked, packed, imported.
+"""Write, read, check, pack and import records of predictions.
 
 `Writer` appends the rows of one network; `open_reader` returns a `RecordReader`, the interface
 that rules and analysis read, over an unpacked or packed record; `ArrayReader` is the same in

@@ -1,4 +1,4 @@
-"""Read predictions of other programs: npy folders, and training dynamics of Dataset Cartography."""
+"""Readers of predictions that other programs have written."""
 
 import json
 import re
@@ -21,7 +21,7 @@ Named = tuple[str, NDArray[Any]]  # the name of an array in messages, and the ar
 
 @dataclass(frozen=True)
 class Source:
-    """Imported arrays of each network, epoch by epoch, and arrays of the samples."""
+    """Container for the arrays of an imported record."""
 
     networks: Sequence[Sequence[Named]]
     numbers: tuple[int, ...]
@@ -38,12 +38,12 @@ Files = dict[int, dict[int, Path]]  # network -> epoch -> file
 
 
 def has_npy_files(folder: Path, *, test: bool) -> bool:
-    """Return whether a folder has predictions of the test or of the training samples."""
+    """Check whether a folder contains npy files of predictions."""
     return any(_find(step, test=test) for step in _steps(folder))
 
 
 def read_npy_files(folder: Path, *, test: bool) -> Source:
-    """Read the files of all networks, and `truth.npy` and `given.npy` if present."""
+    """Read predictions and labels from a folder of npy files."""
     files = _find(_one_step(folder, test=test), test=test)
     _check_complete(folder, files)
     numbers = sorted(files)
@@ -60,7 +60,7 @@ def read_npy_files(folder: Path, *, test: bool) -> Source:
 
 
 def _steps(folder: Path) -> list[Path]:
-    """Return the folder and its `step<k>` subfolders."""
+    """List a folder and its `step<k>` subfolders."""
     return [folder, *sorted(step for step in folder.glob("step*") if step.is_dir())]
 
 
@@ -91,7 +91,7 @@ def _find(folder: Path, *, test: bool) -> Files:
 
 
 def _check_complete(folder: Path, files: Files) -> None:
-    """Raise unless all networks have the same epochs, from 0 or 1, without gaps."""
+    """Check that all networks have the same consecutive epochs."""
     every = set().union(*files.values())
     start = min(every)
     if start > 1:
@@ -114,12 +114,12 @@ Lines = dict[Any, tuple[list[float], int]]  # guid -> logits and gold
 
 
 def has_dynamics(folder: Path) -> bool:
-    """Return whether a folder has training dynamics, of one network or several."""
+    """Check whether a folder contains training dynamics."""
     return bool(_folders(folder))
 
 
 def read_dynamics(folder: Path) -> Source:
-    """Read the networks' logits; guids become ids, and golds the given labels.
+    """Read training dynamics in the format of Dataset Cartography.
 
     The folder is a `training_dynamics`, contains one, or contains one subfolder per network,
     sorted by name, that does. Samples keep the order of the first epoch's lines.
@@ -162,7 +162,7 @@ def _named(folder: Path) -> Iterator[tuple[int, Path]]:
 
 
 def _files(folder: Path) -> dict[int, Path]:
-    """Return the files of a folder by epoch, from 0 or 1 without gaps."""
+    """Map each epoch to its file in a folder."""
     files: dict[int, Path] = {}
     for epoch, file in _named(folder):
         other = files.setdefault(epoch, file)
@@ -232,7 +232,7 @@ def _is_logit(value: object) -> bool:
 
 
 def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArray[np.float64]:
-    """Return the logits (sample, class) in the order of the first epoch's guids."""
+    """Sort the logits of an epoch by the guids of the first epoch."""
     unknown = [guid for guid in lines if guid not in first]
     missing = [guid for guid in first if guid not in lines]
     if unknown or missing:

@@ -1,4 +1,4 @@
-"""Make a record from arrays or from files of other programs."""
+"""Import records from arrays and from files of other programs."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -127,7 +127,7 @@ def _find_importer(path: Path, name: str | None) -> Importer:
 
 
 def _formats_of(path: Path) -> list[str]:
-    """Return the formats that a source may have."""
+    """Find the formats that match a file or folder."""
     if not path.is_dir():
         if not path.suffix and not path.exists():
             raise SourceError(f"{path}: no such file or folder")
@@ -141,7 +141,7 @@ def _formats_of(path: Path) -> list[str]:
 
 
 def read_npz(path: Path, classes: int | None) -> ArrayReader:
-    """Read and check an npz file; pickled objects are refused."""
+    """Read predictions from an npz file."""
     try:
         arrays = load_npz(path)
     except SourceError as error:
@@ -168,7 +168,7 @@ def reader_from_arrays(
     name: str = "arrays",
     split: str = "test",
 ) -> ArrayReader:
-    """Return a reader of arrays, checked by their names."""
+    """Build a reader from a mapping of named arrays."""
     labels = _labels(arrays, name)
     classes = _classes(arrays, classes)
     info = {what: arrays.get(what) for what in SAMPLE_ARRAYS}
@@ -252,7 +252,7 @@ FORMATS: dict[str, Importer] = {
 def gather_rows(
     networks: Sequence[Sequence[Named]], *, kind: str | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Return `labels` (network, epoch, sample) and, from tables, `probabilities`.
+    """Stack the rows of all networks into arrays of labels and probabilities.
 
     All arrays must have the kind and shape of the first: labels, probabilities or logits, by
     default as `kind_of` finds. Labels are the largest entries of a table, before rounding.
@@ -281,7 +281,7 @@ def gather_rows(
 
 
 def kind_of(name: str, values: NDArray[Any]) -> str:
-    """Return whether an array holds labels, probabilities or logits; raise if ambiguous.
+    """Infer whether an array holds labels, probabilities or logits.
 
     One whole number per sample is a label. A table holds probabilities if every entry lies in
     0..1 and every row sums to 1, and logits if any entry lies outside.

@@ -1,4 +1,4 @@
-"""Describe a record, and verify every row by its checksum."""
+"""Describe records and verify their checksums."""
 
 import itertools
 import os
@@ -21,7 +21,7 @@ from accord.store._unpacked_reader import network_lengths, network_numbers, read
 
 @dataclass(frozen=True)
 class Description:
-    """The contents of a record, without its predictions."""
+    """Summary of the contents of a record."""
 
     path: str
     packed: bool
@@ -39,7 +39,7 @@ class Description:
 
 
 def describe(location: str | os.PathLike[str]) -> Description:
-    """Describe a record, even if its networks have unequal numbers of epochs, or none."""
+    """Summarize the contents of a record."""
     storage = open_storage(location)
     root = read_root(storage)
     packed = root["layout"] == layout.PACKED
@@ -89,7 +89,7 @@ def _bytes_of(path: Path) -> int:
 
 @dataclass(frozen=True)
 class Finding:
-    """One observation about a record; `damage` means that data are lost."""
+    """Observation about a record, with `damage` set if data are lost."""
 
     text: str
     damage: bool = False
@@ -97,7 +97,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of a check: the number of rows and the findings."""
+    """Result of checking a record."""
 
     rows: int
     findings: tuple[Finding, ...]
@@ -109,7 +109,7 @@ class CheckReport:
 
 
 def check_record(location: str | os.PathLike[str]) -> CheckReport:
-    """Verify every row of a record by its checksum.
+    """Verify the checksum of every row in a record.
 
     Leftovers of interrupted writers and networks of unequal length are reported, but only
     damaged rows make the record unsound.

@@ -1,4 +1,4 @@
-"""The layout of a record on disk: names, documents, and commits.
+"""Layout of records on disk.
 
 A record is a Zarr group with one folder per network. A row is stored as one object per array
 (labels, probabilities); it belongs to the record only if its commit exists, which is written last
@@ -24,7 +24,7 @@ from accord.store._storage import Storage
 
 
 def made_with() -> dict[str, str]:
-    """Return the versions of the packages that a record depends on."""
+    """Collect the versions of the packages that a record depends on."""
     found = {"accord": __version__, "python": platform.python_version()}
     for package in ("numpy", "zarr", "numcodecs", "torch"):
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -33,7 +33,7 @@ def made_with() -> dict[str, str]:
 
 
 def now() -> str:
-    """Return the current time as written into records."""
+    """Return the current time in ISO format."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
@@ -55,7 +55,7 @@ _ZSTD: Final = {"name": "zstd", "configuration": {"level": ZSTD_LEVEL, "checksum
 
 
 def label_dtype(classes: int) -> np.dtype[Any]:
-    """Return the smallest unsigned type that holds all classes.
+    """Find the smallest unsigned integer type for a number of classes.
 
     >>> label_dtype(10), label_dtype(257)
     (dtype('uint8'), dtype('uint16'))
@@ -73,47 +73,47 @@ def network_folder(network: int) -> str:
 
 
 def network_of(folder: str) -> int | None:
-    """Return the number of the network in a folder, or None for any other name."""
+    """Parse the number of a network from the name of its folder."""
     prefix, _, digits = folder.partition("-")
     return int(digits) if prefix == "network" and digits.isdecimal() else None
 
 
 def network_key(network: int) -> str:
-    """Return the key of a network's metadata."""
+    """Return the storage key of a network's metadata."""
     return f"{network_folder(network)}/{ROOT}"
 
 
 def array_key(network: int, array: str) -> str:
-    """Return the key of the metadata of a network's array."""
+    """Return the storage key of an array's metadata."""
     return f"{network_folder(network)}/{array}/{ROOT}"
 
 
 def row_key(network: int, array: str, epoch: int) -> str:
-    """Return the key of one epoch of a network's array."""
+    """Return the storage key of one row of an array."""
     rest = ".0.0" if array == PROBABILITIES else ".0"
     return f"{network_folder(network)}/{array}/c.{epoch}{rest}"
 
 
 def row_shape(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...], str]:
-    """Return the shape and type of one stored row of an array."""
+    """Return the shape and dtype of a stored row."""
     if array == PROBABILITIES:
         return (samples, classes), "float16"
     return (samples,), label_dtype(classes).name
 
 
 def commit_key(network: int, epoch: int) -> str:
-    """Return the key whose existence makes an epoch part of the record."""
+    """Return the storage key of a row's commit."""
     return f"{network_folder(network)}/{COMMITS}/c.{epoch}"
 
 
 def commit_document(commit: Mapping[str, Any]) -> bytes:
-    """Return a commit as one string in the form of Zarr's vlen-utf8 codec, uncompressed."""
+    """Encode a commit with Zarr's vlen-utf8 codec."""
     text = _json(commit)
     return struct.pack("<II", 1, len(text)) + text
 
 
 def parse_commit(document: bytes) -> dict[str, Any]:
-    """Return the contents of a commit; empty if it cannot be read."""
+    """Parse the contents of a commit."""
     try:
         commit = json.loads(document[8:])
     except ValueError:
@@ -122,7 +122,7 @@ def parse_commit(document: bytes) -> dict[str, Any]:
 
 
 def group_document(attributes: Mapping[str, Any]) -> bytes:
-    """Return the metadata of a Zarr group whose attribute "accord" is `attributes`."""
+    """Build the metadata of a Zarr group with the given attributes."""
     return _json(
         {"zarr_format": 3, "node_type": "group", "attributes": {"accord": dict(attributes)}}
     )
@@ -136,7 +136,7 @@ def array_document(
     attributes: Mapping[str, Any] | None = None,
     compressed: bool = True,
 ) -> bytes:
-    """Return the metadata of a Zarr array as `encode` stores it: zstd, flat chunk names."""
+    """Build the metadata of a Zarr array that `encode` compresses."""
     text = dtype == TEXT
     codecs = [{"name": "vlen-utf8"} if text else _LITTLE_ENDIAN, _ZSTD]
     return _json(
@@ -155,7 +155,7 @@ def array_document(
 
 
 def parse_attributes(document: bytes) -> dict[str, Any]:
-    """Return the attribute "accord" of a group or array; empty if there is none."""
+    """Parse the attribute "accord" from Zarr metadata."""
     try:
         attributes = json.loads(document)["attributes"]["accord"]
     except (ValueError, KeyError, TypeError):
@@ -164,7 +164,7 @@ def parse_attributes(document: bytes) -> dict[str, Any]:
 
 
 def parse_encoding(document: bytes | None) -> dict[str, Any]:
-    """Return the part of an array's metadata that defines its encoding; empty if unreadable."""
+    """Parse the encoding of an array from its metadata."""
     try:
         metadata = json.loads(document or b"")
         return {key: metadata[key] for key in ("data_type", "chunk_grid", "codecs")}
@@ -173,7 +173,7 @@ def parse_encoding(document: bytes | None) -> dict[str, Any]:
 
 
 def encode(values: NDArray[Any]) -> bytes:
-    """Compress an array exactly as Zarr's codecs do; strings use vlen-utf8."""
+    """Encode an array with the codecs of Zarr."""
     from numcodecs import VLenUTF8, Zstd
 
     if values.dtype.kind in "OUT":
@@ -184,7 +184,7 @@ def encode(values: NDArray[Any]) -> bytes:
 
 
 def decode(data: bytes, *, shape: Sequence[int], dtype: str) -> NDArray[Any]:
-    """Invert `encode`; raise ValueError if the bytes are not an array of that shape."""
+    """Decode an array from the bytes produced by `encode`."""
     from numcodecs import VLenUTF8, Zstd
 
     try:
@@ -197,7 +197,7 @@ def decode(data: bytes, *, shape: Sequence[int], dtype: str) -> NDArray[Any]:
 
 
 def checksum(data: bytes) -> str:
-    """Return the checksum of stored bytes, as commits hold it."""
+    """Compute the checksum of stored bytes."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -206,7 +206,7 @@ def _json(document: Mapping[str, Any]) -> bytes:
 
 
 def committed_epochs(storage: Storage, network: int) -> int:
-    """Return the number of rows of a network; raise if one in between is missing."""
+    """Count the committed rows of a network."""
     names = storage.children(f"{network_folder(network)}/{COMMITS}")
     numbers = (name.removeprefix("c.") for name in names if name.startswith("c."))
     epochs = {int(number) for number in numbers if number.isdecimal()}
@@ -220,7 +220,7 @@ def committed_epochs(storage: Storage, network: int) -> int:
 
 
 def read_commit(storage: Storage, network: int, epoch: int) -> dict[str, Any]:
-    """Return the contents of one commit; raise if it cannot be read."""
+    """Read the commit of one row."""
     commit = parse_commit(storage.get(commit_key(network, epoch)) or b"")
     if not {"progress", "objects"} <= commit.keys():
         raise RowDamaged(

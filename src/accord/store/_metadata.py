@@ -1,4 +1,4 @@
-"""The samples and classes of a record: checked, written once, then compared."""
+"""Metadata on the samples and classes of a record."""
 
 import json
 import operator
@@ -37,7 +37,7 @@ def make_sample_info(
     ids: object = None,
     class_names: object = None,
 ) -> SampleInfo:
-    """Return checked information about the samples and classes of a record.
+    """Validate information about the samples and classes of a record.
 
     >>> make_sample_info(samples=2, classes=3, truth=[0, 2]).truth
     array([0, 2], dtype=uint8)
@@ -126,7 +126,7 @@ def _as_texts(names: NDArray[Any], argument: str) -> list[str]:
 
 
 def read_root(storage: Storage) -> dict[str, Any]:
-    """Return the metadata of a record; raise if it is missing or of another version."""
+    """Read the metadata of a record and check its version."""
     document = storage.get(layout.ROOT)
     if document is None and not storage.exists():
         raise RecordMissing(
@@ -159,7 +159,7 @@ def read_root(storage: Storage) -> dict[str, Any]:
 
 
 def read_sample_info(storage: Storage) -> SampleInfo:
-    """Return the samples and classes of a record."""
+    """Read information about the samples and classes of a record."""
     root = read_root(storage)
     arrays: dict[str, Any] = {
         name: read_sample_array(storage, name) for name in layout.SAMPLE_ARRAYS
@@ -170,7 +170,7 @@ def read_sample_info(storage: Storage) -> SampleInfo:
 
 
 def check_sample_info(storage: Storage, sample_info: SampleInfo, *, write: bool = False) -> None:
-    """Raise if an array differs from the record's; with `write`, write those that are missing."""
+    """Compare or write the sample arrays of a record."""
     for name in layout.SAMPLE_ARRAYS:
         values = getattr(sample_info, name)
         if values is not None:
@@ -191,7 +191,7 @@ def _write_array(storage: Storage, name: str, values: NDArray[Any]) -> None:
 
 
 def _appears(storage: Storage, key: str) -> bool:
-    """Wait for another recorder to write `key`; return whether it did."""
+    """Wait until another recorder has written a key."""
     deadline = time.monotonic() + WAIT_SECONDS
     while storage.get(key) is None:
         if time.monotonic() > deadline:
@@ -218,7 +218,7 @@ def _same(recorded: NDArray[Any], values: NDArray[Any]) -> bool:
 
 
 def encode_sample_array(values: NDArray[Any]) -> tuple[bytes, bytes]:
-    """Return the Zarr metadata and the single chunk of an array of whole numbers or text."""
+    """Encode an array of integers or strings as Zarr metadata and one chunk."""
     dtype = values.dtype.name if values.dtype.kind in "iu" else layout.TEXT
     data = layout.encode(values if dtype != layout.TEXT else values.astype(np.str_))
     attributes = {"blake2b": layout.checksum(data)}
@@ -229,7 +229,7 @@ def encode_sample_array(values: NDArray[Any]) -> tuple[bytes, bytes]:
 
 
 def read_sample_array(storage: Storage, name: str) -> NDArray[Any] | None:
-    """Return truth, given, ids or class_names; None if not recorded; raise if damaged."""
+    """Read one of the sample arrays of a record."""
     document = storage.get(f"{name}/{layout.ROOT}")
     if document is None:
         return None

@@ -1,4 +1,4 @@
-"""Records in an object store, through obstore."""
+"""Storage of records in object stores."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ _processes: set[int] = set()  # this process and its forked ancestors that used 
 
 
 class Bucket(Storage):
-    """A prefix in an object store, by URL.
+    """Storage below a prefix of an object store.
 
     Unpickling connects again. In a forked process every access raises, since it would hang.
     """
@@ -52,7 +52,7 @@ class Bucket(Storage):
             raise self._error(key, error, "write") from error
 
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:  # noqa: ARG002
-        """Write by the store's conditional write, or check first if it has none."""
+        """Write a value unless the key exists."""
         errors = self._obstore.exceptions
         try:
             self._obstore.put(self._store, key, data, mode="create", use_multipart=False)
@@ -81,7 +81,7 @@ class Bucket(Storage):
         return ObjectStore(self._store, read_only=True)
 
     def upload(self, folder: Path, *, last: str) -> None:
-        """Copy a folder's files, `last` after all others."""
+        """Upload the files of a folder, with `last` after all others."""
         files = sorted(file for file in folder.rglob("*") if file.is_file())
         for file in sorted(files, key=lambda file: file == folder / last):
             self.put(file.relative_to(folder).as_posix(), file.read_bytes())

@@ -1,4 +1,4 @@
-"""Write a record in packed form: one array over networks, epochs and samples."""
+"""Write records in packed form."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def pack_record(
     labels_only: bool = False,
     progress: CountProgress | None = None,
 ) -> None:
-    """Write a packed copy of a record, smaller and faster to read, completely or not at all.
+    """Write a packed copy of a record atomically.
 
     Args:
         source: the record; it is not changed.
@@ -68,7 +68,7 @@ def write_packed(
     labels_only: bool = False,
     progress: CountProgress | None = None,
 ) -> None:
-    """Write what any reader holds as a packed record."""
+    """Write the predictions of a reader as a packed record."""
     if not labels_only:
         _check_alike(reader)
     target = open_storage(out)
@@ -105,7 +105,7 @@ def _check_alike(reader: RecordReader) -> None:
 
 @contextlib.contextmanager
 def _scratch_beside(path: Path) -> Iterator[Path]:
-    """Yield a folder on the same disk as `path`, removed on exit unless renamed."""
+    """Create a temporary folder on the same disk as `path`."""
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.part")
     try:
         scratch.mkdir(parents=True)
@@ -194,7 +194,7 @@ def _root(reader: RecordReader, storage: Storage) -> dict[str, Any]:
 
 
 def _zip(folder: Path, archive: Path) -> None:
-    """Pack a folder into a zip file, the root last; chunks are already compressed."""
+    """Pack a folder into a zip file."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     with zipfile.ZipFile(archive, "w") as packed:
         for file in sorted(files, key=lambda file: file == folder / layout.ROOT):

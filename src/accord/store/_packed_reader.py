@@ -1,4 +1,4 @@
-"""Read a packed record: one array over networks, epochs and samples."""
+"""Read records in packed form."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ ZARR_DAMAGE: Final = (
 
 
 class PackedReader(RecordReader):
-    """A packed record: one array over networks, epochs and samples.
+    """Reader of a packed record.
 
     With `damaged`, for a check: sample arrays are not read, and chunks may be missing.
     """
@@ -85,15 +85,15 @@ class PackedReader(RecordReader):
             ) from error
 
     def chunks(self, name: str) -> tuple[int, ...]:
-        """Return the chunk shape of the labels or the probabilities."""
+        """Return the chunk shape of an array."""
         return tuple(self._array(name).chunks)
 
     def chunk_name(self, name: str, numbers: tuple[int, ...]) -> str:
-        """Return the name of a chunk in Zarr, given its index along each axis."""
+        """Return the Zarr key of a chunk."""
         return str(self._array(name).metadata.encode_chunk_key(numbers))
 
     def check_encoding(self, name: str) -> None:
-        """Raise if an array's metadata define another encoding than the one it was written in.
+        """Check that the encoding of an array has not changed.
 
         Without the transpose codec, for example, chunks of the right size would be read permuted.
         Records that were packed before the encoding was stored cannot be checked.
@@ -139,7 +139,7 @@ def _open_array(storage: Storage, array: str) -> Any:
     from zarr.storage import WrapperStore
 
     class StrictStore(WrapperStore[Store]):
-        """A store in which a missing chunk is damage; only metadata may be missing."""
+        """Zarr store that raises an error for missing chunks."""
 
         async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
             found = await super().get(key, prototype, byte_range)
@@ -178,7 +178,7 @@ def _checked_networks(storage: Storage, networks: Any, epochs: int) -> list[dict
 
 
 def _is_complete(network: Any, epochs: int) -> bool:
-    """Return whether the metadata of a network has what a reader requires."""
+    """Check whether the metadata of a network is complete."""
     if not isinstance(network, dict) or not isinstance(network.get("network"), int):
         return False
     kinds: dict[str, Any] = {"progress": int | float, layout.METRICS: dict}

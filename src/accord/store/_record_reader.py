@@ -1,4 +1,4 @@
-"""The interface that rules and analysis read: predictions in blocks of samples."""
+"""Base class for readers of records."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ LEAST_BLOCK: Final = 1024  # samples, for any number of networks and epochs
 
 @dataclass(frozen=True)
 class SampleInfo:
-    """The samples and classes of a record, without predictions."""
+    """Information about the samples and classes of a record."""
 
     samples: int
     classes: int
@@ -30,14 +30,14 @@ class SampleInfo:
 
     @property
     def trained_on(self) -> bool:
-        """Whether the networks were trained on these samples, judged by split and given labels."""
+        """Whether the networks were trained on these samples."""
         held_out = self.split in ("test", "validation")  # even if labels are given
         return not held_out and (self.split == "train" or self.given is not None)
 
 
 @dataclass(frozen=True)
 class Block:
-    """The predictions of all selected networks and epochs for samples `start` to `stop`."""
+    """Predictions for a range of samples."""
 
     start: int
     stop: int
@@ -45,13 +45,13 @@ class Block:
 
     @property
     def where(self) -> slice:
-        """The samples of the block, as a slice."""
+        """Slice of the samples in the block."""
         return slice(self.start, self.stop)
 
 
 @dataclass(frozen=True)
 class NetworkInfo:
-    """The progress and metrics of each epoch of one network, and its metadata."""
+    """Metadata, progress and metrics of a network."""
 
     network: int
     progress: tuple[float, ...]
@@ -62,7 +62,7 @@ class NetworkInfo:
 
 
 class RecordReader(ABC):
-    """Predictions by (network, epoch, sample), read in blocks of samples.
+    """Base class for readers of predictions.
 
     `numbers` are the networks' own numbers, which `select` takes; the methods that read count
     networks and epochs by position, from 0. A reader implements `_read`, or both of its callers.
@@ -77,13 +77,13 @@ class RecordReader(ABC):
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample)."""
+        """Read an array of labels (network, epoch, sample)."""
         return self._read(LABELS, networks, epochs, samples)
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return probabilities (network, epoch, sample, class)."""
+        """Read an array of probabilities (network, epoch, sample, class)."""
         if not {self.numbers[network] for network in networks} <= set(self.with_probabilities):
             self.check_probabilities()
         return self._read(PROBABILITIES, networks, epochs, samples)
@@ -95,7 +95,7 @@ class RecordReader(ABC):
 
     @abstractmethod
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return the metadata of each network and its epochs."""
+        """Read the metadata of each network."""
 
     @property
     def networks(self) -> int:
@@ -104,7 +104,7 @@ class RecordReader(ABC):
 
     @property
     def with_probabilities(self) -> tuple[int, ...]:
-        """The numbers of the networks with recorded probabilities."""
+        """Numbers of the networks with recorded probabilities."""
         return self.numbers if self.has_probabilities else ()
 
     @property
@@ -118,7 +118,7 @@ class RecordReader(ABC):
         return self.sample_info.classes
 
     def truth(self) -> NDArray[Any]:
-        """Return the true labels; raise if the record has none."""
+        """Return the true labels of the samples."""
         if self.sample_info.truth is None:
             raise TruthMissing(
                 f"{self.name}: the record has no true labels, so nothing can be scored. "
@@ -127,20 +127,20 @@ class RecordReader(ABC):
         return self.sample_info.truth
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the labels of all networks and epochs in blocks of samples."""
+        """Iterate over the labels in blocks of samples."""
         everything = range(self.networks), range(self.epochs)
         for where in self._cuts(label_dtype(self.classes).itemsize):
             yield Block(where.start, where.stop, self.read_labels(*everything, where))
 
     def probability_blocks(self) -> Iterator[Block]:
-        """Yield the probabilities of all networks and epochs in blocks of samples."""
+        """Iterate over the probabilities in blocks of samples."""
         self.check_probabilities()
         everything = range(self.networks), range(self.epochs)
         for where in self._cuts(self.classes * np.dtype(np.float16).itemsize):
             yield Block(where.start, where.stop, self.read_probabilities(*everything, where))
 
     def check_probabilities(self) -> None:
-        """Raise unless all networks have recorded probabilities."""
+        """Check that all networks have recorded probabilities."""
         if self.has_probabilities:
             return
         numbers = ", ".join(map(str, self.with_probabilities))
@@ -155,7 +155,7 @@ class RecordReader(ABC):
         epochs: slice | Sequence[int] | None = None,
         samples: slice | None = None,
     ) -> "RecordReader":
-        """Return a view of some networks, some epochs and a range of samples.
+        """Select networks, epochs and a range of samples.
 
         Networks are selected by number; epochs and samples by position, also from the end.
         """
@@ -164,7 +164,7 @@ class RecordReader(ABC):
     def positions(
         self, networks: Sequence[int] | None, epochs: slice | Sequence[int] | None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return positions of networks given by number, and of epochs, also from the end."""
+        """Convert the selected networks and epochs to positions."""
         everything = range(len(self.numbers))
         by = everything if networks is None else self.numbered(networks)
         if isinstance(epochs, slice) or epochs is None:
@@ -174,13 +174,13 @@ class RecordReader(ABC):
         return tuple(by), tuple(from_start)
 
     def numbered(self, numbers: Sequence[int]) -> list[int]:
-        """Return the positions of networks given by number."""
+        """Convert the numbers of networks to positions."""
         numbers = whole_numbers(self.name, "networks", numbers)
         check_numbers(self.name, numbers, self.numbers)
         return [self.numbers.index(number) for number in numbers]
 
     def last(self) -> "RecordReader":
-        """Return a view of the last epoch alone."""
+        """Select the last epoch."""
         return self.select(epochs=[self.epochs - 1])
 
     def _cuts(self, cell_bytes: int) -> Iterator[slice]:
@@ -192,7 +192,7 @@ class RecordReader(ABC):
 
 
 class ArrayReader(RecordReader):
-    """Predictions in memory."""
+    """Reader of arrays in memory."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ def pick(
     epochs: Sequence[int],
     samples: slice,
 ) -> NDArray[Any]:
-    """Return some networks, epochs and samples: a read-only view if both are evenly spaced."""
+    """Index an array by networks, epochs and samples, as a view where possible."""
     by, at = as_slice(networks), as_slice(epochs)
     if isinstance(by, list) and isinstance(at, list):
         return values[:, :, samples][np.ix_(by, at)]
@@ -239,7 +239,7 @@ def pick(
 
 
 def as_slice(positions: Sequence[int]) -> slice | list[int]:
-    """Return evenly spaced, ascending positions as a slice, which arrays read without gathering.
+    """Convert evenly spaced, ascending positions to a slice.
 
     >>> as_slice([0, 2, 4]), as_slice([2, 1])
     (slice(0, 5, 2), [2, 1])
@@ -254,7 +254,7 @@ def as_slice(positions: Sequence[int]) -> slice | list[int]:
 
 
 class Subset(RecordReader):
-    """Some networks and epochs of another reader, and a range of its samples, by position."""
+    """Reader of a subset of another reader."""
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ def _cut_sample_info(reader: RecordReader, samples: slice) -> SampleInfo:
 
 
 def whole_numbers(name: str, argument: str, values: Iterable[Any]) -> list[int]:
-    """Return networks or epochs as a list of integers; raise if they are anything else."""
+    """Validate a list of integers."""
     try:
         return [operator.index(value) for value in values]
     except TypeError as error:
@@ -341,7 +341,7 @@ def whole_numbers(name: str, argument: str, values: Iterable[Any]) -> list[int]:
 
 
 def check_numbers(name: str, chosen: Sequence[int], present: Collection[int]) -> None:
-    """Raise if a network's number is unknown, or given twice."""
+    """Check that the numbers of networks are known and unique."""
     unknown = [number for number in chosen if number not in present]
     if unknown:
         have = ", ".join(map(str, present))

@@ -1,4 +1,4 @@
-"""Where a record is stored: a folder, or one zip file; object stores are in `_object_store`."""
+"""Storage of records in folders and zip files."""
 
 import contextlib
 import os
@@ -35,53 +35,59 @@ ZIP_DAMAGE: Final = (
 
 
 class Storage(ABC):
-    """Keys and bytes; each value is written completely or not at all."""
+    """Base class for storage of bytes by key, with atomic writes."""
 
     name: str
     nothing: str = "nothing is stored there"  # the message if a record is missing
 
     @abstractmethod
     def get(self, key: str) -> bytes | None:
-        """Return the bytes under `key`, or None."""
+        """Read the value of a key.
+
+        The result is None if the key does not exist.
+        """
 
     @abstractmethod
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:
-        """Write atomically, replacing an existing value; create missing folders with `make`.
+        """Write or replace a value atomically.
 
-        With `flush`, return only when the value is durable.
+        With `flush`, wait until the value is durable. With `make`, create missing folders.
         """
 
     @abstractmethod
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
-        """Write durably unless `key` exists; return whether the value was written."""
+        """Write a value durably unless the key exists.
+
+        Returns True if the value was written.
+        """
 
     @abstractmethod
     def children(self, prefix: str = "") -> list[str]:
-        """Return the sorted names directly below `prefix`."""
+        """List the sorted names directly below a prefix."""
 
     @abstractmethod
     def zarr_store(self) -> Any:
-        """Return a read-only Zarr store."""
+        """Open a read-only Zarr store."""
 
     def exists(self) -> bool:
-        """Return whether anything is stored."""
+        """Check whether the storage contains any keys."""
         return bool(self.children())
 
     @contextlib.contextmanager
     def hold(self, key: str) -> Iterator[None]:  # noqa: ARG002
-        """Lock `key` against other writers, if this kind of storage has locks."""
+        """Lock a key against other writers, if supported."""
         yield
 
     def unfinished(self, prefix: str = "") -> list[str]:  # noqa: ARG002
-        """Return the names of partially written files below `prefix`, at any depth."""
+        """List partially written files below a prefix."""
         return []
 
     def sweep(self, prefix: str) -> None:  # noqa: B027
-        """Remove the partially written files of dead writers below `prefix`."""
+        """Remove files left by interrupted writers."""
 
 
 class Folder(Storage):
-    """A folder on a local or shared file system."""
+    """Storage in a folder of a file system."""
 
     nothing = "no such file or folder"
 
@@ -98,11 +104,11 @@ class Folder(Storage):
             raise storage_error(self.path / key, error, "read") from error
 
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:
-        """Write to a temporary name, flush, and rename."""
+        """Write or replace a file atomically."""
         write_file(self.path / key, data, flush=flush, make=make)
 
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
-        """Write as `put` does, but never replace an existing file."""
+        """Write a file unless it exists."""
         target = self.path / key
         with partial_file(target, data, make=make) as part:
             try:
@@ -116,7 +122,7 @@ class Folder(Storage):
         return True
 
     def children(self, prefix: str = "") -> list[str]:
-        """Return the sorted names directly below `prefix`, without partially written files."""
+        """List the sorted names directly below a prefix."""
         try:
             names = os.listdir(self.path / prefix)  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
@@ -126,7 +132,7 @@ class Folder(Storage):
         return sorted(name for name in names if not name.endswith(PART))
 
     def exists(self) -> bool:
-        """Return whether the folder exists, even if empty, or a file of that name."""
+        """Check whether the path exists."""
         with storage_errors(self.path, "read"):
             return self.path.exists()
 
@@ -137,7 +143,7 @@ class Folder(Storage):
 
     @contextlib.contextmanager
     def hold(self, key: str) -> Iterator[None]:
-        """Lock the file under `key`; the system releases the lock when the process dies."""
+        """Lock a file against other writers until the process exits."""
         try:
             import fcntl
         except ImportError:  # Windows: users must ensure one writer per network
@@ -187,7 +193,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Zip(Storage):
-    """One zip file with a packed record; read-only."""
+    """Read-only storage in a zip file."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
         self.path = path
@@ -235,7 +241,7 @@ class Zip(Storage):
 
 
 def open_storage(location: str | os.PathLike[str]) -> Storage:
-    """Return the storage for a path or URL; nothing need exist there yet.
+    """Create the storage for a path or URL.
 
     `s3://…`, `gs://…`, `az://…` and `memory://…` require `pip install 'accord[cloud]'`;
     `example://NAME` is a record that is installed with Accord.

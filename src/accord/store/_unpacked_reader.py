@@ -1,4 +1,4 @@
-"""Open a record, and read the form that recorders write: one object per row."""
+"""Open records and read them in unpacked form."""
 
 import os
 from collections.abc import Sequence
@@ -28,7 +28,9 @@ def open_reader(
     common: bool = False,
     networks: Sequence[int] | None = None,
 ) -> RecordReader:
-    """Open a record as it is now; rows committed later are not seen.
+    """Open a record for reading.
+
+    Rows committed later are not seen.
 
     Args:
         location: a path or URL.
@@ -51,12 +53,12 @@ def open_reader(
 
 
 def network_lengths(storage: Storage) -> dict[int, int]:
-    """Return the number of epochs of each network of an unpacked record."""
+    """Count the epochs of each network in an unpacked record."""
     return {network: committed_epochs(storage, network) for network in network_numbers(storage)}
 
 
 def network_numbers(storage: Storage) -> list[int]:
-    """Return the numbers of the networks of an unpacked record.
+    """List the numbers of the networks in an unpacked record.
 
     A folder without metadata is not a network yet, unless it has commits: then it is damaged.
     """
@@ -89,7 +91,7 @@ def _check_lengths(storage: Storage, lengths: dict[int, int], *, common: bool) -
 
 
 class UnpackedReader(RecordReader):
-    """An unpacked record: one object per row, verified by its commit when read."""
+    """Reader of an unpacked record."""
 
     def __init__(self, storage: Storage, numbers: tuple[int, ...], epochs: int) -> None:
         self.storage = storage
@@ -147,7 +149,7 @@ class UnpackedReader(RecordReader):
 
 
 def read_network(storage: Storage, number: int) -> dict[str, Any]:
-    """Return the metadata of one network; raise if it is damaged."""
+    """Read the metadata of one network."""
     key = layout.network_key(number)
     attributes = layout.parse_attributes(storage.get(key) or b"")
     if not attributes:
@@ -167,7 +169,7 @@ def read_row(
     array: str,
     sample_info: SampleInfo,
 ) -> NDArray[Any]:
-    """Return one row; raise if it does not match its commit."""
+    """Read one row and verify its checksum."""
     data = storage.get(layout.row_key(network, array, epoch))
     shape, dtype = layout.row_shape(array, samples=sample_info.samples, classes=sample_info.classes)
     try:

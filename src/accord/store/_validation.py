@@ -1,4 +1,4 @@
-"""Check predictions, labels and metadata from callers and convert them for storage."""
+"""Utilities for input validation."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ SUM_TOLERANCE: Final = 1e-2  # a half-precision softmax over 1,000 classes is of
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One network's predictions at one epoch, converted for storage."""
+    """Predictions of one network at one epoch."""
 
     labels: NDArray[Any]  # (sample,)
     probabilities: NDArray[np.float16] | None = None  # (sample, class)
@@ -27,7 +27,7 @@ class Row:
 def row_from_predictions(
     predicted: object, *, samples: int, classes: int, probabilities: bool
 ) -> Row:
-    """Return a row from labels (sample,) or probabilities (sample, class)."""
+    """Build a row from labels (sample,) or probabilities (sample, class)."""
     values = to_numpy(predicted)
     if values.ndim == 2 and (values.dtype.kind == "f" or values.shape[1] == classes):
         return row_from_probabilities(values, samples=samples, classes=classes, keep=probabilities)
@@ -43,14 +43,14 @@ def row_from_predictions(
 def row_from_probabilities(
     probabilities: NDArray[Any], *, samples: int, classes: int, keep: bool
 ) -> Row:
-    """Return a row from probabilities; labels are taken before rounding to float16."""
+    """Build a row from probabilities."""
     check_probabilities(probabilities, samples=samples, classes=classes)
     labels = probabilities.argmax(axis=1).astype(label_dtype(classes))
     return Row(labels, probabilities.astype(np.float16) if keep else None)
 
 
 def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -> Row:
-    """Return a row from unnormalised scores; probabilities are their softmax."""
+    """Build a row from logits."""
     values = to_numpy(logits)
     _check_table(values, "logits", samples=samples, classes=classes)
     labels = values.argmax(axis=1).astype(label_dtype(classes))
@@ -64,7 +64,7 @@ def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -
 def as_labels(
     values: NDArray[Any], *, samples: int, classes: int, name: str = "labels"
 ) -> NDArray[Any]:
-    """Return one class per sample in the smallest unsigned type."""
+    """Validate labels and convert them to the smallest unsigned type."""
     if values.shape != (samples,):
         hint = "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
         if values.shape == (samples, classes):
@@ -80,14 +80,14 @@ def as_labels(
 
 
 def as_classes(values: NDArray[Any], *, classes: int, name: str = "labels") -> NDArray[Any]:
-    """Return classes, in an array of any shape, in the smallest unsigned type."""
+    """Convert an array of classes to the smallest unsigned type."""
     check_whole(values, name)
     check_class_range(values, classes=classes, name=name)
     return values.astype(label_dtype(classes))
 
 
 def check_probabilities(values: NDArray[Any], *, samples: int, classes: int) -> None:
-    """Raise unless each sample has one distribution over the classes."""
+    """Check that the probabilities of each sample sum to 1."""
     _check_table(values, "probabilities", samples=samples, classes=classes)
     low, high = values.min(), values.max()
     sums = values.sum(axis=1, dtype=np.float64)
@@ -101,7 +101,7 @@ def check_probabilities(values: NDArray[Any], *, samples: int, classes: int) -> 
 
 
 def to_numpy(values: object) -> NDArray[Any]:
-    """Return any array-like, or a tensor on any device, as a numpy array.
+    """Convert an array-like or a tensor to a numpy array.
 
     Raises:
         PredictionError: it is not an array, is a list of arrays of different lengths, a sparse
@@ -136,7 +136,7 @@ def to_numpy(values: object) -> NDArray[Any]:
 
 
 def ids_to_numpy(values: object) -> NDArray[Any]:
-    """Return ids as numpy: whole numbers exactly, or as text if no integer type holds them all."""
+    """Convert ids to an array of integers or strings."""
     array = to_numpy(values)
     if array.dtype.kind != "f" or not isinstance(values, Sequence):
         return array
@@ -158,7 +158,7 @@ def _check_unmasked(values: object) -> None:
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata as JSON values: numbers of any library, strings, lists, mappings.
+    """Convert metadata to values that JSON can represent.
 
     JSON lacks NaN and infinity; they become strings.
     """
@@ -188,7 +188,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def check_whole(values: NDArray[Any], name: str) -> None:
-    """Raise unless all values are whole numbers, of an integer or floating type."""
+    """Check that all values are integers."""
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind != "f":

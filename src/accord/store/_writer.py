@@ -1,4 +1,4 @@
-"""Append the rows of one network to a record; each is written durably or not at all.
+"""Append rows to a record atomically.
 
 A row is written in two steps: its arrays, then a commit with their checksums. Whatever lies in
 the record without a commit was left by a writer that was stopped, and may be overwritten. Each
@@ -37,7 +37,7 @@ RESIZE_SECONDS: Final = 1.0
 
 
 class Writer:
-    """The only writer of one network; a context manager.
+    """Context manager for writing the rows of one network.
 
     Opening it again resumes after the last committed row.
     """
@@ -79,7 +79,7 @@ class Writer:
 
     @property
     def progress(self) -> float:
-        """The progress of the last row, 0 before the first."""
+        """Progress of the last row, 0 before the first."""
         return max(self._progress, 0.0)
 
     def _resume(self) -> int:
@@ -104,7 +104,7 @@ class Writer:
         progress: float | None = None,
         metrics: Mapping[str, Any] | None = None,
     ) -> None:
-        """Append one row and return when it is on disk.
+        """Append one row and flush it to disk.
 
         Args:
             row: the predictions.
@@ -152,7 +152,7 @@ class Writer:
             self._refuse_second_writer()
 
     def _is_ours(self, commit: bytes | None) -> bool:
-        """Return whether an interrupted attempt of this writer left the commit."""
+        """Check whether a commit was written by this writer."""
         return layout.parse_commit(commit or b"").get("writer") == self._token
 
     def _refuse_second_writer(self) -> NoReturn:
@@ -199,7 +199,7 @@ class Writer:
         self._resized = time.monotonic()
 
     def close(self) -> None:
-        """Release the network; closing twice is harmless."""
+        """Release the network for other writers."""
         if self._open and os.getpid() == self._process:
             self._open = False
             with self._resources, contextlib.suppress(StorageError):  # the next writer does it
@@ -212,7 +212,7 @@ class Writer:
         self.close()
 
     def check_open(self) -> None:
-        """Raise if the writer is closed, or belongs to another process."""
+        """Check that the writer is open."""
         if not self._open:
             raise RecordClosed(
                 f"{self.storage.name}: the recorder of network {self.network} is closed; "
