@@ -1,4 +1,4 @@
-"""Data sets: readers of published layouts and of users' files, label noise, new samples.
+"""Load data sets, add label noise and read new samples.
 
 `read_dataset` returns a `Dataset` of a training and a test `Split`; the registry `READERS` lives in
 `accord.data.readers`, one module per layout. `add_noise` changes labels by one of `NOISES`

@@ -1,4 +1,4 @@
-"""Data sets: `Dataset`, `Split`, and parts of a split drawn class by class."""
+"""Containers for data sets and utilities to split them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ NamedColumns: TypeAlias = tuple[tuple[str, tuple[str, ...] | None], ...]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples with their labels: the training or the test part of a data set.
+    """Container for samples and their labels.
 
     Raises:
         SourceError: labels, truth or ids do not hold one entry for each sample.
@@ -52,7 +52,7 @@ class Split:
         return len(self.labels)
 
     def choose(self, samples: NDArray[np.integer] | NDArray[np.bool_]) -> "Split":
-        """Return the samples at some positions, in that order, or those that a mask selects."""
+        """Select samples by position or by a boolean mask."""
         positions = (
             np.flatnonzero(samples) if samples.dtype == bool else np.asarray(samples, np.intp)
         )
@@ -67,7 +67,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Training samples, test samples, and the names of their classes.
+    """Container for the training and test samples of a data set.
 
     Raises:
         SourceError: a split is empty, a label is out of range, all training samples are
@@ -152,7 +152,7 @@ def _check_labels(where: str, what: str, labels: Labels, classes: int) -> None:
 
 
 def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
-    """Hold out a share of the samples, stratified by class.
+    """Split samples into two random subsets, stratified by class.
 
     `round(share * samples)` are held out: of each class its share rounded down, and one more
     of the classes with the largest remainders, lower classes first. Every class keeps at least
@@ -193,7 +193,7 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
 
 
 def fewer_per_class(split: Split, count: int, seed: int) -> Split:
-    """Return a random part of a split with at most `count` samples of each class.
+    """Draw a random subset with at most `count` samples per class.
 
     Args:
         split: the samples; their order is kept.

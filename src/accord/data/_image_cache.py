@@ -1,4 +1,4 @@
-"""Options for data sets of image files: another size, a cache of decoded images, damaged files."""
+"""Resize and cache data sets of image files."""
 
 import contextlib
 import hashlib
@@ -30,7 +30,7 @@ def prepare_images(
     cache: str | os.PathLike[str] | None = None,
     skip_unreadable: bool = False,
 ) -> Dataset:
-    """Set the size of a data set's images, cache them, and leave out unreadable files.
+    """Resize and cache the images of a data set.
 
     Args:
         dataset: a data set whose inputs are `ImageFiles`.
@@ -78,11 +78,11 @@ def _skip_unreadable(split: Split, files: ImageFiles, part: str, notes: list[str
 def cache_images(
     files: ImageFiles, folder: str | os.PathLike[str], *, skip_unreadable: bool = False
 ) -> ImageFiles:
-    """Decode every image once into a file, and return the images with their pixels read from it.
+    """Decode all images into a cache file.
 
     The cache is one .npy file of size by size pixels an image. Its name is a fingerprint of the
     image files (names, sizes, times of change) and of the image size: a cache is used again for
-    the same files, and another is written for others. It appears whole or not at all. With
+    the same files, and another is written for others. It is written atomically. With
     `skip_unreadable`, files that are not images are marked; see `ImageFiles.find_unreadable`.
     """
     path = Path(folder).expanduser() / f"images-{_fingerprint(files)}.npy"

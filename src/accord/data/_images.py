@@ -1,4 +1,4 @@
-"""Image files on disk, decoded when they are read."""
+"""Load images lazily from disk."""
 
 import os
 import struct
@@ -20,7 +20,7 @@ CURE: Final = "Remove the file, or train without such files: skip_unreadable = t
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """Images on disk, decoded to RGB, resized and cropped when they are read.
+    """Lazily loaded RGB images of a fixed size.
 
     The shorter side is resized to `resize` pixels, then the central `size` by `size` are
     cropped. With a cache (`cache_images`), pixels are read from one file instead.
@@ -49,17 +49,17 @@ class ImageFiles:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """The shape of all images as one array: (sample, channel, row, column)."""
+        """Shape of the array of all images, (sample, channel, row, column)."""
         return (len(self), 3, self.size, self.size)
 
     def choose(self, samples: NDArray[np.integer]) -> "ImageFiles":
-        """Return the images at some positions, in that order, without reading them."""
+        """Select images by position without reading them."""
         names = tuple(self.names[sample] for sample in samples.tolist())
         positions = None if self.positions is None else self.positions[samples]
         return replace(self, names=names, positions=positions)
 
     def read(self, samples: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """Decode the images at some positions, (sample, channel, row, column).
+        """Load images into an array of shape (sample, channel, row, column).
 
         Raises:
             SourceError: a file is missing or not an image; the message names it.
@@ -70,7 +70,7 @@ class ImageFiles:
     def stream(
         self, batches: Iterable[NDArray[np.integer]], *, ahead: int = 2
     ) -> Iterator[NDArray[np.uint8]]:
-        """Yield the images of each batch of positions, while `ahead` more batches are decoded.
+        """Iterate over batches of images, decoding `ahead` batches in advance.
 
         Decoding runs in one thread per core; pillow releases the interpreter lock.
         """
@@ -84,12 +84,12 @@ class ImageFiles:
             yield block
 
     def decode(self, sample: int) -> NDArray[np.uint8]:
-        """Decode one image, (channel, row, column)."""
+        """Load one image into an array of shape (channel, row, column)."""
         path = self.root / self.names[sample]
         return decode_image(path, size=self.size, resize=self.resize, cure=self.cure)
 
     def find_unreadable(self) -> NDArray[np.intp]:
-        """Return the positions of images that cannot be decoded; without a cache, try each."""
+        """Find the positions of images that cannot be decoded."""
         if self.positions is not None:
             return np.flatnonzero(self.positions < 0)
         blocks = np.array_split(np.arange(len(self)), len(self) // 256 + 1)
@@ -115,7 +115,7 @@ class ImageFiles:
 def decode_ahead(
     decode: Callable[[int], Result], batches: Iterable[NDArray[np.integer]], *, ahead: int = 2
 ) -> Iterator[list[Result]]:
-    """Yield the results of `decode` for each batch of positions, working on `ahead` more."""
+    """Iterate over decoded batches, computing `ahead` batches in advance."""
     waiting: deque[list[Future[Result]]] = deque()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     pool = ThreadPoolExecutor(cores or 1)
@@ -131,7 +131,7 @@ def decode_ahead(
 
 
 def decode_image(path: Path, *, size: int, resize: int, cure: str = CURE) -> NDArray[np.uint8]:
-    """Decode an image file to RGB: shorter side to `resize`, then the central `size` by `size`.
+    """Load an image file as RGB, resize its shorter side and crop the center.
 
     The EXIF orientation is applied. Resizes bilinearly with antialiasing, and rounds as
     torchvision's Resize and CenterCrop do.

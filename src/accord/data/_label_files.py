@@ -1,4 +1,4 @@
-"""Labels from .npy, .npz, .csv and .pt files."""
+"""Load labels from .npy, .npz, .csv and .pt files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def labels_from_file(path: str, *, samples: int, classes: int) -> Labels:
-    """Read one label per sample from a .npy, .npz, .csv or .pt file.
+    """Load labels from a .npy, .npz, .csv or .pt file.
 
     If the file holds several columns or arrays, the path names one after a number sign:
     `CIFAR-10_human.pt#worse_label`. The header of a .csv file is optional.
@@ -44,7 +44,7 @@ def labels_from_file(path: str, *, samples: int, classes: int) -> Labels:
 
 
 def read_arrays(path: Path) -> Arrays:
-    """Read every array or column of a file, by name."""
+    """Load all arrays or columns of a file."""
     if path.suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise ChoiceError(f"{path}: labels are read from {known}; got {path.suffix!r}.")

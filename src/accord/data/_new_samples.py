@@ -1,4 +1,4 @@
-"""Read new samples for trained networks, from files, folders or arrays.
+"""Read new samples for prediction.
 
 `read_samples` finds the format of a file or folder, reads it with the functions that read training
 data (`accord.data.readers`), and compares the result with the schema of the training samples.
@@ -35,7 +35,7 @@ _CURE: Final = "Remove the file: every file gets a label."  # for one that is no
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the training samples came from: the `[data]` table of a spec."""
+    """Source of the training samples, as given in a spec."""
 
     kind: str = "npz"  # of the reader
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def read_samples(
     layout: Layout = Layout(),  # noqa: B008 -- immutable
     format: str | None = None,  # noqa: A002
 ) -> Samples:
-    """Read new samples in the form that networks were trained on.
+    """Read new samples and validate them against a schema.
 
     Args:
         source: a file, a folder, or the samples themselves: images (sample, channel, row,
@@ -150,7 +150,7 @@ def _folder_labels(
 
 
 def to_grey(images: Images) -> Images:
-    """Convert RGB to one channel, (sample, 1, row, column), by the luma weights of ITU-R 601."""
+    """Convert RGB images to grayscale with the luma weights of ITU-R 601."""
     weights = np.array([299, 587, 114])
     grey = np.einsum("schw,c->shw", images, weights, dtype=np.int64)
     return np.asarray((grey + 500) // 1000, np.uint8)[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Pickles and torch files of plain data, loaded without running code and without torch.
+"""Load pickles and torch files safely, without running code.
 
 A restricted unpickler admits a list of names, each with a stand-in that only holds values. Once
 the file is read, `settle` turns the stand-ins into numpy arrays. Our own because no library loads
@@ -38,7 +38,7 @@ _DAMAGED = (
 
 
 def load_pickle(path: Path) -> Any:
-    """Load a pickle of numbers, text, bytes, lists, tuples, dicts and numpy arrays.
+    """Load a pickle of built-in types and numpy arrays.
 
     Nothing else is admitted, so no code in the file can run. Byte strings of Python 2 become
     str, decoded as latin-1.
@@ -52,7 +52,7 @@ def load_pickle(path: Path) -> Any:
 
 @contextlib.contextmanager
 def open_pickle(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to unpickle from, and convert every failure to a SourceError."""
+    """Context manager for opening a pickle that raises `SourceError` on failure."""
     try:
         with path.open("rb") as file:
             yield file
@@ -68,11 +68,11 @@ def open_pickle(path: Path) -> Iterator[BinaryIO]:
 
 
 class Refused(Exception):
-    """The file holds something other than plain data; the message names it."""
+    """Raised if a file contains objects that are not plain data."""
 
 
 class _StandIn:
-    """A placeholder for an array or tensor, until the whole file is read."""
+    """Placeholder for an array or tensor."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ class _StandIn:
 
 
 class _Admitted(_StandIn):
-    """A function that a pickle may name, replaced by a harmless one of ours."""
+    """Safe replacement for a function that a pickle may call."""
 
     __slots__ = ("_function",)
 
@@ -166,7 +166,7 @@ class _Tensor(_StandIn):
 
 
 class _Storage(_StandIn):
-    """A torch storage, or without a key only its type."""
+    """Placeholder for a torch storage or its type."""
 
     __slots__ = ("dtype", "key")
 
@@ -207,14 +207,14 @@ _STORAGES: Final = {
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Loads plain data, with stand-ins for arrays; see `settle`."""
+    """Unpickler restricted to plain data."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file, encoding="latin-1")
         self.storages: dict[str, np.dtype[Any]] = {}  # the type of each torch storage
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the stand-in for an admitted name; refuse all others."""
+        """Find the replacement for a global name."""
         full = f"{module}.{name}"
         if full in _STORAGES:
             return _Storage(np.dtype(_STORAGES[full]))
@@ -223,7 +223,7 @@ class PlainUnpickler(pickle.Unpickler):
         return _Admitted(_FUNCTIONS[full])
 
     def persistent_load(self, pid: Any) -> Any:
-        """Return a stand-in for a torch storage."""
+        """Create a placeholder for a torch storage."""
         tag, kind, key = pid[:3]
         if tag != "storage" or not isinstance(kind, _Storage) or not isinstance(key, str):
             raise Refused(f"a reference to {pid!r:.80}")
@@ -232,7 +232,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def settle(value: Any, blobs: Mapping[str, bytes] | None = None) -> Any:
-    """Replace stand-ins by arrays, recursively; refuse anything else that is not plain data.
+    """Replace placeholders by arrays recursively.
 
     `blobs` are the bytes of torch storages, by key.
     """
@@ -265,7 +265,7 @@ def _plain_key(key: Any) -> Any:
 
 
 def load_torch(path: Path) -> Any:
-    """Load a file of `torch.save`, legacy stream or zip; tensors become numpy arrays."""
+    """Load a file written by `torch.save`, with tensors as numpy arrays."""
     with open_pickle(path) as file:
         is_zip = file.read(4) == b"PK\x03\x04"
         file.seek(0)

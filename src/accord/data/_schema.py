@@ -1,4 +1,4 @@
-"""The schema that all samples of a run share, and new samples compared with it."""
+"""Schema for input samples and utilities for their validation."""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from accord.kernels import check_class_range
 
 @dataclass(frozen=True)
 class InputSchema:
-    """The properties that all samples of a run share."""
+    """Schema for the samples of a run."""
 
     kind: Kind
     class_names: tuple[str, ...]
@@ -35,12 +35,12 @@ class InputSchema:
 
     @property
     def shape(self) -> tuple[int, tuple[int, int]]:
-        """The channels and the size of an image."""
+        """Shape of an image, (channel, row, column)."""
         return self.channels, self.size
 
     @property
     def scale(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-        """Mean and spread of the training samples, for each channel or column."""
+        """Mean and scale of each channel or column in the training samples."""
         if self.mean is None or self.spread is None:
             return None
         return np.array(self.mean, np.float32), np.array(self.spread, np.float32)
@@ -48,7 +48,7 @@ class InputSchema:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples to predict, with labels and ids if they have any."""
+    """Container for samples to predict, with optional labels and ids."""
 
     inputs: Inputs
     truth: Labels | None = None  # (sample,)
@@ -60,21 +60,21 @@ class Samples:
         return len(self.inputs)
 
     def part(self, span: slice) -> Inputs:
-        """Return consecutive inputs; image files are decoded."""
+        """Load the inputs in a range of positions."""
         if isinstance(self.inputs, ImageFiles):
             return self.inputs.read(np.arange(len(self))[span])
         return self.inputs[span]
 
     @property
     def sample_bytes(self) -> int:
-        """The approximate size of one sample in memory."""
+        """Approximate size of one sample in bytes."""
         if isinstance(self.inputs, tuple):
             return 4096
         itemsize = self.inputs.itemsize if isinstance(self.inputs, np.ndarray) else 1
         return max(1, int(np.prod(self.inputs.shape[1:])) * itemsize)
 
     def digest(self) -> str:
-        """Return a short hash of the inputs."""
+        """Compute a short hash of the inputs."""
         found = hashlib.blake2b(digest_size=8)
         if isinstance(self.inputs, np.ndarray):
             found.update(repr((self.inputs.shape, self.inputs.dtype.str)).encode())
@@ -91,7 +91,7 @@ class Samples:
 
 
 def check_samples(samples: Samples, schema: InputSchema) -> None:
-    """Raise a SourceError unless networks trained on the schema can predict the samples."""
+    """Check that samples match the schema."""
     if not len(samples):
         raise SourceError(f"{samples.name}: holds no samples.")
     wanted, found = _describe_schema(schema), _describe(samples.inputs)
@@ -143,7 +143,7 @@ def _describe_image(channels: int, rows: int, columns: int) -> str:
 
 
 def match_labels(values: NDArray[Any], class_names: tuple[str, ...], *, where: str) -> Labels:
-    """Return labels as class indices, from indices or from names of classes.
+    """Convert class names or indices to class indices.
 
     If the classes are named by numbers other than their indices, numbers are names.
 

@@ -1,4 +1,4 @@
-"""Label noise by the `kind` of a spec: `add_noise`, and the registry `NOISES`."""
+"""Generate label noise."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _NOT_OPTIONS: Final = ("labels", "classes", "seed")
 
 @dataclass(frozen=True)
 class NoiseKind:
-    """A kind of noise: a function of labels, and of the options that it takes.
+    """Registry entry for a kind of label noise.
 
     >>> NOISES["map"].options
     ('rate', 'mapping')
@@ -53,7 +53,7 @@ class NoiseKind:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Its arguments besides labels, classes and seed."""
+        """Names of the arguments other than labels, classes and seed."""
         return tuple(option_names(self.make, given=_NOT_OPTIONS))
 
 
@@ -68,7 +68,7 @@ def add_noise(
     mapping: ClassMapping | None = None,
     path: str | None = None,
 ) -> Labels:
-    """Return a copy of the labels with noise of the named kind.
+    """Add label noise to a copy of the labels.
 
     Args:
         kind: "none", "symmetric", "asymmetric", "patrini", "superclass", "map",
@@ -103,7 +103,7 @@ def add_noise(
 
 
 def find_noise(name: str) -> NoiseKind:
-    """Return a kind of noise by name.
+    """Look up a kind of noise by name.
 
     >>> find_noise("symetric")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Functions that replace labels by wrong ones: symmetric, along a mapping, instance-dependent."""
+"""Generators of label noise."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,8 +24,9 @@ _BLOCK = 1024
 
 
 def symmetric_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> Labels:
-    """Move exactly `int(rate * samples)` labels to another class, each with equal probability.
+    """Generate symmetric label noise.
 
+    Exactly `int(rate * samples)` labels move, to each other class with equal probability.
     A moved label never keeps its class. (Some sources count the true class among the
     possible ones; the paper and its code do not.)
 
@@ -59,8 +60,9 @@ def symmetric_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> 
 def asymmetric_noise(
     labels: Labels, *, rate: float, classes: int, seed: int, mapping: Mapping | None = None
 ) -> Labels:
-    """Move exactly `int(rate * samples)` labels, each class to one other class.
+    """Generate asymmetric label noise.
 
+    Exactly `int(rate * samples)` labels move, each class to one other class.
     The samples are drawn from all classes together, so the share that moves differs
     slightly between classes. Class c turns into `mapping[c]`, always another class; by default
     into c + 1, and the last class into 0. All else is as in `symmetric_noise`.
@@ -86,9 +88,10 @@ def asymmetric_noise(
 def mapped_noise(
     labels: Labels, *, rate: float, classes: int, seed: int, mapping: Mapping
 ) -> Labels:
-    """Move exactly `int(rate * size)` labels of each class that the mapping changes.
+    """Generate label noise along a mapping of classes.
 
-    Unlike in `asymmetric_noise`, classes may stay as they are (`mapping[c] == c`), and the
+    Exactly `int(rate * size)` labels move in each class that the mapping changes.
+    Unlike in `asymmetric_noise`, classes may remain the same (`mapping[c] == c`), and the
     rate holds within each class that moves: the share of wrong labels overall is smaller.
 
     >>> labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2])
@@ -108,7 +111,7 @@ def mapped_noise(
 
 
 def patrini_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> Labels:
-    """Move labels as Patrini et al. (2017) do on CIFAR-10 and CIFAR-100.
+    """Generate the label noise of Patrini et al. (2017) for CIFAR-10 and CIFAR-100.
 
     CIFAR-10: truck to automobile, bird to airplane, deer to horse, cat to dog and back.
     CIFAR-100: each class to the next within blocks of five consecutive classes, the last
@@ -124,8 +127,9 @@ def patrini_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> La
 
 
 def superclass_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> Labels:
-    """Move exactly `int(rate * samples)` labels to the next class of their CIFAR-100 superclass.
+    """Generate label noise within the superclasses of CIFAR-100.
 
+    Exactly `int(rate * samples)` labels move to the next class of their superclass.
     The five classes of a superclass form a cycle, in the order of their numbers. Errors
     are those of `asymmetric_noise`; also a ChoiceError if there are not 100 classes.
 
@@ -137,7 +141,7 @@ def superclass_noise(labels: Labels, *, rate: float, classes: int, seed: int) ->
 
 
 def patrini_mapping(classes: int) -> NDArray[np.intp]:
-    """Return the class that each class turns into, for 10 or 100 classes."""
+    """Build the class mapping of Patrini et al. (2017)."""
     if classes == 100:
         numbers = np.arange(100)
         return numbers - numbers % 5 + (numbers + 1) % 5
@@ -151,7 +155,7 @@ def patrini_mapping(classes: int) -> NDArray[np.intp]:
 
 
 def superclass_mapping(classes: int) -> NDArray[np.intp]:
-    """Return the class that each class of CIFAR-100 turns into."""
+    """Build the class mapping within the superclasses of CIFAR-100."""
     if classes != 100:
         raise ChoiceError(
             f"superclass noise is defined for CIFAR-100; got {classes} classes. "
@@ -167,9 +171,9 @@ def superclass_mapping(classes: int) -> NDArray[np.intp]:
 def instance_noise(
     labels: Labels, *, rate: float, classes: int, seed: int, samples: Samples | ImageFiles
 ) -> Labels:
-    """Move labels by the instance-dependent generator of Xia et al. (2020), algorithm 2.
+    """Generate the instance-dependent label noise of Xia et al. (2020).
 
-    "Part-dependent Label Noise", NeurIPS 2020. Each sample i of class y draws its own
+    "Part-dependent Label Noise", NeurIPS 2020, algorithm 2. Each sample i of class y draws a
     rate q from a normal distribution of mean `rate` and standard deviation 0.1, truncated to
     0..1. Each class y draws a matrix W(y) of standard normals, (feature, class). The label
     stays with probability 1 - q; otherwise it moves to class c with probability
@@ -245,7 +249,7 @@ def _check_arguments(labels: Labels, rate: float, classes: int) -> None:
 
 
 def check_labels(labels: Labels, classes: int) -> None:
-    """Raise unless labels are a vector of integers in 0..classes - 1, of a wide enough type."""
+    """Check that labels are valid class indices."""
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise PredictionError(
             "labels must be integers, one per sample; "

@@ -1,4 +1,4 @@
-"""Readers of data sets by the `kind` of a spec: `read_dataset`, and the registry `READERS`.
+"""Readers of published and custom data sets.
 
 A module of this package reads one family of layouts and is named after it. A reader is a
 function `(path, *, options) -> Dataset`; its keyword arguments are the options of a spec's
@@ -32,7 +32,7 @@ _NOT_OPTIONS: Final = ("path", "dataset")
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of one layout.
+    """Registry entry for a reader of data sets.
 
     >>> READERS["cifar10"].options
     ('complete', 'verify')
@@ -46,11 +46,11 @@ class Reader:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The names of the options that `read_dataset` takes for this layout."""
+        """Names of the options that this reader accepts."""
         return tuple(option_names(*self._functions, given=_NOT_OPTIONS))
 
     def check_options(self, kind: str, options: Mapping[str, Any]) -> None:
-        """Raise a ChoiceError if an option is unknown, missing or of another type."""
+        """Validate the options of a reader."""
         check_options(kind, options, *self._functions, given=_NOT_OPTIONS)
 
     @property
@@ -59,11 +59,12 @@ class Reader:
 
 
 def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
-    """Read a data set from disk; nothing is downloaded.
+    """Read a data set from disk.
 
     Args:
         kind: the name of the layout, a key of `READERS`.
-        path: the file or folder, as `READERS[kind].layout` describes it.
+        path: the file or folder, as `READERS[kind].layout` describes it. Nothing is
+            downloaded.
         options: those in `READERS[kind].options`; for image files also size, resize, cache
             and skip_unreadable, as for `accord.data.prepare_images`.
 
@@ -88,7 +89,7 @@ def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **option
 
 
 def find_reader(kind: str) -> Reader:
-    """Return the reader of a layout by name.
+    """Look up a reader by name.
 
     >>> find_reader("cifar-10")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Find the files of a layout, and compare them with what was published."""
+"""Utilities to find and verify published files."""
 
 import functools
 import hashlib
@@ -13,7 +13,7 @@ Spellings: TypeAlias = tuple[str, ...]  # paths that one file may have; folders 
 
 
 def names_of(wnids: Sequence[str], words: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a different name for each wnid: the wnid itself if it has none.
+    """Build unique class names from wnids.
 
     >>> names_of(["n1", "n2", "n3"], {"n1": "crane", "n2": "crane"})
     ('crane (n1)', 'crane (n2)', 'n3')
@@ -29,7 +29,7 @@ def names_of(wnids: Sequence[str], words: Mapping[str, str]) -> tuple[str, ...]:
 def check_counts(
     where: Path, found: tuple[int, int], published: tuple[int | None, int | None]
 ) -> None:
-    """Raise unless the numbers of training and test samples are the published ones; None is any."""
+    """Check the numbers of training and test samples."""
     for part, count, wanted in zip(("training", "test"), found, published, strict=True):
         if wanted is not None and count != wanted:
             raise SourceError(
@@ -39,7 +39,7 @@ def check_counts(
 
 
 def check_checksums(files: Iterable[Path], published: Mapping[str, str]) -> None:
-    """Raise if a file differs from the published one, by MD5 or SHA-1."""
+    """Verify files by their MD5 or SHA-1 checksums."""
     for file in files:
         if file.name not in published:
             raise ChoiceError(
@@ -60,12 +60,12 @@ def check_checksums(files: Iterable[Path], published: Mapping[str, str]) -> None
 
 
 def in_any(folders: Sequence[str], names: Iterable[str]) -> tuple[Spellings, ...]:
-    """Return the paths that each file may have, in the order of the folders."""
+    """List the possible paths of each file."""
     return tuple(tuple(f"{folder}{name}" for folder in folders) for name in names)
 
 
 def need_folder(path: Path, *, what: str) -> Path:
-    """Return the path if it is a folder; otherwise raise, with its expected content."""
+    """Check that a path is a folder."""
     if not path.exists():
         raise SourceError(f"{path}: no such folder. Expected a folder with {what}.")
     if not path.is_dir():
@@ -74,7 +74,7 @@ def need_folder(path: Path, *, what: str) -> Path:
 
 
 def find(path: Path, names: Sequence[str], *, what: str) -> Path:
-    """Return the first of these files or folders that exists below `path`."""
+    """Find the first existing file or folder below a path."""
     need_folder(path, what=what)
     for name in names:
         if (path / name).exists():
@@ -83,7 +83,7 @@ def find(path: Path, names: Sequence[str], *, what: str) -> Path:
 
 
 def missing(path: Path, names: Iterable[str], *, what: str, all_of: bool = False) -> SourceError:
-    """Return the error for missing files: what was looked for, and what the folder holds."""
+    """Create the error for missing files."""
     found = sorted(child.name for child in path.iterdir())
     more = f" and {len(found) - 8} more" if len(found) > 8 else ""
     return SourceError(
@@ -94,12 +94,12 @@ def missing(path: Path, names: Iterable[str], *, what: str, all_of: bool = False
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the non-empty lines of a text file, stripped."""
+    """Read the non-empty lines of a text file."""
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
 def read_text(path: Path) -> str:
-    """Return the contents of a text file."""
+    """Read a text file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100, and CIFAR-10N and CIFAR-100N with human labels."""
+"""Readers of CIFAR-10, CIFAR-100, CIFAR-10N and CIFAR-100N."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -72,10 +72,10 @@ class _Layout:
 
 
 def read_cifar10(path: Path, *, complete: bool = True, verify: bool = False) -> Dataset:
-    """Read CIFAR-10 from `cifar-10-batches-bin`, `cifar-10-batches-py` or the folder above.
+    """Read the CIFAR-10 data set in its binary or Python format.
 
     Args:
-        path: the folder.
+        path: `cifar-10-batches-bin`, `cifar-10-batches-py` or the folder above.
         complete: require all 50,000 training and 10,000 test images.
         verify: compare each file with its published checksum.
     """
@@ -87,10 +87,10 @@ def read_cifar10(path: Path, *, complete: bool = True, verify: bool = False) -> 
 def read_cifar100(
     path: Path, *, labels: str = "fine", complete: bool = True, verify: bool = False
 ) -> Dataset:
-    """Read CIFAR-100 from `cifar-100-binary`, `cifar-100-python` or the folder above.
+    """Read the CIFAR-100 data set in its binary or Python format.
 
     Args:
-        path: the folder.
+        path: `cifar-100-binary`, `cifar-100-python` or the folder above.
         labels: "fine" for the 100 classes, "coarse" for the 20 superclasses.
         complete: require all 50,000 training and 10,000 test images.
         verify: compare each file with its published checksum (Python layout alone).
@@ -237,7 +237,9 @@ _HUMAN100: Final = ("CIFAR-100_human.pt", "CIFAR-100_human.npz", "cifar100n_labe
 def read_cifar10n(
     path: Path, *, labels: str = "worse", labels_file: str | None = None, complete: bool = True
 ) -> Dataset:
-    """Read CIFAR-10 with human labels for training; the clean labels are the truth.
+    """Read the CIFAR-10N data set, with human labels for training.
+
+    The clean labels are the truth.
 
     Args:
         path: the CIFAR-10 folder, as for `cifar10`.
@@ -255,7 +257,9 @@ def read_cifar10n(
 def read_cifar100n(
     path: Path, *, labels: str = "noisy", labels_file: str | None = None, complete: bool = True
 ) -> Dataset:
-    """Read CIFAR-100 with human labels for training; the clean labels are the truth.
+    """Read the CIFAR-100N data set, with human labels for training.
+
+    The clean labels are the truth.
 
     Args:
         path: the CIFAR-100 folder, as for `cifar100`.

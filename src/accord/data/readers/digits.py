@@ -1,4 +1,4 @@
-"""The handwritten digits that come with Accord."""
+"""Reader of the handwritten digits included in Accord."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,14 +13,16 @@ from accord.errors import ChoiceError
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images of digits, and their labels."""
+    """Container for images of digits and their labels."""
 
     images: NDArray[np.uint8]  # (sample, row, column), 0 (paper) to 16 (ink)
     labels: NDArray[np.uint8]  # (sample,)
 
 
 def load_digits() -> Digits:
-    """Load the 1,797 images of 8 by 8 pixels, in scikit-learn's order.
+    """Load the digits data set.
+
+    It has 1,797 images of 8 by 8 pixels, in the order of scikit-learn.
 
     The images are the test part of "Optical Recognition of Handwritten Digits" by
     E. Alpaydin and C. Kaynak, UCI Machine Learning Repository (1998), CC BY 4.0.
@@ -35,7 +37,7 @@ def load_digits() -> Digits:
 
 
 def split_digits(digits: Digits, *, seed: int, train_share: float = 0.6) -> tuple[Digits, Digits]:
-    """Split the digits into a training and a test part, stratified by class.
+    """Split digits into training and test subsets, stratified by class.
 
     The share is rounded to whole samples in each class. Both parts keep the order of `digits`.
 
@@ -72,7 +74,7 @@ def _choose_digits(digits: Digits, chosen: NDArray[np.bool_]) -> Digits:
 
 
 def read_digits(path: Path | None = None, *, seed: int = 0, train_share: float = 0.6) -> Dataset:
-    """Read the 1,797 digits of 8 by 8 pixels that come with Accord.
+    """Read the digits data set as a `Dataset`.
 
     Pixels, 0 to 16 in the original, are scaled to 0..255.
 

@@ -1,4 +1,4 @@
-"""The GLUE tasks MNLI, QNLI, QQP and SST-2."""
+"""Reader of the GLUE tasks MNLI, QNLI, QQP and SST-2."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def read_glue(
     seed: int = 0,
     complete: bool = True,
 ) -> Dataset:
-    """Read a task of GLUE, TSV or Parquet; the labelled dev set is the test split.
+    """Read a GLUE task from TSV or Parquet files.
 
     MNLI has two dev sets, matched and mismatched: the ids of the test split name the one that a
     pair is from. The published TSV files of QQP have a few incomplete rows; `notes` count them.
@@ -67,7 +67,7 @@ def read_glue(
 
 
 def needs_of(name: str) -> tuple[Spellings, ...]:
-    """Return the paths that the files of a task may have; a `*` matches the parts of one.
+    """List the possible paths of the files of a task.
 
     >>> needs_of("qnli")[1][:4]
     ('dev.tsv', 'dev.parquet', 'dev-*.parquet', 'validation.tsv')

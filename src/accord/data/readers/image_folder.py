@@ -1,4 +1,4 @@
-"""Images in one folder per class."""
+"""Reader of images in one folder per class."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ TEST: Final = ("test", "testing", "val", "valid", "validation")
 
 
 def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 0) -> Dataset:
-    """Read images from class folders, below `train` and `test` or in one place.
+    """Read images from one folder per class.
 
     Classes are numbered by the sorted names of their folders. Images may lie in subfolders.
 
@@ -49,7 +49,7 @@ def read_image_folder(path: Path, *, held_out: float | None = None, seed: int = 
 
 
 def list_images(folder: Path) -> list[str]:
-    """Return the sorted paths of all images below a folder, relative to it."""
+    """List the relative paths of all images below a folder."""
     return sorted(
         file.relative_to(folder).as_posix()
         for file in folder.rglob("*")
@@ -60,7 +60,7 @@ def list_images(folder: Path) -> list[str]:
 def image_split(
     root: Path, entries: Iterable[tuple[str, int]], *, size: int = 224, resize: int = 256
 ) -> Split:
-    """Return image files below `root` with their labels; their paths are the ids."""
+    """Build a split from image files and their labels."""
     listed = list(entries)
     names = tuple(name for name, _ in listed)
     labels = np.array([label for _, label in listed], np.int64)
@@ -73,7 +73,7 @@ def _is_hidden(file: Path, folder: Path) -> bool:
 
 
 def first_of(path: Path, names: tuple[str, ...]) -> Path | None:
-    """Return the first of these folders that exists below `path`."""
+    """Find the first existing folder below a path."""
     return next((path / name for name in names if (path / name).is_dir()), None)
 
 

@@ -1,4 +1,4 @@
-"""ImageNet and TinyImageNet."""
+"""Readers of ImageNet and TinyImageNet."""
 
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ IMAGENET_NEEDS: Final = (("train/",), ("val/",))
 
 
 def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool = True) -> Dataset:
-    """Read `train/<wnid>` and `val/<wnid>`; `val` is the test split.
+    """Read the ImageNet data set, with `val` as the test split.
 
     Classes are numbered by their wnids in sorted order.
 
@@ -76,12 +76,12 @@ TINY_IMAGENET_NEEDS: Final = in_any(
 
 
 def read_tiny_imagenet(path: Path, *, complete: bool = True) -> Dataset:
-    """Read TinyImageNet from `tiny-imagenet-200` or the folder above; `val` is the test split.
+    """Read the TinyImageNet data set, with `val` as the test split.
 
     Classes are numbered by their wnids in sorted order.
 
     Args:
-        path: the folder.
+        path: `tiny-imagenet-200` or the folder above.
         complete: require 200 classes, 100,000 training and 10,000 test images.
     """
     wnids_file = find(path, TINY_IMAGENET_NEEDS[0], what="TinyImageNet")

@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST, from idx files."""
+"""Readers of MNIST and Fashion-MNIST."""
 
 import gzip
 import math
@@ -42,10 +42,10 @@ _FASHION_MD5: Final = {
 
 
 def read_mnist(path: Path, *, complete: bool = True, verify: bool = False) -> Dataset:
-    """Read MNIST's four idx files, gzipped or not.
+    """Read the MNIST data set from idx files.
 
     Args:
-        path: the folder, or one above its `raw`.
+        path: the folder of the files, gzipped or not, or one above its `raw`.
         complete: require all 60,000 training and 10,000 test images.
         verify: compare each .gz file with its published checksum.
     """
@@ -54,10 +54,10 @@ def read_mnist(path: Path, *, complete: bool = True, verify: bool = False) -> Da
 
 
 def read_fashion_mnist(path: Path, *, complete: bool = True, verify: bool = False) -> Dataset:
-    """Read Fashion-MNIST's four idx files, gzipped or not.
+    """Read the Fashion-MNIST data set from idx files.
 
     Args:
-        path: the folder, or one above its `raw`.
+        path: the folder of the files, gzipped or not, or one above its `raw`.
         complete: require all 60,000 training and 10,000 test images.
         verify: compare each .gz file with its published checksum; the files of Debian,
             which are compressed again, do not match.
@@ -89,7 +89,7 @@ def _spellings(name: str) -> Spellings:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """Read an idx file of bytes, with any number of axes."""
+    """Read an array of bytes from an idx file."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""Arrays of an npz file."""
+"""Reader of npz files."""
 
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,13 +22,13 @@ MOST_CLASSES: Final = 2**20  # without class_names; the names generated for them
 def read_npz(
     path: Path, *, held_out: float | None = None, seed: int = 0, channels: str | None = None
 ) -> Dataset:
-    """Read arrays by their names; pickled objects are refused.
+    """Read a data set from the arrays of an npz file.
 
     The file holds `train_inputs`, `train_labels`, `test_inputs` and `test_labels` (or
     `x_train`, `y_train`, `x_test` and `y_test`), or `inputs` and `labels` alone. It may
     hold `train_truth` (or `truth`), `train_ids`, `test_ids` (or `ids`) and `class_names`.
     Inputs are images (uint8, three or four axes), a table (numbers, two axes) or texts
-    (one axis, or pairs of two).
+    (one axis, or pairs of two). Pickled objects are refused.
 
     Args:
         path: the file.
@@ -86,12 +86,12 @@ def _as_split(
 
 
 def flat_labels(labels: NDArray[Any]) -> Labels:
-    """Return a vector of labels from (sample, 1), as Keras stores CIFAR, or as they are."""
+    """Flatten labels of shape (sample, 1)."""
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
 def as_inputs(values: NDArray[Any], *, channels: Literal["first", "last"]) -> Inputs:
-    """Return texts, images (sample, channel, row, column) or features from an array.
+    """Convert an array to texts, images or features.
 
     Raises:
         SourceError: the array is of another type or shape.

@@ -1,4 +1,4 @@
-"""Tables and texts from CSV, TSV and Parquet files."""
+"""Reader of CSV, TSV and Parquet files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def read_table(
     held_out: float | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """Read a table with one row per sample: numeric features, or texts.
+    """Read numeric features or texts from a table with one row per sample.
 
     Classes are named by the values of the label column and numbered in sorted order:
     integers by value, everything else as text.
@@ -79,7 +79,7 @@ def read_table(
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a file, and the file's name for error messages."""
+    """Container for the columns of a file."""
 
     path: Path
     columns: Columns
@@ -91,12 +91,12 @@ class Table:
         return self.columns[name]
 
     def texts(self, names: Sequence[str]) -> Texts | TextPairs:
-        """Return a column of texts, or the pairs of two; a missing value of Parquet is empty."""
+        """Return a column of texts, or pairs from two columns."""
         cells = [["" if value is None else str(value) for value in self.column(n)] for n in names]
         return tuple(cells[0]) if len(cells) == 1 else tuple(zip(*cells, strict=True))
 
     def labels(self, name: str) -> list[str]:
-        """Return a column of labels as text; a missing one raises."""
+        """Return a column of labels as strings."""
         # NaN, which is not equal to itself, is how some writers store a missing value.
         labels = [
             "" if value is None or value != value else str(value) for value in self.column(name)
@@ -106,7 +106,7 @@ class Table:
         return labels
 
     def features(self, columns: NamedColumns, *, cure: str = "") -> Features:
-        """Return numeric and one-hot columns, (sample, feature).
+        """Return numeric and one-hot columns as an array (sample, feature).
 
         `cure` is a hint for a cell that is not a number, with `{name}` for the column.
         """
@@ -148,7 +148,7 @@ def _one_hot(table: Table, name: str, values: tuple[str, ...]) -> Features:
 
 @dataclass(frozen=True)
 class _Roles:
-    """The columns that the options name."""
+    """Container for the columns named by the options."""
 
     label: str
     text: tuple[str, ...]
@@ -171,7 +171,7 @@ class _Roles:
                     raise ChoiceError(f"{option} names {name!r} twice; name each column once.")
 
     def feature_columns(self, tables: list[Table]) -> NamedColumns:
-        """Return the features by name, one-hot columns with the values of all tables."""
+        """Find the feature columns and the values of one-hot columns."""
         table, others = tables[0], {self.label, self.truth, self.ids}
         if self.features is not None:
             names = list(dict.fromkeys((*self.features, *self.one_hot)))
@@ -192,7 +192,7 @@ class _Roles:
 
 
 def as_names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return column names as a tuple; one name may be given without a list."""
+    """Convert one or several column names to a tuple."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -256,7 +256,7 @@ def _as_split(
 
 
 def read_columns(path: Path, ending: str) -> Columns:
-    """Read a whole file: `.csv` and `.tsv` as text, `.parquet` with its types."""
+    """Read all columns of a file."""
     columns = read_parquet(path) if ending == ".parquet" else _read_delimited(path, ending)
     if not columns or not len(next(iter(columns.values()))):
         raise SourceError(f"{path}: holds no rows.")
@@ -286,7 +286,7 @@ def _read_delimited(path: Path, ending: str) -> Columns:
 
 
 def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int]:
-    """Read a TSV file in which quotation marks are text, as in GLUE.
+    """Read a TSV file without interpreting quotation marks.
 
     Also return the number of rows left out for missing cells, an error without `skip_short`.
     """
@@ -307,7 +307,7 @@ def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int
 
 
 def read_parquet(path: Path) -> Columns:
-    """Read a Parquet file: numbers as arrays, everything else as lists."""
+    """Read the columns of a Parquet file."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

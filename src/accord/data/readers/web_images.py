@@ -1,4 +1,4 @@
-"""Images with web labels: WebVision, Clothing1M and ANIMAL-10N."""
+"""Readers of WebVision, Clothing1M and ANIMAL-10N."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,13 +24,13 @@ WEBVISION_NEEDS: Final = (
 def read_webvision50(
     path: Path, *, sources: Sequence[str] = _SOURCES, classes: int = 50
 ) -> Dataset:
-    """Read the classes below `classes` from the file lists; `val` is the test split.
+    """Read the first `classes` classes of the WebVision data set.
 
     The paper uses Google and Flickr, about 100,000 images; "mini-WebVision" elsewhere is
     Google alone, 65,944 images.
 
     Args:
-        path: the folder of `info`, the sources and `val_images_256`.
+        path: the folder of `info`, the sources and `val_images_256` (test images).
         sources: "google", "flickr", or both.
         classes: the number of classes to read, of 1,000.
     """
@@ -84,10 +84,11 @@ _TESTS: Final = {"clean_test": 10_526, "clean_val": 14_313}
 
 
 def read_clothing1m(path: Path, *, test: str = "clean_test", complete: bool = True) -> Dataset:
-    """Read a million training images with noisy labels, and test images with clean ones.
+    """Read the Clothing1M data set.
 
     Args:
-        path: the folder of the key lists, or of `annotations` with them.
+        path: the folder of the key lists (noisy for training, clean for testing), or of
+            `annotations` with them.
         test: "clean_test" or "clean_val".
         complete: require the published numbers of images.
     """
@@ -136,12 +137,12 @@ ANIMAL10N_NEEDS: Final = (("training/",), ("testing/",))
 
 
 def read_animal10n(path: Path, *, complete: bool = True) -> Dataset:
-    """Read `training` (human labels, some of them wrong) and `testing` (clean).
+    """Read the ANIMAL-10N data set.
 
     The label of a file is the first character of its name; files are in sorted order.
 
     Args:
-        path: the folder of `training` and `testing`.
+        path: the folder of `training` (noisy labels) and `testing` (clean labels).
         complete: require all 50,000 training and 5,000 test images.
     """
     folders = [find(path, names, what="ANIMAL-10N") for names in ANIMAL10N_NEEDS]
