@@ -1,4 +1,4 @@
-"""Methods on the features of a network that max agreement is compared with: RoG and NPC.
+"""Baseline methods RoG and NPC.
 
 `rog` and `npc` hold one method each and share `_features`, which reads the outputs of a network's
 layers. All need torch, so names are loaded when first used.

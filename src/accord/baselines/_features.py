@@ -1,4 +1,4 @@
-"""Features of samples at chosen layers of a network."""
+"""Extract features from the layers of a network."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +40,9 @@ _DEPTHS: Final[Mapping[type[nn.Module], tuple[str, ...]]] = MappingProxyType(
 
 
 def default_layers(network: nn.Module) -> tuple[str, ...]:
-    """Return the names of the layers that features are taken from by default, in their order.
+    """Find the layers that features are extracted from by default, in order.
 
-    For networks that do not come with Accord, the input of the last linear layer.
+    The default is the input of the last linear layer for networks from outside Accord.
     """
     for kind, layers in _DEPTHS.items():
         if isinstance(network, kind):
@@ -54,7 +54,7 @@ def default_layers(network: nn.Module) -> tuple[str, ...]:
 
 
 def last_layer(network: nn.Module) -> str:
-    """Return the name of the layer that outputs the logits: the last linear one by default.
+    """Find the name of the layer that outputs the logits, by default the last linear layer.
 
     A network may name another in its attribute `last_layer`.
     """
@@ -72,7 +72,7 @@ def last_layer(network: nn.Module) -> str:
 
 
 def find_layer(network: nn.Module, name: str) -> nn.Module:
-    """Return a layer by name, with or without `:input`."""
+    """Find a layer by name, with or without the suffix `:input`."""
     layers: dict[str, nn.Module] = {known: one for known, one in network.named_modules() if known}
     wanted = name.removesuffix(INPUT)
     if wanted not in layers:
@@ -97,7 +97,7 @@ def extract_with_logits(
     batch: int = 1024,
     bfloat16: bool = False,
 ) -> tuple[dict[str, Features], Features]:
-    """Return the features (sample, channel) at each layer, and the logits (sample, class).
+    """Extract features of shape (sample, channel) by layer, and logits of shape (sample, class).
 
     Images are averaged over their pixels. The network, on the device of the samples, is evaluated
     in one pass without changing its state. Activations of one batch at a time are in memory.
@@ -132,7 +132,7 @@ def extract_with_logits(
 
 
 class _FeatureTable:
-    """Collects the output of one layer for each sample, batch by batch."""
+    """Table of the outputs of a layer for all samples."""
 
     def __init__(self, name: str, samples: int) -> None:
         self._name, self._samples = name, samples
@@ -141,7 +141,7 @@ class _FeatureTable:
         self._seen: list[Tensor] = []  # outputs since the last batch was kept
 
     def see(self, values: object) -> None:
-        """Take the output of a layer for a batch."""
+        """Receive the output of the layer for a batch."""
         if not isinstance(values, Tensor) or values.ndim not in (2, 4):
             shape = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise PredictionError(
@@ -155,7 +155,7 @@ class _FeatureTable:
             self._seen.append(values.clone())
 
     def keep(self, samples: int) -> None:
-        """Store the output for a batch; raise unless there is exactly one."""
+        """Store the output for a batch and check that there is exactly one."""
         if [len(seen) for seen in self._seen] != [samples]:
             raise PredictionError(
                 f"{self._name} must output one vector for each sample; for {samples} samples it "
@@ -169,7 +169,7 @@ class _FeatureTable:
         self._kept += samples
 
     def finish(self) -> Features:
-        """Return the features of all samples."""
+        """Concatenate the features of all samples."""
         if not np.isfinite(self._features).all():
             raise PredictionError(
                 f"{self._name} outputs numbers that are not finite. Did the training loss become "

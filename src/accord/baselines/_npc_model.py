@@ -1,4 +1,4 @@
-"""The model of NPC: its autoencoder, and its prior from similar samples."""
+"""Autoencoder and prior of NPC."""
 
 from copy import deepcopy
 from typing import Final
@@ -15,12 +15,12 @@ from accord.training._randomness import derive_seed, draw_epoch, seeded
 
 
 def concentrations_of(scores: Tensor) -> Tensor:  # (sample, class)
-    """Return Dirichlet concentrations above 1, so that the mode lies inside the simplex."""
+    """Compute Dirichlet concentrations above 1, for which the mode lies inside the simplex."""
     return functional.softplus(scores) + 1 + 1 / scores.shape[1]
 
 
 def prior_concentrations(labels: Tensor, *, classes: int, strength: float = 5.0) -> Tensor:
-    """Return concentrations (sample, class) that favour one class for each sample.
+    """Compute prior concentrations of shape (sample, class) that favour one class per sample.
 
     >>> import torch
     >>> prior_concentrations(torch.tensor([1]), classes=2)
@@ -30,7 +30,7 @@ def prior_concentrations(labels: Tensor, *, classes: int, strength: float = 5.0)
 
 
 def draw_latent(concentrations: Tensor, uniform: Tensor) -> Tensor:
-    """Draw unnormalised class weights (sample, class), differentiable in the concentrations.
+    """Draw unnormalised, differentiable class weights of shape (sample, class).
 
     The random numbers `uniform`, of the same shape, are above 0, where the gradient is NaN.
     """
@@ -38,9 +38,9 @@ def draw_latent(concentrations: Tensor, uniform: Tensor) -> Tensor:
 
 
 def divergence(inferred: Tensor, prior: Tensor) -> Tensor:
-    """Return the Kullback-Leibler divergence of each sample's concentrations, (sample,).
+    """Compute the Kullback-Leibler divergence of the concentrations of each sample.
 
-    Of the Gamma variables of rate 1 that a Dirichlet distribution normalises.
+    It is that of the Gamma variables of rate 1 that a Dirichlet distribution normalises.
 
     >>> import torch
     >>> divergence(torch.tensor([[2.0, 1.0]]), torch.tensor([[2.0, 2.0]]))
@@ -51,7 +51,7 @@ def divergence(inferred: Tensor, prior: Tensor) -> Tensor:
 
 
 class Autoencoder(nn.Module):
-    """Encodes a sample and its predicted class to the true class, and decodes the predicted class.
+    """Autoencoder of the predicted class with the true class as latent variable.
 
     `network` returns logits (sample, class) and is trained with the rest.
     """
@@ -63,14 +63,14 @@ class Autoencoder(nn.Module):
         self.decoder = nn.Linear(2 * classes, classes)
 
     def encode(self, logits: Tensor, predicted: Tensor) -> Tensor:
-        """Return the concentrations of the true class, (sample, class).
+        """Compute concentrations of the true class of shape (sample, class).
 
         From the output of `network`, and the predicted classes, one-hot; both (sample, class).
         """
         return concentrations_of(self.encoder(torch.cat([logits, predicted], dim=1)))
 
     def decode(self, logits: Tensor, latent: Tensor) -> Tensor:
-        """Return the logits of the predicted class, (sample, class)."""
+        """Compute logits of the predicted class of shape (sample, class)."""
         predicted: Tensor = self.decoder(torch.cat([logits, latent], dim=1))
         return predicted
 
@@ -98,7 +98,7 @@ def build_autoencoder(network: nn.Module, *, classes: int, seed: int) -> Autoenc
 def calibration_loss(
     autoencoder: Autoencoder, logits: Tensor, predicted: Tensor, prior: Tensor, uniform: Tensor
 ) -> Tensor:
-    """Return the loss of NPC, summed over samples and classes.
+    """Compute the NPC loss, summed over samples and classes.
 
     All tensors are (sample, class): the output of the autoencoder's network, the predicted classes
     as one-hot, the concentrations of the prior, and random numbers above 0 and at most 1.
@@ -110,7 +110,7 @@ def calibration_loss(
 
 
 def calibrate(autoencoder: Autoencoder, logits: Tensor, predicted: Tensor) -> Tensor:
-    """Return the probability of each class, (sample, class).
+    """Compute calibrated probabilities of shape (sample, class).
 
     p(y|x) = Σₖ p(y|ŷ=k, x) p(ŷ=k|x), where p(y|ŷ=k, x) is the mode of the Dirichlet
     distribution with the encoder's concentrations. `logits` come from the autoencoder's network,
@@ -134,7 +134,7 @@ CELLS: Final = 2**24  # distances in memory at once
 def nearest_classes(
     known: Tensor, labels: Tensor, samples: Tensor, *, classes: int, neighbours: int = 10
 ) -> Tensor:
-    """Predict the class of each sample by its nearest neighbours, (sample,).
+    """Predict the class of each sample from its nearest neighbours.
 
     Neighbours are weighted by the inverse of their distance; those at distance 0 outvote all
     others. Ties go to the lowest class. `known` are the features (known, feature) of samples with
@@ -168,7 +168,7 @@ Table = NDArray[np.float32]
 def similar_classes(
     features: Table, logits: Table, *, seed: int, batch: int, device: torch.device
 ) -> Tensor:
-    """Predict the class of each sample from similar samples, (sample,), on the device.
+    """Predict the class of each sample from similar samples.
 
     The most confident sample of each predicted class in each random batch votes. Features
     (sample, feature) are the input of the network's last layer, logits (sample, class) its output.
@@ -182,7 +182,7 @@ def similar_classes(
 
 
 def most_confident(logits: Table, *, batch: int) -> NDArray[np.intp]:
-    """Return the positions of the most confident sample of each predicted class in each batch.
+    """Find the most confident sample of each predicted class in each batch.
 
     Ties go to the first sample.
 

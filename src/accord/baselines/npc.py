@@ -1,4 +1,4 @@
-"""NPC: noisy prediction calibration of a trained network (Bae et al., 2022)."""
+"""Noisy prediction calibration (NPC) of a trained network (Bae et al., 2022)."""
 
 import math
 from collections.abc import Callable
@@ -32,7 +32,7 @@ RATE: Final = 1e-3
 
 
 class Npc:
-    """A trained network with its calibration."""
+    """Trained network with NPC calibration."""
 
     def __init__(self, network: nn.Module, autoencoder: Autoencoder) -> None:
         self._network, self._autoencoder = network, autoencoder
@@ -40,7 +40,7 @@ class Npc:
     def predict_probabilities(
         self, samples: Batches, *, batch: int = 1024, bfloat16: bool = False
     ) -> NDArray[np.float32]:
-        """Predict the probability of each class for each sample, (sample, class).
+        """Predict class probabilities of shape (sample, class).
 
         The trained network and its copy are evaluated without changing their state.
         """
@@ -56,7 +56,7 @@ class Npc:
 
 
 def learning_epochs(samples: int) -> int:
-    """Return the epochs of training for a number of samples: 10, but at least 1,000 steps.
+    """Compute the number of training epochs, at least 10 and enough for 1,000 steps.
 
     >>> learning_epochs(50_000), learning_epochs(1000)
     (10, 125)
@@ -72,7 +72,7 @@ def fit_npc(
     epochs: int | None = None,
     bfloat16: bool = False,
 ) -> Npc:
-    """Learn the errors in a trained network's predictions.
+    """Fit NPC to the predictions of a trained network.
 
     The given labels are not used: the errors are learnt from the predictions for the training
     samples and for similar samples. A copy of the network is trained; the network is unchanged.
@@ -128,7 +128,7 @@ def predict_npc(
     epochs: int | None = None,
     bfloat16: bool = False,
 ) -> NDArray[np.float32]:
-    """Predict the probability of each class for each sample of a split, (sample, class).
+    """Predict class probabilities of shape (sample, class) for a split.
 
     For several networks, calibrate each and take the majority of their largest classes.
 

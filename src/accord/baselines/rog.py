@@ -1,4 +1,4 @@
-"""RoG: a robust generative classifier on the features of a trained network (Lee et al., 2019)."""
+"""Robust generative classifier (RoG) on the features of a network (Lee et al., 2019)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Positions = NDArray[np.intp]  # of samples
 
 @dataclass(frozen=True, eq=False)
 class RogHead:
-    """The linear classifier that Gaussians of equal covariance give, on the features of one layer.
+    """Linear discriminant classifier on the features of a layer.
 
     A class without training samples is never predicted: its bias is minus infinity.
     """
@@ -34,7 +34,7 @@ class RogHead:
     root: NDArray[np.float64]  # (feature, direction); root @ root.T is the precision matrix
 
     def predict_probabilities(self, features: Table) -> NDArray[np.float64]:
-        """Return the probability of each class for each sample, (sample, class)."""
+        """Predict class probabilities of shape (sample, class)."""
         _check_features(features, wanted=self.means.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
             logits = features.astype(np.float64) @ self.weights.T + self.bias
@@ -48,7 +48,7 @@ class RogHead:
         return probabilities
 
     def score(self, features: Table, labels: Labels) -> NDArray[np.float64]:
-        """Return how typical each sample is of its given class, (sample,), at most 0.
+        """Compute a typicality score of at most 0 for each sample and its given class.
 
         Minus half the squared Mahalanobis distance to the class; minus infinity for a class
         without training samples.
@@ -111,7 +111,7 @@ def fit_head(
 def _describe(
     features: Table, chosen: Sequence[Positions]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean of each class, and the root of the inverse of their common covariance."""
+    """Compute the class means and the square root of the precision matrix."""
     means = np.zeros((len(chosen), features.shape[1]))
     scatter = np.zeros((features.shape[1], features.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -142,7 +142,7 @@ def _score(
 
 
 def check_given(labels: Labels, *, samples: int, classes: int) -> None:
-    """Raise unless labels hold one class in 0..classes-1 for each sample."""
+    """Check that the labels contain one valid class for each sample."""
     if labels.shape != (samples,) or not np.issubdtype(labels.dtype, np.integer):
         raise PredictionError(
             f"labels must hold one integer for each of {samples} samples; "
@@ -168,13 +168,13 @@ def _check_features(features: Table, *, wanted: int | None = None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Rog:
-    """Classifiers at several layers of one network, and their weights."""
+    """Weighted ensemble of classifiers on several layers of a network."""
 
     heads: dict[str, RogHead]  # by layer
     weights: NDArray[np.float64]  # (layer,), with sum 1
 
     def predict_probabilities(self, features: Mapping[str, Table]) -> NDArray[np.float64]:
-        """Return the weighted mean of the layers' probabilities, (sample, class)."""
+        """Predict class probabilities of shape (sample, class) as a weighted mean over layers."""
         parts = zip(self.weights, self.heads.items(), strict=True)
         mixture: NDArray[np.float64] = sum(
             weight * head.predict_probabilities(features[layer]) for weight, (layer, head) in parts
@@ -190,7 +190,7 @@ def fit_rog(
     seed: int,
     share: float = 0.7,
 ) -> dict[str, RogHead]:
-    """Fit one classifier for each layer to the features and given labels of training samples.
+    """Fit a classifier to the training features of each layer.
 
     Each layer draws its own first share of the samples. See `fit_head` for small classes and
     for errors.
@@ -215,7 +215,7 @@ def mix_depths(
     *,
     seed: int,
 ) -> Rog:
-    """Learn the weights of the layers on samples that the network was not trained on.
+    """Fit the weights of the layers on held-out samples.
 
     Their labels may be wrong: only the half that is most typical of its given class, by the
     classifier of the last layer, is used. The weights, a softmax of one number for each layer,
@@ -261,7 +261,7 @@ def predict_rog(
     layers: Sequence[str] | None = None,
     bfloat16: bool = False,
 ) -> NDArray[np.float64]:
-    """Predict the probability of each class for each sample of a split, (sample, class).
+    """Predict class probabilities of shape (sample, class) for a split.
 
     For several networks, average their probabilities, or count votes for their largest classes.
 

@@ -1,4 +1,4 @@
-"""Inference: predict new samples with the saved checkpoints of a run.
+"""Predict new samples with the saved checkpoints of a run.
 
 >>> from accord.inference import infer
 >>> infer("runs/mine", "photos", exit="exact").labels  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The checkpoints of a run that can be evaluated: its networks and their common epochs."""
+"""Find the checkpoints of a run."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from accord.training import NetworkSpec, Run
 
 @dataclass(frozen=True)
 class RunCheckpoints:
-    """The networks of a run with checkpoints, and the epochs at which all of them have one."""
+    """Networks of a run with checkpoints and their common epochs."""
 
     run: Run
     networks: tuple[NetworkSpec, ...]
@@ -22,21 +22,21 @@ class RunCheckpoints:
 
     @property
     def schema(self) -> InputSchema:
-        """The schema of the training samples."""
+        """Input schema of the training samples."""
         return self.run.input_schema
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The networks' numbers in a record; every member of a BatchEnsemble has one."""
+        """Network numbers in a record, including one for each BatchEnsemble member."""
         return tuple(number for network in self.networks for number in network.numbers)
 
     @property
     def voters(self) -> int:
-        """The number of votes on a sample."""
+        """Number of votes on a sample."""
         return len(self.numbers) * len(self.epochs)
 
     def record_epochs(self, epochs: Sequence[int] | None = None) -> list[int]:
-        """Return the indices in the run's record of epochs of training, by default of all."""
+        """Get the record indices of training epochs, by default of all epochs."""
         schedule = self.run.recording_schedule
         return [
             schedule.index(epoch, schedule.steps)
@@ -44,11 +44,11 @@ class RunCheckpoints:
         ]
 
     def path(self, network: NetworkSpec, epoch: int) -> Path:
-        """Return the file of a network's weights after an epoch."""
+        """Get the path of the weights of a network after an epoch."""
         return self.run.checkpoints(network)[epoch]
 
     def reader(self) -> RecordReader | None:
-        """Return a reader of the run's own record, of these networks and epochs, if it exists."""
+        """Open the record of the run for these networks and epochs if it exists."""
         for split in self.run.spec.record.splits:
             try:
                 reader = open_reader(self.run.path / split, networks=self.numbers, common=True)
@@ -58,12 +58,12 @@ class RunCheckpoints:
         return None
 
     def last_epoch(self) -> "RunCheckpoints":
-        """Return the checkpoints of the last epoch alone."""
+        """Select the checkpoints of the last epoch."""
         return replace(self, epochs=self.epochs[-1:])
 
 
 def checkpoints_of_run(path: str | os.PathLike[str]) -> RunCheckpoints:
-    """Find the checkpoints of a run that `accord train` wrote."""
+    """Find the checkpoints of a run."""
     run = Run.open(path)
     written = [(network, set(run.checkpoints(network))) for network in run.networks]
     networks = tuple(network for network, epochs in written if epochs)

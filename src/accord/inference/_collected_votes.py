@@ -1,4 +1,4 @@
-"""Where votes go as checkpoints are evaluated: counts, arrays in memory, or a record on disk."""
+"""Collect votes as counts, arrays or records."""
 
 import contextlib
 import os
@@ -22,21 +22,21 @@ NEW: Final = "new"  # the split of the samples that inference records
 
 
 class CountedVotes(VoteCounts):
-    """Votes of checkpoints, counted for a block of samples until their labels are settled."""
+    """Vote counts for a block of samples."""
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:  # noqa: ARG002
-        """Return the samples that are not settled."""
+        """Get the samples that are not settled."""
         return self.open
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
-        """Count the votes of every member."""
+        """Count the votes of all members."""
         for member in probabilities:
             self.count(member.argmax(axis=1), weight=checkpoint.weight)
         self.settle()
 
 
 class AllVotes:
-    """Every vote as arrays (network, epoch, sample), for rules that need more than counts.
+    """Vote arrays of shape (network, epoch, sample).
 
     Arrays beyond the memory budget (`ACCORD_MEMORY`) lie in a temporary file.
     """
@@ -52,16 +52,16 @@ class AllVotes:
         self._block = slice(0)
 
     def begin(self, block: slice) -> "AllVotes":
-        """Take the votes of a block of consecutive samples from now on."""
+        """Begin a block of consecutive samples."""
         self._block = block
         return self
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:  # noqa: ARG002
-        """Return all samples of the block."""
+        """Get all samples of the block."""
         return np.arange(self._block.stop - self._block.start)
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
-        """Store the predictions of every member."""
+        """Store the predictions of all members."""
         network, epoch = checkpoint.position
         for number, member in enumerate(probabilities, start=network):
             self._labels[number, epoch, self._block] = member.argmax(axis=1)
@@ -69,7 +69,7 @@ class AllVotes:
                 self._probabilities[number, epoch, self._block] = member
 
     def reader(self) -> ArrayReader:
-        """Return a reader of the votes, with the numbers and the progress of the run's record."""
+        """Build a reader of the votes with the network numbers and progress of the run."""
         return ArrayReader(
             self._labels,
             self._sample_info,
@@ -98,7 +98,7 @@ def _allocate(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 class RecordedVotes(contextlib.ExitStack):
-    """Every vote in a record on disk, row by row; rows that it holds already are not evaluated.
+    """Votes stored in a record on disk, where existing rows are not evaluated again.
 
     All samples are one block. A context manager: it holds the recorders of one network at a time,
     or of all members of a BatchEnsemble.
@@ -124,13 +124,13 @@ class RecordedVotes(contextlib.ExitStack):
         self._recorders: list[Recorder] = []
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:
-        """Return all samples, or none if the record holds the checkpoint's rows."""
+        """Get all samples, or none if the checkpoint is recorded."""
         self._open_recorders(checkpoint)
         missing = any(one.epochs <= checkpoint.position[1] for one in self._recorders)
         return np.arange(self._samples if missing else 0)
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
-        """Write one row for each member that lacks it."""
+        """Write the missing rows of all members."""
         row, progress = checkpoint.position[1], float(checkpoint.epoch + 1)
         for recorder, member in zip(self._recorders, probabilities, strict=True):
             if recorder.epochs <= row:
@@ -150,7 +150,7 @@ class RecordedVotes(contextlib.ExitStack):
 
 
 def sample_options(checkpoints: RunCheckpoints, samples: Samples) -> dict[str, Any]:
-    """Return the arguments of a recorder that describe samples and classes."""
+    """Build the recorder arguments that describe samples and classes."""
     return {
         "samples": len(samples),
         "classes": checkpoints.schema.classes,

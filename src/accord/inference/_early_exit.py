@@ -1,4 +1,4 @@
-"""Exit criteria: when the label of a sample is settled before all of its votes are counted."""
+"""Early exit criteria for counting votes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ BET: Final = 4  # the bet on a leader with share p of two classes' votes: densit
 
 
 class Exit(ABC):
-    """Decides for which samples the votes counted so far are enough.
+    """Base class for early exit criteria.
 
     The number of votes of a sample is fixed; `left` of them are not counted yet.
     """
@@ -33,28 +33,28 @@ class Exit(ABC):
 
     @abstractmethod
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Return the samples that need no more votes, with `left` votes to come."""
+        """Find the samples that need no more votes."""
 
 
 class NoExit(Exit):
-    """Count every vote."""
+    """Exit criterion that counts every vote."""
 
     early = False
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Return no sample before the last vote."""
+        """Find the samples that need no more votes."""
         return np.full(len(votes), left == 0)
 
 
 class ExactExit(Exit):
-    """Stop once the remaining votes cannot change the winner.
+    """Exit criterion that stops once the remaining votes cannot change the winner.
 
     >>> ExactExit().settled(np.array([[3, 0], [0, 3], [2, 1]]), left=3)
     array([ True, False, False])
     """
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Return where the runner-up cannot win; ties go to the lowest class."""
+        """Find the samples whose runner-up cannot win. Ties go to the lowest class."""
         classes = votes.shape[1]
         if classes == 1:
             return np.ones(len(votes), bool)
@@ -64,7 +64,7 @@ class ExactExit(Exit):
 
 
 class RiskExit(Exit):
-    """Stop once the leader is the winner of all votes, with a bounded risk of error.
+    """Exit criterion that stops early with a bounded risk of error.
 
     The votes must come in random order. Then, for each sample, the probability that its label
     differs from that of all votes is at most `risk`, whenever the count stops.
@@ -83,7 +83,7 @@ class RiskExit(Exit):
         self.risk = risk
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Return where the leader is certain, or the evidence against every other class strong."""
+        """Find the samples with a certain leader or strong evidence against all other classes."""
         certain = ExactExit().settled(votes, left=left)
         classes = votes.shape[1]
         if classes == 1:
@@ -94,7 +94,7 @@ class RiskExit(Exit):
 
 
 def two_largest(votes: Votes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the largest and the second-largest number of each sample; none is below 0."""
+    """Find the two largest non-negative numbers of each sample."""
     best = votes.argmax(axis=1)[:, np.newaxis]
     others = votes.copy()
     np.put_along_axis(others, best, -1, axis=1)
@@ -102,7 +102,7 @@ def two_largest(votes: Votes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray[np.float64]:
-    """Return the logarithm of the evidence that another class will not overtake the leader.
+    """Compute the log evidence that another class will not overtake the leader.
 
     A likelihood ratio: the probability of the votes under a bet that the leader has more of the
     two classes' votes, divided by their probability if the other had as many. It is a
@@ -124,12 +124,12 @@ def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray
 
 
 def log_factorials(largest: int) -> NDArray[np.float64]:
-    """Return the logarithms of 0!, 1!, … up to `largest`!."""
+    """Compute the logarithms of the factorials up to `largest`."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
 
 
 def find_exit(exit: str | float | Exit) -> Exit:  # noqa: A002
-    """Return the criterion for "none", "exact" or a risk between 0 and 1."""
+    """Build the exit criterion for "none", "exact" or a risk between 0 and 1."""
     if isinstance(exit, Exit):
         return exit
     named = {NONE: NoExit, EXACT: ExactExit}
@@ -146,7 +146,7 @@ def find_exit(exit: str | float | Exit) -> Exit:  # noqa: A002
 
 
 class VoteCounts:
-    """Votes on a block of samples, some of which may be settled early.
+    """Vote counts for a block of samples with early exit.
 
     `total` is the number of votes on a sample, or the sum of their weights.
 
@@ -166,7 +166,7 @@ class VoteCounts:
         self._exit = exit
 
     def count(self, labels: NDArray[Any], *, weight: int = 1) -> None:
-        """Count one vote on each open sample."""
+        """Count one vote for each open sample."""
         self._votes[self.open, labels] += weight
         self.evaluated[self.open] += 1
         self._left -= weight
@@ -178,14 +178,14 @@ class VoteCounts:
             self.open = self.open[~settled]
 
     def predict(self) -> Prediction:
-        """Return the leading classes; the score is the share of the counted votes."""
+        """Predict the leading classes, with their share of the counted votes as score."""
         labels = self._votes.argmax(axis=1)
         most, total = self._votes.max(axis=1), self._votes.sum(axis=1)
         return Prediction(labels, most / np.maximum(total, 1))
 
 
 def join_counts(blocks: Sequence[VoteCounts]) -> tuple[Prediction, NDArray[np.int64]]:
-    """Return the predictions of consecutive blocks, and the votes counted for each sample."""
+    """Concatenate the predictions and vote counts of consecutive blocks."""
     parts = [block.predict() for block in blocks]
     labels = np.concatenate([part.labels for part in parts])
     scores = np.concatenate([part.scores for part in parts])
@@ -199,7 +199,7 @@ def order_checkpoints(
     *,
     seed: int,
 ) -> NDArray[np.intp]:
-    """Return the checkpoints, numbered network · epochs + epoch, in the order of evaluation.
+    """Order the checkpoints, numbered as network · epochs + epoch, for evaluation.
 
     A random order where the exit requires it. Otherwise, checkpoints that agree with the winner
     most often come first, as measured on a record; without a record, the last epochs.
@@ -217,7 +217,7 @@ def order_checkpoints(
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """The predictions of an early exit on a record, and the votes that it counted."""
+    """Result of an early exit on a record."""
 
     prediction: Prediction
     evaluated: NDArray[np.int64]  # votes counted, (sample,)
@@ -225,17 +225,17 @@ class Replayed:
 
     @property
     def labels(self) -> NDArray[np.intp]:
-        """One class per sample."""
+        """Predicted class of each sample."""
         return self.prediction.labels
 
     @property
     def saved(self) -> float:
-        """The share of all votes that were not counted."""
+        """Fraction of votes that were not counted."""
         return float(1 - self.evaluated.mean() / self.voters)
 
 
 def replay(reader: RecordReader, *, exit: str | float | Exit, seed: int = 0) -> Replayed:  # noqa: A002
-    """Predict a record by max agreement with an early exit, as inference would.
+    """Predict the labels of a record by max agreement with early exit.
 
     Args:
         reader: the rows of a record, `accord.open(path).reader`.

@@ -1,4 +1,4 @@
-"""Evaluate checkpoints on samples: `Evaluator`, and the one loop over blocks and checkpoints."""
+"""Evaluate checkpoints on blocks of samples."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ BYTES_AT_ONCE: Final = 2**30  # of samples
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One network at one epoch; for a BatchEnsemble, all members."""
+    """Checkpoint of a network, or of all members of a BatchEnsemble, at an epoch."""
 
     network: NetworkSpec
     epoch: int  # of training
@@ -41,13 +41,13 @@ class Checkpoint:
 
 
 class BlockVotes(Protocol):
-    """The votes of a block of samples, as they are collected."""
+    """Protocol for collecting the votes of a block of samples."""
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:
-        """Return the samples of the block for which the checkpoint is to be evaluated."""
+        """Get the samples of the block that the checkpoint must be evaluated on."""
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
-        """Add the checkpoint's predictions, (member, pending sample, class)."""
+        """Add predictions of shape (member, pending sample, class)."""
 
 
 Votes = TypeVar("Votes", bound=BlockVotes)
@@ -62,7 +62,7 @@ def evaluate_checkpoints(
     whole: bool = False,
     progress: CountProgress | None = None,
 ) -> list[Votes]:
-    """Evaluate checkpoints on all samples, and return the votes of each block.
+    """Evaluate checkpoints on all samples and collect the votes of each block.
 
     Each checkpoint is loaded once per block, and not at all once the block is settled. `start`
     returns the empty votes of a block of consecutive samples; `whole` makes all samples one block.
@@ -90,7 +90,7 @@ def evaluate_checkpoints(
 
 
 class Evaluator:
-    """Predicts samples with one checkpoint after another.
+    """Evaluator of checkpoints on samples.
 
     Networks of the same architecture share one module, and texts are tokenized once for each
     tokenizer.
@@ -104,11 +104,11 @@ class Evaluator:
         self._batches: dict[str, Batches] = {}
 
     def begin(self, inputs: Inputs) -> None:
-        """Take the samples to predict, in place of those before."""
+        """Set the samples to predict."""
         self._inputs, self._batches = inputs, {}
 
     def predict(self, checkpoint: Checkpoint, samples: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Return the probabilities of some samples, (member, sample, class)."""
+        """Predict probabilities of shape (member, sample, class) for selected samples."""
         path = self._checkpoints.path(checkpoint.network, checkpoint.epoch)
         module = self._load(checkpoint.network, load_checkpoint(path), str(path))
         batches = self.batches(checkpoint.network)
@@ -125,7 +125,7 @@ class Evaluator:
         return probabilities.reshape(-1, *probabilities.shape[-2:])
 
     def batches(self, network: NetworkSpec) -> Batches:
-        """Return the samples as inputs of a network, scaled or tokenized."""
+        """Convert the samples to scaled or tokenized batches for a network."""
         spec, schema = self._spec, self._checkpoints.schema
         tokenizer = spec.resolve_network(network.network) if schema.kind == "text" else ""
         if tokenizer not in self._batches:
@@ -168,7 +168,7 @@ def _architecture(network: NetworkSpec) -> str:
 
 
 class _Selected:
-    """Batches of some samples, renumbered from 0."""
+    """Batches of selected samples, renumbered from 0."""
 
     def __init__(self, batches: Batches, positions: NDArray[np.intp]) -> None:
         self.device = batches.device

@@ -38,7 +38,7 @@ BY_EPOCH: Final = ("weights", "groups")  # what fitted rules learn for each epoc
 
 @dataclass(frozen=True, eq=False)
 class Inferred:
-    """The labels of new samples, and the votes behind them."""
+    """Result of inference on new samples."""
 
     prediction: Prediction
     evaluated: NDArray[np.int64]  # the number of votes evaluated, (sample,)
@@ -53,27 +53,27 @@ class Inferred:
 
     @property
     def labels(self) -> NDArray[np.intp]:
-        """One class per sample; -1 where the rule abstains."""
+        """Predicted class of each sample, or -1 where the rule abstains."""
         return self.prediction.labels
 
     @property
     def support(self) -> NDArray[np.float64]:
-        """The support of each label among the evaluated votes, 0..1."""
+        """Support of each label among the evaluated votes, between 0 and 1."""
         return self.prediction.scores
 
     @property
     def voters(self) -> int:
-        """The number of votes on a sample: networks times epochs."""
+        """Number of votes on a sample."""
         return len(self.networks) * len(self.epochs)
 
     @property
     def saved(self) -> float:
-        """The share of all votes that were not evaluated."""
+        """Fraction of votes that were not evaluated."""
         return float(1 - self.evaluated.mean() / self.voters)
 
     @property
     def accuracy(self) -> float | None:
-        """The share of correct labels, where the samples have true labels."""
+        """Accuracy on the samples with true labels."""
         if self.sample_info.truth is None:
             return None
         return float((self.labels == self.sample_info.truth).mean())
@@ -90,7 +90,7 @@ def infer(
     seed: int = 0,
     progress: CountProgress | None = None,
 ) -> Inferred:
-    """Predict new samples with every saved checkpoint of a run, combined by a rule.
+    """Predict new samples with all saved checkpoints of a run.
 
     Checkpoints are loaded one after another. Samples are scaled as the run's training samples
     were. A rule that needs more than vote counts takes all votes in memory, or in a temporary
@@ -191,7 +191,7 @@ def list_checkpoints(
     *,
     seed: int,
 ) -> list[Checkpoint]:
-    """Return the checkpoints in the order of evaluation, with the weights of their votes."""
+    """List the checkpoints in evaluation order with their vote weights."""
     batch_ensemble = any(network.members > 1 for network in checkpoints.networks)
     if exit.random_order and batch_ensemble:
         raise ChoiceError(
@@ -250,7 +250,7 @@ def _check_exit(exit: Exit, rule: Rule | None, record: Path | None) -> None:  # 
 
 
 def _at_epochs(rule: Rule, checkpoints: RunCheckpoints) -> Rule:
-    """Return a fitted rule with what it learnt for the epochs that have checkpoints.
+    """Restrict a fitted rule to the epochs with checkpoints.
 
     It may be fitted on a record of the run's whole training, or of some epochs. In old files, a
     rule does not know its epochs: then it must be fitted on all, or on these alone.
