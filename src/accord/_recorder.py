@@ -1,4 +1,4 @@
-"""The recorder: store every epoch's predictions with three lines in a training loop."""
+"""Record predictions during training."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -73,27 +73,27 @@ class Recorder:
 
     @property
     def path(self) -> str:
-        """The location of the record."""
+        """Path or URL of the record."""
         return self._writer.storage.name
 
     @property
     def network(self) -> int:
-        """The number of the network."""
+        """Number of the network."""
         return self._writer.network
 
     @property
     def epochs(self) -> int:
-        """The number of recorded epochs; a resumed loop starts there."""
+        """Number of recorded epochs."""
         return self._writer.epochs
 
     @property
     def progress(self) -> float:
-        """The progress of the last recorded epoch; 0 if none is recorded."""
+        """Progress of the last recorded epoch, 0 before the first."""
         return self._writer.progress
 
     @property
     def sample_info(self) -> SampleInfo:
-        """The samples and classes of the record, as given on opening."""
+        """Information about the samples and classes of the record."""
         return self._writer.sample_info
 
     @property
@@ -110,7 +110,7 @@ class Recorder:
         progress: float | None = None,
         **metrics: Any,
     ) -> None:
-        """Append one epoch and return when it is on disk.
+        """Record the predictions of one epoch.
 
         Args:
             predicted: labels (sample,) or probabilities (sample, class), as an array or tensor.
@@ -136,7 +136,7 @@ class Recorder:
         self._writer.write(row, epoch=epoch, progress=progress, metrics=metrics)
 
     def check_open(self) -> None:
-        """Raise if the recorder is closed: a check to make before a long evaluation.
+        """Check that the recorder is open.
 
         Raises:
             RecordClosed: it is closed, or belongs to another process.
@@ -144,7 +144,7 @@ class Recorder:
         self._writer.check_open()
 
     def close(self) -> None:
-        """Release the network for other recorders. Closing twice is harmless."""
+        """Release the network for other recorders."""
         self._writer.close()
 
     def __enter__(self) -> Self:
@@ -162,7 +162,7 @@ def record_missing(
     logits: bool = False,
     **options: Any,
 ) -> None:
-    """Record one epoch in each recorder that lacks it.
+    """Record one epoch in all recorders where it is missing.
 
     Args:
         recorders: those of one network, or of the members of one BatchEnsemble.

@@ -1,1 +1,1 @@
-"""What the framework faces share; of all frameworks, only torch is imported here."""
+"""Utilities shared by the integrations with frameworks."""

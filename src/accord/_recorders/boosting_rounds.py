@@ -1,4 +1,4 @@
-"""Record the rounds of a boosting network, or the epochs of an estimator, that are missing."""
+"""Record boosting rounds and epochs of estimators."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,10 +17,10 @@ _IN_USE: WeakSet[Recorder] = WeakSet()
 
 
 class RoundRecorder:
-    """Record every `every` rounds of one network; rounds count from 1.
+    """Record the rounds of one network at a regular interval.
 
     Rounds that the record holds are skipped, so that training that starts from scratch writes
-    only what is missing. The progress of a row is its round.
+    only what is missing. The progress of a row is its round, from 1.
 
     Args:
         recorder: used for this network only.
@@ -46,7 +46,7 @@ class RoundRecorder:
     def record(
         self, number: int, predict: Callable[[], object], *, logits: bool = False, **metrics: Any
     ) -> None:
-        """Record labels or probabilities, in the record's classes, if the round is due.
+        """Record the predictions of a round if it is due.
 
         `predict` is called only then. With `logits`, it returns scores before the softmax, one
         column per class of the network; a single score belongs to the second of two classes.

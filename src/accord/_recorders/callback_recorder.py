@@ -1,4 +1,4 @@
-"""What the callbacks of all frameworks share: a recorder that resumes, and a lazy base class.
+"""Base classes for the callbacks of frameworks.
 
 A face (`accord.lightning`, `accord.transformers`, `accord.keras`) is a class with its framework's
 hooks. It holds a `CallbackRecorder`, which decides by the schedule when a row is due and appends
@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 
 class RecorderOptions(TypedDict, total=False):
-    """The arguments that every callback passes to `accord.Recorder` unchanged."""
+    """Keyword arguments passed to `accord.Recorder`."""
 
     truth: object
     given: object
@@ -46,14 +46,14 @@ class RecorderOptions(TypedDict, total=False):
 
 
 class Recorded(NamedTuple):
-    """How far a network has been recorded."""
+    """Number of recorded rows and progress of a network."""
 
     epochs: int = 0
     progress: float = 0.0  # of the last row
 
 
 class CallbackRecorder:
-    """Record one network from a callback: resume, append the rows that are due, close.
+    """Recorder used by the callbacks of frameworks.
 
     In distributed training only the first process opens the recorder; the others set `recorded`
     to what the first one reports.
@@ -90,7 +90,7 @@ class CallbackRecorder:
         self.order = Order(samples, sample_info.ids)
 
     def open(self) -> Recorded:
-        """Open the recorder, closing it first if it was open, and return what it holds."""
+        """Open or reopen the recorder."""
         self.close()
         try:
             self._recorder = Recorder(
@@ -109,14 +109,14 @@ class CallbackRecorder:
         return self.recorded
 
     def close(self) -> None:
-        """Release the network for other recorders; closing twice is harmless."""
+        """Release the network for other recorders."""
         if self._recorder is not None:
             self._recorder.close()
             self._recorder = None
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
-        """Close on any exception: not every framework has a hook for errors."""
+        """Context manager that closes the recorder on an exception."""
         try:
             yield
         except BaseException:
@@ -124,7 +124,7 @@ class CallbackRecorder:
             raise
 
     def check_complete(self, progress: float) -> None:
-        """Raise if a row that was due before `progress` is missing from the record."""
+        """Check that the record has all rows due before `progress`."""
         present = self.schedule.rows_due(self.recorded.progress)
         if self.schedule.rows_due(progress) > present:
             missing = (present + 1) * self.schedule.every
@@ -136,7 +136,7 @@ class CallbackRecorder:
             )
 
     def warn_if_recorded(self) -> None:
-        """Log a warning if training starts from scratch and the record has rows already."""
+        """Log a warning if the record already has rows when training starts."""
         if self.recorded.epochs:
             _logger.warning(
                 "%s: network %d already holds %s; training starts from scratch, and only later "
@@ -147,7 +147,7 @@ class CallbackRecorder:
             )
 
     def is_due(self, previous: float, progress: float, *, last: bool = False) -> bool:
-        """Return whether a row is due after the step from `previous` to `progress`.
+        """Check whether a row is due after a step of training.
 
         With `last`, training ends with a whole epoch, which is recorded in any case.
         """
@@ -163,7 +163,7 @@ class CallbackRecorder:
         metrics: Mapping[str, Any],
         are_logits: bool = True,
     ) -> Recorded:
-        """Append one row, in the record's order, and return what the record holds then."""
+        """Append one row in the order of the record."""
         if self._recorder is None:
             raise ChoiceError(f"{self.path}: RecordPredictions records only while training runs")
         write_row(
@@ -189,7 +189,7 @@ def write_row(
     metrics: Mapping[str, Any],
     are_logits: bool = True,
 ) -> None:
-    """Append one row; raise if the network returned NaN or infinity for any sample."""
+    """Check that predictions are finite and append them as one row."""
     finite = finite_rows(kept)
     if not finite.all():
         invalid = (~finite).nonzero()[0]
@@ -204,7 +204,7 @@ def write_row(
 
 
 class FrameworkCallback:
-    """Base of a callback whose framework is imported when the first instance is created.
+    """Base class for callbacks that import their framework lazily.
 
     Importing a face therefore does not load its framework. If a framework has two package names
     (Lightning), the one that the script has imported is used.
@@ -227,7 +227,7 @@ class FrameworkCallback:
 
 
 def import_framework(modules: tuple[str, ...], extra: str) -> Any:
-    """Return the first of some modules that is already loaded, or else the first importable."""
+    """Import the first available module, preferring modules already loaded."""
     for name in (*(name for name in modules if name in sys.modules), *modules):
         try:
             return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Evaluate in all processes of distributed training and record in the first."""
+"""Utilities for recording in distributed training."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class Processes:
-    """The processes of distributed training; a single one outside of it."""
+    """Process group of distributed training."""
 
     def __init__(self, *, together: bool = True) -> None:
         present = together and distributed.is_available() and distributed.is_initialized()
@@ -25,7 +25,7 @@ class Processes:
         self.rank = distributed.get_rank() if present else 0
 
     def run_in_first(self, function: Callable[[], Result]) -> Result:
-        """Call a function in the first process; return its result, or raise its error, in all."""
+        """Call a function in the first process and broadcast its result."""
         if self.number == 1:
             return function()
         outcome: list[Any] = [None]
@@ -44,7 +44,7 @@ class Processes:
     def gather(
         self, network: nn.Module, predict: Callable[[], LoaderPredictions]
     ) -> list[LoaderPredictions]:
-        """Predict in every process; return all predictions, by rank, in the first process only.
+        """Predict in all processes and gather predictions in the first.
 
         All processes use the first one's buffers. If one fails, the others raise too, so that
         none of them waits forever.
@@ -88,7 +88,7 @@ def record_row(
     progress: float,
     metrics: Mapping[str, Any],
 ) -> None:
-    """Predict in every process, append the row in the first, and update `recorded` in all."""
+    """Predict in all processes and append one row in the first."""
     gathered = processes.gather(network, predict)
 
     def append() -> Recorded:
@@ -99,7 +99,7 @@ def record_row(
 
 
 def assemble_predictions(parts: list[LoaderPredictions], order: Order) -> NDArray[Any]:
-    """Put the predictions of one or several processes into the record's order."""
+    """Sort the predictions of all processes into the order of the record."""
     if len(parts) > 1 and any(part.ids is None for part in parts):
         raise PredictionError(
             "several processes evaluated, and their batches carry no ids. "

@@ -1,4 +1,4 @@
-"""Share the samples of one loader among the processes of distributed training."""
+"""Data loaders for distributed evaluation."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from accord.errors import ChoiceError
 
 
 class PositionedBatch(NamedTuple):
-    """A batch, and the positions of its samples in the dataset."""
+    """Batch with the positions of its samples in the dataset."""
 
     batch: Any
     positions: NDArray[np.int64]
@@ -22,7 +22,7 @@ class PositionedBatch(NamedTuple):
 def share_loader(
     loader: DataLoader[Any], *, rank: int, processes: int
 ) -> DataLoader[PositionedBatch]:
-    """Return a loader of one process's share of another loader's dataset.
+    """Create a loader for the samples of one process.
 
     Shares are of equal size, so that all processes take equally many batches; to even them out,
     the first samples are used twice. Samples must be accessible by position.
@@ -61,7 +61,7 @@ def share_dataset(
     batch: int,
     **options: Any,
 ) -> DataLoader[PositionedBatch]:
-    """Return a loader of one process's share of a map-style dataset, in order."""
+    """Create a loader for the samples of one process from a map-style dataset."""
     share = math.ceil(len(dataset) / processes)
     positions = np.resize(np.arange(len(dataset)), share * processes)[rank::processes]
     return DataLoader(

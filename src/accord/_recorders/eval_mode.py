@@ -1,4 +1,4 @@
-"""Evaluate a torch network of the user without changing its training state."""
+"""Context manager for evaluating torch networks."""
 
 import random
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from torch import nn
 
 @contextmanager
 def eval_mode(network: nn.Module, loader: object = None) -> Iterator[None]:
-    """Put a network into evaluation mode; restore the whole training state on exit.
+    """Context manager that sets a network to evaluation mode.
 
-    Restored: the mode of every module, gradients, and the random states of Python, numpy and
-    torch, on the CPU, on the network's CUDA devices and in the loader's generators. Autocast
-    stays as it is.
+    Restored on exit: the mode of every module, gradients, and the random states of Python, numpy
+    and torch, on the CPU, on the network's CUDA devices and in the loader's generators. Autocast
+    is unchanged.
     """
     with (
         _restore_modes(network),

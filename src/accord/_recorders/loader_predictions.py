@@ -1,4 +1,4 @@
-"""Predictions of a torch network over a loader, with the ids of the samples."""
+"""Predict the samples of a data loader with a torch network."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ FindIds = Callable[[Any], Any]  # batch -> one id for each sample
 
 
 class SampleWithId(NamedTuple):
-    """A sample, or a batch of samples, with its id; torch's collation keeps the type."""
+    """Named tuple of a sample or batch and its ids."""
 
     sample: Any
     id: Any
 
 
 class WithIds(Dataset[Any]):
-    """A map-style dataset whose items carry their ids."""
+    """Dataset wrapper that adds an id to each item."""
 
     def __init__(self, dataset: Any, ids: Any = None) -> None:
         self.dataset = dataset
@@ -54,7 +54,7 @@ class WithIds(Dataset[Any]):
 
 
 def split_ids(batch: Any, find: FindIds | None, *, in_tuples: bool) -> tuple[Any, Any]:
-    """Return a batch without its ids, and the ids or None.
+    """Split a batch into its data and ids.
 
     Ids are what `find` returns; otherwise those added by `with_ids`, those under the key "ids"
     or, if `in_tuples`, the third element of (inputs, labels, ids).
@@ -71,7 +71,7 @@ def split_ids(batch: Any, find: FindIds | None, *, in_tuples: bool) -> tuple[Any
 
 
 def call_network(network: nn.Module, batch: Any) -> Any:
-    """Return the network's output for a batch, without its labels.
+    """Compute the output of a network for a batch.
 
     A batch is inputs; (inputs,) or (inputs, labels); or a mapping, passed as keywords without
     "labels". Inputs are a tensor, a tuple or list of arguments, or a mapping of keywords.
@@ -91,7 +91,7 @@ def call_network(network: nn.Module, batch: Any) -> Any:
 
 
 def extract_logits(output: Any) -> Tensor:
-    """Return the logits that a network's output is or contains."""
+    """Extract the logits from the output of a network."""
     if hasattr(output, "logits"):
         output = output.logits
     elif isinstance(output, Mapping) and "logits" in output:
@@ -107,7 +107,7 @@ def extract_logits(output: Any) -> Tensor:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """Return a nested batch with its tensors on a device."""
+    """Move the tensors of a nested batch to a device."""
     if hasattr(batch, "to"):
         return batch.to(device)
     if isinstance(batch, Mapping):
@@ -121,7 +121,7 @@ def to_device(batch: Any, device: torch.device) -> Any:
 
 @dataclass(frozen=True)
 class LoaderPredictions:
-    """The predictions of one process, in the order in which the loader gave the samples."""
+    """Predictions of one process in the order of its loader."""
 
     kept: NDArray[Any]  # labels (sample,) or logits (sample, class)
     ids: NDArray[Any] | None  # (sample,)
@@ -130,7 +130,7 @@ class LoaderPredictions:
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """How to read the batches of a loader, and what to keep of the network's outputs."""
+    """Options for evaluating a network over a loader."""
 
     classes: int
     probabilities: bool = False
@@ -146,7 +146,7 @@ def evaluate(
     *,
     device: torch.device | str | None = None,
 ) -> LoaderPredictions:
-    """Predict every sample of a loader without changing training state.
+    """Predict all samples of a loader.
 
     Inputs go to `device`, by default that of the network's first parameter.
     """
@@ -190,7 +190,7 @@ def _parts(
 
 
 def check_order(loader: object) -> None:
-    """Raise if a loader without ids is known to shuffle, repeat or drop samples."""
+    """Check that a loader without ids returns samples in order."""
     if not isinstance(loader, DataLoader):
         return
     sampler: Any = getattr(loader.batch_sampler, "sampler", None) or loader.sampler

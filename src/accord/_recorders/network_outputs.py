@@ -1,4 +1,4 @@
-"""Labels or scores from what a network returns, for any framework."""
+"""Convert network outputs to labels or scores."""
 
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ NOT_FINITE: Final = np.iinfo(np.int64).min  # stands for a label whose scores ho
 def labels_or_scores(
     values: NDArray[Any], *, classes: int, probabilities: bool, are_logits: bool = True
 ) -> NDArray[Any]:
-    """Return labels (sample,), or scores (sample, class) if probabilities are recorded.
+    """Convert network outputs to labels (sample,) or scores (sample, class).
 
     Values are scores (sample, class), logits or not; for two classes also the score of class 1
     alone, (sample,) or (sample, 1); or integer labels (sample,).
@@ -34,14 +34,14 @@ def labels_or_scores(
 
 
 def finite_rows(kept: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return, for each sample, whether its scores were finite, given `labels_or_scores`."""
+    """Compute a mask of the samples with finite scores."""
     if kept.ndim == 1:
         return np.asarray(kept != NOT_FINITE)
     return np.asarray(np.isfinite(kept).all(axis=1))
 
 
 def two_columns(values: NDArray[Any], *, are_logits: bool = True) -> NDArray[Any]:
-    """Return a table with two columns if only the second class of two has a score."""
+    """Expand the scores of a binary classifier to two columns."""
     if values.ndim != 1 and values.shape[1:] != (1,):
         return values
     column = values.reshape(-1)

@@ -1,4 +1,4 @@
-"""Put the samples and classes of predictions into the order of a record."""
+"""Sort samples and classes into the order of a record."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from accord.store import SampleInfo, to_numpy
 
 
 def positions_of(classes: object, sample_info: SampleInfo) -> NDArray[np.intp]:
-    """Return the index in the record of each of a network's classes.
+    """Map the classes of a network to class indices of the record.
 
     Classes are found by the record's class names or, if they are whole numbers that are not
     among the names, by value. A network may know fewer classes than the record.
@@ -45,7 +45,7 @@ def positions_of(classes: object, sample_info: SampleInfo) -> NDArray[np.intp]:
 
 
 def place_labels(labels: object, classes: object, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return labels as the record's class indices."""
+    """Convert labels to class indices of the record."""
     values, known = to_numpy(labels), to_numpy(classes)
     order = np.argsort(known)
     found = order[np.searchsorted(known, values, sorter=order).clip(max=len(known) - 1)]
@@ -59,7 +59,7 @@ def place_labels(labels: object, classes: object, positions: NDArray[np.intp]) -
 def place_columns(
     table: NDArray[Any], positions: NDArray[np.intp], *, classes: int, logits: bool = False
 ) -> NDArray[Any]:
-    """Put the columns of a table (sample, class) into the record's order of classes.
+    """Sort the columns of an array (sample, class) by the classes of the record.
 
     Classes that the network does not know get probability 0.
     """
@@ -103,7 +103,7 @@ SHOWN: Final = 3  # ids that a message lists before "…"
 
 
 class Order:
-    """The positions of samples in the rows of one record, by id.
+    """Mapping from sample ids to positions in a record.
 
     Without `ids`, a sample's id is its position, 0 to `samples` - 1.
     """
@@ -115,7 +115,7 @@ class Order:
         self._sorter = np.argsort(np.arange(samples) if self.ids is None else self.ids)
 
     def positions(self, ids: object) -> NDArray[np.intp]:
-        """Return the position of each of some samples; raise if an id is not in the record."""
+        """Look up the positions of samples by their ids."""
         names = as_ids(ids)
         if self.ids is None:
             if names.dtype.kind == "U":
@@ -137,7 +137,7 @@ class Order:
         return places
 
     def names(self, positions: NDArray[np.intp]) -> str:
-        """Return a few samples' ids for a message."""
+        """Format a few sample ids for a message."""
         shown = positions[:SHOWN] if self.ids is None else self.ids[positions[:SHOWN]]
         more = ", …" if len(positions) > SHOWN else ""
         return ", ".join(repr(name) for name in shown.tolist()) + more
@@ -155,7 +155,7 @@ class Order:
 
 
 def as_ids(ids: object) -> NDArray[Any]:
-    """Return ids as a flat array of int64 or of text."""
+    """Convert ids to a flat array of int64 or strings."""
     values = to_numpy(ids)
     if values.dtype.kind in "OT":
         values = values.astype(np.str_)
@@ -172,7 +172,7 @@ def as_ids(ids: object) -> NDArray[Any]:
 
 
 def assemble(predicted: NDArray[Any], ids: object, order: Order) -> NDArray[Any]:
-    """Return predictions in the record's order, one per sample.
+    """Sort predictions into the order of the record.
 
     Of several predictions for one sample the first counts: a DistributedSampler repeats samples
     to fill its last batch, and in evaluation mode they get the same prediction again. Without

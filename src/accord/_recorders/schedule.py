@@ -1,4 +1,4 @@
-"""When predictions are recorded: every `n` epochs or every `1/n` of one, and at the last epoch.
+"""Schedules for recording predictions during training.
 
 Callbacks use `Schedule`, since a framework reports progress and may stop at any time. Training
 uses `RecordedEpochs`, since it knows its length in advance. Both give the same rows.
@@ -15,7 +15,7 @@ SLACK: Final = 1e-6  # of an epoch: 0.3 / 0.1 is slightly less than 3
 
 @dataclass(frozen=True)
 class Schedule:
-    """The schedule by progress, the true epoch, such as 0.5.
+    """Recording schedule by training progress in epochs.
 
     A row is due whenever progress passes a multiple of `every`, and after the last epoch,
     whether or not that is a multiple: `majority` and `single` read the last epoch alone.
@@ -35,11 +35,11 @@ class Schedule:
             )
 
     def rows_due(self, progress: float) -> int:
-        """Return the number of multiples of `every` up to and including this progress."""
+        """Count the rows that are due up to some progress."""
         return math.floor(progress / self.every + SLACK)
 
     def is_due(self, progress: float, *, recorded: float, last: bool = False) -> bool:
-        """Return whether a row is due at this progress, given that of the last row (0 if none).
+        """Check whether a row is due at some progress.
 
         With `last`, training ends here.
         """
@@ -48,7 +48,7 @@ class Schedule:
         return self.rows_due(progress) > self.rows_due(recorded)
 
     def check_step(self, previous: float, progress: float) -> None:
-        """Raise if one training step passes more than one multiple of `every`."""
+        """Check that one training step passes at most one multiple of `every`."""
         if self.rows_due(progress) > self.rows_due(previous) + 1:
             raise ChoiceError(
                 f"every={self.every:g} requires more rows than training has steps: one step goes "
@@ -58,7 +58,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class RecordedEpochs:
-    """The schedule by steps, of training with known length.
+    """Recording schedule by training step.
 
     With `every` below 1, an epoch has several rows, but at most as many as steps.
 
@@ -84,7 +84,7 @@ class RecordedEpochs:
     def of_training(
         cls, epochs: int, every: float, *, batch: int, samples: int | None
     ) -> "RecordedEpochs":
-        """Return the schedule of a training on `samples` samples.
+        """Create the schedule for a number of training samples.
 
         Where `samples` is None, an epoch is assumed to have enough steps for `every`.
         """
@@ -95,7 +95,7 @@ class RecordedEpochs:
         return self.before(self.epochs)
 
     def steps_in(self, epoch: int) -> tuple[int, ...]:
-        """Return after how many steps of an epoch the network is evaluated."""
+        """Return the steps of an epoch after which the network is evaluated."""
         if self.every >= 1:
             due = (epoch + 1) % round(self.every) == 0 or epoch == self.epochs - 1
             return (self.steps,) if due else ()
@@ -103,9 +103,9 @@ class RecordedEpochs:
         return tuple(math.ceil(self.steps * part / parts) for part in range(1, parts + 1))
 
     def before(self, epoch: int) -> int:
-        """Return the number of evaluations before an epoch of training begins."""
+        """Count the evaluations before an epoch."""
         return sum(len(self.steps_in(earlier)) for earlier in range(epoch))
 
     def index(self, epoch: int, step: int) -> int:
-        """Return the index in the record of the evaluation after a step of an epoch."""
+        """Return the index of an evaluation in the record."""
         return self.before(epoch) + self.steps_in(epoch).index(step)
