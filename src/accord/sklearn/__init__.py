@@ -1,4 +1,4 @@
-"""Record estimators of scikit-learn, and a classifier that predicts by max agreement."""
+"""Integration with scikit-learn."""
 
 from accord.errors import missing_extra
 

@@ -1,4 +1,4 @@
-"""`MaxAgreementClassifier`, a classifier of scikit-learn."""
+"""Max agreement classifier."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Self
@@ -25,7 +25,7 @@ from accord.sklearn._module import ModuleClassifier
 
 
 class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Train several networks and predict the class they agree on most, over all epochs.
+    """Ensemble classifier that predicts by max agreement over networks and epochs.
 
     Args:
         estimator: any classifier with `partial_fit`, `staged_predict` or `warm_start`, or a
@@ -72,7 +72,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Train the networks.
+        """Fit the networks to training data.
 
         Args:
             X: samples, as an array, a sparse matrix or a frame: whatever the estimator takes.
@@ -107,13 +107,16 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return networks
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the label with the most votes for each sample; ties go to the first label."""
+        """Predict class labels for samples in X.
+
+        Ties are resolved in favor of the first label.
+        """
         votes = self._votes(X)
         labels: NDArray[Any] = self.classes_[votes.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the agreement: each label's share of all votes, over networks and kept epochs.
+        """Compute the share of votes for each class.
 
         Agreement is not a calibrated probability.
         """
@@ -122,7 +125,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return shares
 
     def predict_epochs(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
-        """Return each network's label at each kept epoch, as positions in `classes_`.
+        """Predict class indices with each network at each kept epoch.
 
         Axes are (network, epoch, sample), as for `accord.max_agreement`.
         """

@@ -1,4 +1,4 @@
-"""Train an estimator epoch by epoch, and keep each epoch's state for later predictions."""
+"""Train scikit-learn estimators epoch by epoch."""
 
 import copy
 import warnings
@@ -28,9 +28,10 @@ def grow_by_partial_fit(
     seed: int | None = None,
     sample_weight: Any = None,
 ) -> Iterator[int]:
-    """Call `partial_fit` with all data once per epoch; yield 1, 2, … after each call.
+    """Train an estimator by calling `partial_fit` once per epoch.
 
-    With a seed, samples are shuffled for each epoch, depending only on the seed and the epoch.
+    Yields 1, 2, … after each epoch. With a seed, samples are shuffled for each epoch, depending
+    only on the seed and the epoch.
     """
     _check_growable(estimator, epochs, "partial_fit")
     known = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
@@ -54,10 +55,10 @@ def grow_by_warm_start(
     step: int = 1,
     sample_weight: Any = None,
 ) -> Iterator[int]:
-    """Fit repeatedly with `warm_start`; yield 1, 2, … after each fit.
+    """Train an estimator by repeated calls to `fit` with `warm_start`.
 
-    Each epoch adds `step` trees, boosting rounds or passes over the data. On exit the
-    estimator's `warm_start`, and `max_iter` if it counts passes, have their previous values.
+    Yields 1, 2, … after each epoch, which adds `step` trees, boosting rounds or passes over the
+    data. The estimator's `warm_start`, and `max_iter` if it counts passes, are restored on exit.
     """
     _check_growable(estimator, epochs, "warm_start")
     parameter, total = growing_parameter(estimator)
@@ -77,7 +78,7 @@ def grow_by_warm_start(
 
 
 def growing_parameter(estimator: Estimator) -> tuple[str, bool]:
-    """Return the parameter to increase for more training, and whether it counts the total."""
+    """Find the parameter that sets the amount of training."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     have = estimator.get_params(deep=False)
@@ -114,36 +115,36 @@ PASSES: Final = 30  # passes over the data, by default
 
 @dataclass(frozen=True)
 class KeptEpochs:
-    """The states of a network at its kept epochs."""
+    """States of a network at its kept epochs."""
 
     states: list[Estimator]
 
     def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
-        """Yield the labels of every kept epoch."""
+        """Iterate over the predicted labels of kept epochs."""
         return (state.predict(X) for state in self.states)
 
 
 @dataclass(frozen=True)
 class KeptStages:
-    """A fitted network that can predict as after any of its rounds."""
+    """Fitted network with staged predictions."""
 
     estimator: Estimator
     rounds: frozenset[int]
 
     def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
-        """Yield the labels after every kept round."""
+        """Iterate over the predicted labels of kept rounds."""
         stages = enumerate(self.estimator.staged_predict(X))
         return (labels for stage, labels in stages if stage in self.rounds)
 
 
 @dataclass(frozen=True)
 class OneClass:
-    """The predictions if the training data have only one class."""
+    """Constant predictor for training data of one class."""
 
     label: Any
 
     def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
-        """Yield that class for every sample."""
+        """Iterate over constant predictions."""
         return iter([np.full(X.shape[0], self.label)])
 
 
@@ -160,7 +161,7 @@ def train_network(
     keep: int | None,
     sample_weight: Any = None,
 ) -> Network:
-    """Train a copy of `template`; copies differ only in their seeds.
+    """Train a copy of an estimator with its own seed.
 
     Estimators with `staged_predict` are fitted once, those with `partial_fit` get all samples
     in a new order at every epoch, and those with only `warm_start` are fitted repeatedly.
@@ -186,19 +187,19 @@ def train_network(
 
 
 def kept_epochs(epochs: int, keep: int | None) -> frozenset[int]:
-    """Return at most `keep` equally spaced epochs, including the first and the last."""
+    """Select at most `keep` equally spaced epochs."""
     count = epochs if keep is None else min(keep, epochs)
     return frozenset(equally_spaced(epochs, count).tolist())
 
 
 def with_seed(estimator: Estimator, seed: int) -> Estimator:
-    """Set every `random_state` of the estimator and of estimators inside it."""
+    """Set the random state of an estimator and its nested estimators."""
     names = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
     return estimator.set_params(**dict.fromkeys(names, seed))
 
 
 def check_trainable(template: Estimator) -> None:
-    """Raise if an estimator cannot be trained by epoch."""
+    """Check that an estimator can be trained by epoch."""
     by_epoch = hasattr(template, "partial_fit") or hasattr(template, "staged_predict")
     if not by_epoch and "warm_start" not in template.get_params(deep=False):
         raise ChoiceError(

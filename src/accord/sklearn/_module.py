@@ -1,4 +1,4 @@
-"""`ModuleClassifier`: a torch module as a classifier of scikit-learn, trained by epoch."""
+"""Classifier based on a torch module."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -13,7 +13,7 @@ from accord.errors import ChoiceError
 
 
 class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Train a `torch.nn.Module` by Adam on the cross-entropy, one pass per `partial_fit`.
+    """Classifier that trains a `torch.nn.Module` with Adam on the cross-entropy.
 
     Args:
         module: a function of the numbers of features and classes that returns a module, which
@@ -50,7 +50,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Train from scratch for `epochs` passes over the samples."""
+        """Fit the module to training data."""
         if hasattr(self, "module_"):
             del self.module_
         for _ in range(self.epochs):
@@ -58,7 +58,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:  # noqa: N803
-        """Make one pass over the samples; the first call may list all `classes`."""
+        """Update the module with one pass over the samples."""
         import torch
         from torch.nn.functional import cross_entropy
 
@@ -79,12 +79,12 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the label with the largest logit for each sample."""
+        """Predict class labels for samples in X."""
         labels: NDArray[Any] = self.classes_[self._logits(X).argmax(dim=1).numpy()]
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
-        """Return the softmax of the logits (sample, class)."""
+        """Compute class probabilities (sample, class) for samples in X."""
         probabilities: NDArray[np.float32] = self._logits(X).softmax(dim=1).numpy()
         return probabilities
 

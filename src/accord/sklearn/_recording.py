@@ -1,4 +1,4 @@
-"""Record scikit-learn estimators while or after they are fitted."""
+"""Record the predictions of scikit-learn estimators."""
 
 import os
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def open_recorder(
     samples: int | None = None,
     **options: Any,
 ) -> Recorder:
-    """Open a recorder for labels of any kind: strings, or numbers with gaps.
+    """Open a recorder for arbitrary class labels.
 
     Args:
         path: as for `accord.Recorder`.
@@ -73,7 +73,7 @@ def record_epoch(
     progress: float | None = None,
     **metrics: Any,
 ) -> None:
-    """Record a fitted estimator's predictions of `X`: one line in any training loop.
+    """Record the predictions of a fitted estimator as one epoch.
 
     Records labels, or probabilities if the recorder stores them.
 
@@ -101,7 +101,7 @@ def record_partial_fit(
     seed: int | None = None,
     sample_weight: Any = None,
 ) -> Estimator:
-    """Train an estimator by `partial_fit` and record its predictions of `test` at every epoch.
+    """Train an estimator with `partial_fit` and record each epoch.
 
     One epoch is one call with all of `X`. Called again with the same arguments, it trains from
     scratch and records only the missing epochs.
@@ -140,7 +140,7 @@ def record_warm_start(
     step: int = 1,
     sample_weight: Any = None,
 ) -> Estimator:
-    """Train an estimator by repeated `fit` with `warm_start` and record every epoch.
+    """Train an estimator with `warm_start` and record each epoch.
 
     Each epoch adds `step` trees (`n_estimators`), boosting rounds or passes over the data
     (`max_iter`). Called again with the same arguments, it trains from scratch and records only
@@ -168,7 +168,7 @@ def record_warm_start(
 
 
 def record_stages(recorder: Recorder, estimator: Estimator, X: Any, *, every: int = 1) -> None:  # noqa: N803
-    """Record a fitted boosting estimator's predictions of `X` after each of its rounds.
+    """Record the staged predictions of a fitted boosting estimator.
 
     For estimators with `staged_predict`, after an ordinary `fit`. Called again on the same
     record, with a new recorder, it writes only the missing rounds.
@@ -190,7 +190,7 @@ def _predict(estimator: Estimator, recorder: Recorder, X: Any) -> NDArray[Any]: 
 
 
 def _method(estimator: Estimator, name: str, recorder: Recorder) -> Any:
-    """Return the method that predicts labels or, if the recorder stores them, probabilities."""
+    """Select the prediction method of an estimator."""
     with_probabilities = f"{name}_proba" if recorder.keeps_probabilities else name
     if not hasattr(estimator, name):
         raise ChoiceError(f"{type(estimator).__name__} has no {name}")
