@@ -1,4 +1,4 @@
-"""Contract tests for new rules and storage, and strategies that draw records.
+"""Contract tests and Hypothesis strategies.
 
 Requires pytest and hypothesis: pip install 'accord[testing]'
 """

@@ -1,4 +1,4 @@
-"""Contract tests of rules and storage, and Hypothesis strategies for small records."""
+"""Contract tests for rules and storage."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from accord.store import _record_reader as reader_module
 
 
 class StorageContract(ABC):
-    """Tests that every `Storage` must pass: inherit them and define `make_storage`.
+    """Base class for tests of `Storage` classes.
 
     >>> from accord.store import Folder
     >>> import tempfile
@@ -31,17 +31,17 @@ class StorageContract(ABC):
 
     @abstractmethod
     def make_storage(self) -> Storage:
-        """Return new, empty storage."""
+        """Create an empty storage."""
 
     def test_new_storage_is_empty(self) -> None:
-        """New storage has no keys."""
+        """Check that new storage has no keys."""
         storage = self.make_storage()
         assert storage.get("a/b") is None
         assert storage.children() == []
         assert storage.children("a") == []
 
     def test_get_returns_the_last_value_put(self) -> None:
-        """Values may be empty."""
+        """Check that `get` returns the last value put."""
         storage = self.make_storage()
         storage.put("a/b", b"one")
         storage.put("a/b", b"two")
@@ -50,14 +50,14 @@ class StorageContract(ABC):
         assert storage.get("empty") == b""
 
     def test_create_never_overwrites(self) -> None:
-        """Only the first `create` of a key writes and returns True."""
+        """Check that only the first `create` of a key writes."""
         storage = self.make_storage()
         assert storage.create("a", b"first")
         assert not storage.create("a", b"second")
         assert storage.get("a") == b"first"
 
     def test_children_are_the_names_directly_below(self) -> None:
-        """A deeper key counts by its first part, once."""
+        """Check that children are listed once."""
         storage = self.make_storage()
         for key in ("b/c/d", "b/c/e", "b/f", "a"):
             storage.put(key, b"x")
@@ -66,7 +66,7 @@ class StorageContract(ABC):
         assert storage.children("b/c") == ["d", "e"]
 
     def test_one_of_several_creators_wins(self) -> None:
-        """Of eight threads that create one key, exactly one writes."""
+        """Check that one of several threads creates a key."""
         storage = self.make_storage()
         won: list[bytes] = []
 
@@ -90,7 +90,7 @@ TYPES = (np.uint8, np.uint16, np.uint32, np.int64)
 def labels_and_classes(
     draw: st.DrawFn, *, networks: int = 4, epochs: int = 4, samples: int = 6
 ) -> tuple[NDArray[np.integer], int]:
-    """Draw labels (network, epoch, sample) and the number of classes.
+    """Generate labels (network, epoch, sample) and the number of classes.
 
     At most four classes get votes, so that ties are common. Type and memory order vary; some
     arrays are read-only.
@@ -121,7 +121,7 @@ _settings = settings(
 
 @dataclass(frozen=True)
 class SmallRecord:
-    """A record as plain arrays, the input of a rule's slow definition."""
+    """Container for the arrays of a small record."""
 
     labels: NDArray[Any]  # (network, epoch, sample)
     probabilities: NDArray[Any]  # (network, epoch, sample, class)
@@ -131,7 +131,7 @@ class SmallRecord:
 
 @st.composite
 def small_records(draw: st.DrawFn) -> SmallRecord:
-    """Draw a record small enough for a rule's slow definition, with many ties."""
+    """Generate small records with many ties."""
     networks, epochs, samples = (draw(st.integers(1, most)) for most in (4, 5, 6))
     classes = draw(st.integers(1, 5))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -143,7 +143,7 @@ def small_records(draw: st.DrawFn) -> SmallRecord:
 
 
 def reader_of(record: SmallRecord) -> ArrayReader:
-    """Return a reader of a small record."""
+    """Create a reader for a small record."""
     sample_info = SampleInfo(record.labels.shape[2], record.classes, truth=record.truth)
     return ArrayReader(record.labels, sample_info, probabilities=record.probabilities)
 
@@ -151,7 +151,7 @@ def reader_of(record: SmallRecord) -> ArrayReader:
 def reordered(
     record: SmallRecord, *, networks: NDArray[Any] | None = None, epochs: NDArray[Any] | None = None
 ) -> SmallRecord:
-    """Return a record with its networks or epochs in another order."""
+    """Reorder the networks or epochs of a record."""
     by = slice(None) if networks is None else networks
     at = slice(None) if epochs is None else epochs
     return replace(
@@ -160,16 +160,17 @@ def reordered(
 
 
 class RuleContract:
-    """Tests that every rule must pass: inherit them, set `rule`, and define `by_definition`.
+    """Base class for tests of rules.
 
-    `by_definition` is the rule in plain Python: slow, obvious, and independent of the rule's code.
-    Tests that do not apply to a rule, by its attributes, are skipped.
+    Subclasses set `rule`, and define it in plain Python as `by_definition`: slow, obvious, and
+    independent of the rule's code. Tests that do not apply to a rule, by its attributes, are
+    skipped.
     """
 
     rule: ClassVar[Rule]
 
     def by_definition(self, record: SmallRecord) -> Sequence[int]:
-        """Return one label per sample, by the definition of the rule."""
+        """Compute one label per sample in plain Python."""
         raise NotImplementedError(f"{type(self).__name__} does not define by_definition(record)")
 
     def predict(self, record: SmallRecord) -> Prediction:
@@ -179,14 +180,14 @@ class RuleContract:
     @_settings
     @given(small_records())
     def test_equals_its_definition(self, record: SmallRecord) -> None:
-        """The rule and its slow definition agree on every sample, ties included."""
+        """Check that the rule equals its definition."""
         expected = self.by_definition(record)
         np.testing.assert_array_equal(self.predict(record).labels, expected)
 
     @_settings
     @given(small_records())
     def test_every_sample_gets_a_class_or_abstains(self, record: SmallRecord) -> None:
-        """Labels lie in -1..classes-1 and scores in 0..1, one per sample."""
+        """Check that labels lie in -1..classes-1 and scores in 0..1."""
         predicted = self.predict(record)
         assert predicted.labels.shape == predicted.scores.shape == record.truth.shape
         assert predicted.labels.min() >= ABSTAINED
@@ -197,7 +198,7 @@ class RuleContract:
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
     def test_the_order_of_networks_has_no_effect(self, record: SmallRecord, random: Any) -> None:
-        """Applies to symmetric rules."""
+        """Check that the order of networks has no effect."""
         if not self.rule.symmetric:
             pytest.skip("the rule treats networks differently")
         order = np.array(random.sample(range(record.labels.shape[0]), record.labels.shape[0]))
@@ -206,7 +207,7 @@ class RuleContract:
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
     def test_the_order_of_epochs_has_no_effect(self, record: SmallRecord, random: Any) -> None:
-        """A rule that reads the last epoch ignores all others."""
+        """Check that the order of epochs has no effect."""
         if self.rule.oracle or self.rule.ordered:  # an oracle takes the first of equal epochs
             pytest.skip("the rule depends on the order of epochs")
         epochs = record.labels.shape[1]
@@ -218,7 +219,7 @@ class RuleContract:
     @_settings
     @given(small_records())
     def test_blocks_of_samples_give_the_same_result(self, record: SmallRecord) -> None:
-        """Reading sample by sample equals reading one block."""
+        """Check that the size of blocks has no effect."""
         whole = self.predict(record)
         before = reader_module.BLOCK_BYTES, reader_module.LEAST_BLOCK
         reader_module.BLOCK_BYTES, reader_module.LEAST_BLOCK = 1, 1  # type: ignore[misc]
@@ -232,7 +233,7 @@ class RuleContract:
     def test_after_each_epoch_equals_the_rule_on_the_epochs_so_far(
         self, record: SmallRecord
     ) -> None:
-        """The running form equals applying the rule to each prefix of the epochs."""
+        """Check that running predictions equal those on a prefix of epochs."""
         reader = reader_of(record)
         blocks = self.rule.after_each_epoch(reader)
         running = np.concatenate([block.values for block in blocks], axis=1)
