@@ -1,4 +1,4 @@
-"""Read and write files: whole or not at all, with errors that name the file and the cause."""
+"""Read files and write them atomically."""
 
 import contextlib
 import csv
@@ -50,7 +50,7 @@ _NPZ_DAMAGE: Final = (
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a local file, with `~` expanded; raise if it is a URL."""
+    """Validate and expand the path of a local file."""
     if _URL.match(os.fspath(path)):
         raise ChoiceError(
             f"{path}: is a URL, but this file can only be written locally. "
@@ -60,7 +60,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 
 
 def expand_home(path: str | os.PathLike[str]) -> Path:
-    """Return a path with `~` expanded; raise if no file can have that name."""
+    """Expand `~` in a path."""
     try:
         if b"\0" in os.fsencode(path):
             raise ValueError("it contains a null byte")
@@ -72,18 +72,18 @@ def expand_home(path: str | os.PathLike[str]) -> Path:
 
 
 def cause_of(error: OSError) -> str:
-    """Return the cause of a system error, with the likely fix."""
+    """Describe the cause of a system error."""
     return _CAUSES.get(error.errno or 0, error.strerror or str(error))
 
 
 def storage_error(path: Path, error: OSError, verb: str) -> StorageError:
-    """Return the error for a file that cannot be read or written."""
+    """Create the error for a file that cannot be read or written."""
     return StorageError(f"{path}: cannot {verb}: {cause_of(error)}")
 
 
 @contextlib.contextmanager
 def storage_errors(path: Path, verb: str) -> Iterator[None]:
-    """Convert system errors to `StorageError`, with the file and what was tried."""
+    """Context manager that converts system errors to `StorageError`."""
     try:
         yield
     except OSError as error:
@@ -91,7 +91,7 @@ def storage_errors(path: Path, verb: str) -> Iterator[None]:
 
 
 def write_file(path: Path, data: bytes, *, flush: bool = True, make: bool = True) -> None:
-    """Write or replace a file atomically: to a temporary name, flushed to disk, then renamed."""
+    """Write or replace a file atomically."""
     with partial_file(path, data, flush=flush, make=make) as part:
         part.replace(path)
 
@@ -100,7 +100,7 @@ def write_file(path: Path, data: bytes, *, flush: bool = True, make: bool = True
 def partial_file(
     path: Path, data: bytes, *, flush: bool = True, make: bool = True
 ) -> Iterator[Path]:
-    """Write contents to a temporary file beside `path`, which is removed unless renamed."""
+    """Write contents to a temporary file in the folder of `path`."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}{PART}")
     with storage_errors(path, "write"):
         try:
@@ -141,7 +141,7 @@ def _flush_folder(path: Path) -> None:
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return CSV text: a header and one line per row, each ended by a newline.
+    """Format a header and rows as CSV.
 
     Cells with a newline or a carriage return are quoted.
     """
@@ -155,7 +155,10 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 @contextlib.contextmanager
 def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
-    """Open a CSV file; errors in the context become `SourceError`, with the line if possible."""
+    """Context manager for opening a CSV file.
+
+    Errors raise `SourceError` with the line number if known.
+    """
     reader = None
     try:
         # csv refuses cells of more than 131,072 characters, by a limit that all threads share.
@@ -178,7 +181,7 @@ def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
 
 
 class _Lines:
-    """Replaces the line ending of each row that csv.writer writes by a newline."""
+    """Text buffer that normalizes the line endings of `csv.writer`."""
 
     def __init__(self, text: io.StringIO) -> None:
         self._text = text
@@ -189,7 +192,7 @@ class _Lines:
 
 
 def load_npy(path: Path) -> NDArray[Any]:
-    """Read the array of an npy file; pickled objects are refused."""
+    """Load an array from an npy file without pickled objects."""
     try:
         with path.open("rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
@@ -198,7 +201,7 @@ def load_npy(path: Path) -> NDArray[Any]:
 
 
 def load_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file into memory; pickled objects are refused."""
+    """Load all arrays from an npz file without pickled objects."""
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):  # numpy would load a single array, or report a pickle

@@ -1,4 +1,4 @@
-"""Check options against the signature of the function that takes them."""
+"""Validate options against function signatures."""
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
@@ -10,7 +10,7 @@ from accord.errors import ChoiceError, suggest
 
 
 def option_names(*functions: Callable[..., Any], given: Collection[str] = ()) -> list[str]:
-    """Return the names of the options that these functions take, in their order.
+    """List the names of the options that functions accept.
 
     Args:
         functions: a `functools.partial` takes no option that it already holds.
@@ -26,7 +26,7 @@ def check_options(
     given: Collection[str] = (),
     types: bool = True,
 ) -> None:
-    """Raise a ChoiceError unless the functions can be called with these options.
+    """Check that functions can be called with the given options.
 
     Args:
         name: what the functions read or build, to begin the message with.

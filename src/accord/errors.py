@@ -1,4 +1,4 @@
-"""The exceptions of Accord, and functions that phrase messages.
+"""Exceptions and utilities for error messages.
 
 Each exception descends from `AccordError` and from the built-in that a caller would expect::
 
@@ -34,7 +34,7 @@ from collections.abc import Iterable
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """Return the last sentence of an error message: the nearest of some names, or all of them.
+    """Format suggestions for an unknown name.
 
     >>> suggest("majorty", ["majority", "single"]), suggest("x", ["b", "a"])
     ("Did you mean 'majority'?", 'There are: b, a')
@@ -49,7 +49,7 @@ def suggest(name: str, names: Iterable[str]) -> str:
 def missing_extra(
     feature: str, package: str, *, extra: str | None = None, cause: ImportError | None = None
 ) -> "ExtraMissing":
-    """Return the error for a feature whose optional dependency cannot be imported.
+    """Create the error for a missing optional dependency.
 
     Args:
         feature: what was used, as the subject of the message.
@@ -68,7 +68,7 @@ pip install 'accord[parquet]'
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number with its noun in the right form.
+    """Format a number with a singular or plural noun.
 
     >>> counted(1, "network"), counted(5, "network"), counted(3, "class")
     ('1 network', '5 networks', '3 classes')
@@ -78,100 +78,100 @@ def counted(number: int, what: str) -> str:
 
 
 class AccordError(Exception):
-    """Base of all exceptions that Accord raises."""
+    """Base class for all exceptions raised by Accord."""
 
 
 class ChoiceError(AccordError, ValueError):
-    """An argument names something that does not exist, or has an invalid value."""
+    """Raised when an argument has an invalid value."""
 
 
 class NetworksMissing(ChoiceError):
-    """A comparison of networks needs more than one."""
+    """Raised when networks are compared and there is only one."""
 
 
 class SpecError(ChoiceError):
-    """A spec has an unknown key, an impossible value, or differs from the run's."""
+    """Raised when a spec is invalid or does not match its run."""
 
 
 class PredictionError(AccordError, ValueError):
-    """Labels, probabilities or logits have a wrong shape, type or range."""
+    """Raised when predictions have an invalid shape, type or range."""
 
 
 class TruthMissing(AccordError, ValueError):
-    """A rule or a score requires true labels, and the record has none."""
+    """Raised when true labels are required but not recorded."""
 
 
 class ProbabilitiesMissing(AccordError, ValueError):
-    """A rule or a packed record requires probabilities, and some networks have only labels."""
+    """Raised when probabilities are required but not recorded."""
 
 
 class ExtraMissing(AccordError, ImportError):
-    """An optional dependency is not installed; the message names the extra."""
+    """Raised when an optional dependency is not installed."""
 
 
 class SourceError(AccordError, ValueError):
-    """A file to read is missing, damaged, or has invalid contents."""
+    """Raised when an input file is missing, damaged or invalid."""
 
 
 class StorageError(AccordError, OSError):
-    """The disk or the object store failed to read or write."""
+    """Raised when reading from or writing to storage fails."""
 
 
 class TrainingError(AccordError, RuntimeError):
-    """Training cannot continue: all networks diverged, or the device is out of memory."""
+    """Raised when training diverges or runs out of device memory."""
 
 
 class NotCapturable(TrainingError):
-    """A training step cannot be captured in a CUDA graph; the plain loop can run it."""
+    """Raised when a training step cannot be captured in a CUDA graph."""
 
 
 class ClusterError(AccordError, ConnectionError):
-    """A cluster is unreachable, lacks the requested resources, or lost a task for good."""
+    """Raised when a cluster is unreachable or lacks resources."""
 
 
 class NodeUnfit(ClusterError):
-    """A node of a cluster lacks Accord, has another version, or does not see the run's folder."""
+    """Raised when a cluster node is not configured for the run."""
 
 
 class RecordError(AccordError, ValueError):
-    """A record cannot be used in this way."""
+    """Base class for errors related to records."""
 
 
 class RecordMissing(RecordError, FileNotFoundError):
-    """Nothing exists at the record's path."""
+    """Raised when a record does not exist."""
 
 
 class NotARecord(RecordError):
-    """The path holds something other than a record, or an incomplete one."""
+    """Raised when a path does not contain a valid record."""
 
 
 class VersionError(RecordError):
-    """The record has a format that this version of Accord cannot read."""
+    """Raised when the format version of a record is not supported."""
 
 
 class RecordMismatch(RecordError):
-    """Samples, classes or settings differ from those of the record."""
+    """Raised when samples, classes or settings do not match the record."""
 
 
 class RecordExists(RecordError, FileExistsError):
-    """The path to write to already exists."""
+    """Raised when an output path already exists."""
 
 
 class RecordBusy(RecordError, BlockingIOError):
-    """Another writer holds this network."""
+    """Raised when a network is locked by another writer."""
 
 
 class RecordClosed(RecordError):
-    """The recorder was closed, or belongs to another process."""
+    """Raised when a closed recorder is used."""
 
 
 class RowExists(RecordError):
-    """The row was recorded before."""
+    """Raised when a row is already recorded."""
 
 
 class RowDamaged(RecordError):
-    """A committed row is missing or does not match its checksum."""
+    """Raised when a row is missing or does not match its checksum."""
 
 
 class UnequalNetworks(RecordError):
-    """The networks have different numbers of epochs."""
+    """Raised when networks have different numbers of epochs."""
