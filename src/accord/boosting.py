@@ -1,4 +1,4 @@
-"""Record XGBoost and LightGBM: boosting rounds are epochs."""
+"""Integration with XGBoost and LightGBM."""
 
 import json
 import re
@@ -19,7 +19,7 @@ AnyBooster = Any  # XGBoost and LightGBM are imported only where they are used
 
 
 class XGBoostRounds:
-    """Callback of XGBoost: record a booster's predictions of `X` after every round.
+    """XGBoost callback that records predictions of `X` after each round.
 
     Use `xgboost.train(…, callbacks=[XGBoostRounds(recorder, X)])` or
     `XGBClassifier(callbacks=[…])`. Rounds are epochs. XGBoost caches the scores of `X` between
@@ -50,7 +50,7 @@ class XGBoostRounds:
         self._started = False
 
     def before_training(self, model: AnyBooster) -> AnyBooster:
-        """Raise on a second training: its rounds would be taken for recorded ones."""
+        """Check that the callback is used for one training only."""
         from xgboost import Booster
 
         if self._started:
@@ -64,17 +64,17 @@ class XGBoostRounds:
         return model
 
     def before_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-        """Continue training."""
+        """Do nothing before a round."""
         return False
 
     def after_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-        """Record the round if it is due, and continue training."""
+        """Record the round if it is due."""
         done = model.num_boosted_rounds()
         self._rounds.record(done, lambda: _scores(model, self._samples), logits=True)
         return False
 
     def after_training(self, model: AnyBooster) -> AnyBooster:
-        """Return the booster unchanged; the caller closes the recorder."""
+        """Return the booster unchanged."""
         return model
 
 
@@ -124,7 +124,7 @@ def _as_matrix(samples: Any) -> Any:
 
 
 class LightGBMRounds:
-    """Callback of LightGBM: record a booster's predictions of `X` after every round.
+    """LightGBM callback that records predictions of `X` after each round.
 
     Use `lightgbm.train(…, callbacks=[LightGBMRounds(recorder, X)])` or
     `LGBMClassifier().fit(…, callbacks=[…])`. Rounds are epochs. Each row evaluates only the
@@ -191,7 +191,7 @@ def _record_lightgbm_rounds(
 
 
 class RunningScores:
-    """The scores before the softmax, summed over trees as rounds pass."""
+    """Cumulative logits of a booster."""
 
     def __init__(self, booster: AnyBooster, samples: Any) -> None:
         self.booster = booster
@@ -207,7 +207,7 @@ class RunningScores:
         self._sum: NDArray[np.float64] | None = None
 
     def after(self, rounds: int) -> NDArray[np.float64]:
-        """Return the logits, (sample,) or (sample, class), after `rounds` rounds."""
+        """Compute the logits, (sample,) or (sample, class), after `rounds` rounds."""
         if self.dart:  # earlier trees change, so nothing can be summed
             self._sum = self._predict(0, rounds)
         elif rounds > self._done:  # equal once no tree can be split any more
@@ -246,7 +246,7 @@ def record_rounds(
     every: int = 1,
     classes: object = None,
 ) -> None:
-    """Record the predictions of `X` by a trained booster after each of its rounds.
+    """Record the predictions of a trained booster after each round.
 
     For boosters that were trained without a callback. Called again on the same record, with a
     new recorder, it writes only the missing rounds.

@@ -1,4 +1,4 @@
-"""Record predictions while Keras trains."""
+"""Integration with Keras."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ __all__ = ["RecordPredictions"]
 
 
 class RecordPredictions(FrameworkCallback):
-    """Record a Keras network's predictions after every epoch of `fit`.
+    """Callback that records the predictions of a Keras network after each epoch.
 
     The network predicts separate inputs by `predict_on_batch`, without changing its training
     state. Training that resumes (`initial_epoch`, BackupAndRestore) records the rows that are
@@ -85,7 +85,7 @@ class RecordPredictions(FrameworkCallback):
     params: Any
 
     def close(self) -> None:
-        """Close the record; the end of training does so by itself."""
+        """Close the record before the end of training."""
         self._recorder.close()
         self._running = None
 
@@ -106,7 +106,7 @@ class RecordPredictions(FrameworkCallback):
         self._epoch = -1
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Raise if training resumes from an epoch that is ahead of the record."""
+        """Check that the record is complete when training resumes."""
         if self._epoch < 0:
             with self._recorder.closed_on_error():
                 self._recorder.check_complete(epoch)
@@ -115,20 +115,20 @@ class RecordPredictions(FrameworkCallback):
         self._epoch = epoch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Record if a fraction of an epoch is due."""
+        """Record a row within the epoch if it is due."""
         if self._recorder.schedule.every < 1:
             steps = self.params["steps"]
             self._after(self._epoch + batch / steps, self._epoch + (batch + 1) / steps, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Record if a row is due."""
+        """Record a row if it is due."""
         if self._recorder.schedule.every >= 1:
             stopped = getattr(self.model, "stop_training", False)
             last = stopped or epoch + 1 == self.params.get("epochs")
             self._after(epoch, epoch + 1, logs, last=last)
 
     def on_train_end(self, logs: Any = None) -> None:
-        """Record the last epoch of training that was stopped early, and close the record."""
+        """Record the last epoch if training stopped early, and close the record."""
         # EarlyStopping restores the best weights in this hook. If it is listed before this
         # callback, `on_epoch_end` has recorded the epoch; if after it, the weights are unchanged.
         if self._epoch >= 0 and self._recorder.schedule.every >= 1:

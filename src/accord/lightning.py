@@ -1,4 +1,4 @@
-"""Record predictions while Lightning trains."""
+"""Integration with Lightning."""
 
 import os
 from collections import Counter
@@ -33,7 +33,7 @@ else:
 
 
 class RecordPredictions(_Base):
-    """Record a LightningModule's predictions after every epoch of training.
+    """Callback that records the predictions of a LightningModule after each epoch.
 
     The module is evaluated over a separate loader, in the trainer's precision and without
     changing its training state; no validation loop is required. In distributed training all
@@ -93,17 +93,17 @@ class RecordPredictions(_Base):
         )
 
     def close(self) -> None:
-        """Close the record; the end of training does so by itself."""
+        """Close the record before the end of training."""
         self._recorder.close()
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Open the record, except in a trial run (fast_dev_run)."""
+        """Open the record."""
         _check_once(trainer.callbacks)
         if not trainer.fast_dev_run:
             self._recorder.recorded = Processes().run_in_first(self._recorder.open)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
-        """Raise if training resumes from a checkpoint that is ahead of the record."""
+        """Check that the record is complete when training resumes."""
         every = self._recorder.schedule.every
         if every < 1 and trainer.num_training_batches == float("inf"):
             raise ChoiceError(
@@ -138,7 +138,7 @@ class RecordPredictions(_Base):
             )
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record an epoch whose number of batches was unknown, or that skipped the rest."""
+        """Record an epoch of unknown or reduced length."""
         # Without the last batch, training was stopped within the epoch.
         if self._recorder.schedule.every >= 1 and trainer.is_last_batch:
             epoch = trainer.current_epoch
@@ -146,7 +146,7 @@ class RecordPredictions(_Base):
             self._after(trainer, pl_module, epoch, epoch + 1, last=epoch + 1 == trainer.max_epochs)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Record the last epoch of training that was stopped early."""
+        """Record the last epoch if training stopped early."""
         if self._complete is not None:
             self._after(trainer, pl_module, self._complete, self._complete, last=True)
 
@@ -155,7 +155,7 @@ class RecordPredictions(_Base):
         self.close()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: Any) -> None:  # noqa: ARG002
-        """Close the record; recorded rows stay."""
+        """Close the record after an exception."""
         self.close()
 
     def _after(

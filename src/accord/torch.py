@@ -1,4 +1,4 @@
-"""Record the predictions of a torch network over a loader."""
+"""Integration with PyTorch."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -43,7 +43,7 @@ def record_epoch(
     progress: float | None = None,
     **metrics: Any,
 ) -> None:
-    """Evaluate a network over a loader and record its predictions as one epoch.
+    """Record the predictions of a network over a loader as one epoch.
 
     Training state is unchanged: the modes of all modules, gradients, autocast and the random
     states of Python, numpy and torch are restored.
@@ -102,7 +102,7 @@ def record_epoch(
 
 
 def with_ids(dataset: Dataset[Any], ids: Sequence[Any] | None = None) -> Dataset[Any]:
-    """Return a map-style dataset whose items carry their position, or their id.
+    """Wrap a dataset to add an id to each item.
 
     Its loader may shuffle and may be shared among processes, since each batch holds the ids of
     its samples. A mapping gets the key "ids"; any other item becomes (sample, id).

@@ -1,4 +1,4 @@
-"""Record predictions while the Trainer of transformers trains."""
+"""Integration with Hugging Face Transformers."""
 
 import inspect
 import os
@@ -39,7 +39,7 @@ Collate = Callable[[list[Any]], Any]
 
 
 class RecordPredictions(_Base):
-    """Record a network's predictions after every epoch of a Trainer.
+    """Callback that records predictions after each epoch of a Trainer.
 
     Callbacks of the Trainer receive no predictions, so this one evaluates the network over a
     separate dataset, with the Trainer's collator and without changing its training state. In
@@ -104,12 +104,12 @@ class RecordPredictions(_Base):
         )
 
     def close(self) -> None:
-        """Close the record; the end of training does so by itself."""
+        """Close the record before the end of training."""
         self._recorder.close()
         self._state = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-        """Open the record; raise if training resumes from a checkpoint that is ahead of it."""
+        """Open the record and check that it is complete when training resumes."""
         if self._state is state:
             raise ChoiceError(
                 f"{self._recorder.path}: RecordPredictions for network {self._recorder.network} is "
@@ -124,13 +124,13 @@ class RecordPredictions(_Base):
             self._recorder.warn_if_recorded()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
-        """Record if a row is due; the Trainer saves its checkpoint after that."""
+        """Record a row if it is due, before the Trainer saves a checkpoint."""
         previous, self._progress = self._progress, float(state.epoch)
         last = state.global_step >= state.max_steps and self._at_epoch_end()
         self._record_if_due(previous, args, state, last=last, **given)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
-        """Record the last epoch of training that was stopped early, and close the record."""
+        """Record the last epoch if training stopped early, and close the record."""
         # The best weights, where wanted, have replaced those of the last epoch by now.
         if state.global_step and self._at_epoch_end() and not args.load_best_model_at_end:
             self._record_if_due(self._progress, args, state, last=True, **given)
@@ -180,7 +180,7 @@ class RecordPredictions(_Base):
 
 
 class _AcceptedColumns:
-    """Drop the columns of each item that the network does not accept, as the Trainer does."""
+    """Dataset wrapper that removes columns the network does not accept."""
 
     def __init__(self, collate: Collate, network: Any) -> None:
         if hasattr(network, "get_base_model"):  # an adapter around the network
