@@ -1,4 +1,4 @@
-"""Rules: each combines a record into one label per sample.
+"""Rules for combining predictions.
 
 A rule is one file of this package, named as on the command line, and one line in `_all_rules`.
 `Context` holds what rules share while a command runs. A rule with parameters is a `FittedRule`,

@@ -1,4 +1,4 @@
-"""Every rule by its name."""
+"""Registry of rules."""
 
 import functools
 import importlib
@@ -27,7 +27,7 @@ MODULES: Final = {
 
 @functools.cache
 def all_rules() -> Mapping[str, Rule]:
-    """Return every rule by its name.
+    """Get all rules by name.
 
     >>> "max-agreement" in all_rules()
     True
@@ -40,7 +40,7 @@ def all_rules() -> Mapping[str, Rule]:
 
 
 def find_rule(name: str | Rule) -> Rule:
-    """Return the rule of that name, or the rule itself; an error suggests the nearest name.
+    """Find a rule by name.
 
     >>> find_rule("majorty")
     Traceback (most recent call last):
@@ -55,7 +55,7 @@ def find_rule(name: str | Rule) -> Rule:
 
 
 def load_rule(path: str | os.PathLike[str]) -> FittedRule:
-    """Return the fitted rule that `save` wrote to a file.
+    """Load a fitted rule from a file.
 
     Raises:
         SourceError: the file is missing, damaged, or of no fitted rule.

@@ -1,4 +1,4 @@
-"""Confusion matrices of networks at epochs: what each predicts, given the true class."""
+"""Confusion matrices of networks at epochs."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ Posterior = NDArray[np.float64]  # (sample, class), rows add up to 1
 
 @dataclass(frozen=True)
 class Part:
-    """Some samples, with the labels of a few neighbouring epochs joined to rows of one table."""
+    """Block of samples with the joined labels of neighbouring epochs."""
 
     where: slice
     rows: list[list[Positions]]  # by network, by group of `voters_at_once` epochs: (sample,)
@@ -35,7 +35,7 @@ Posteriors = Iterable[tuple[Part, Posterior]]
 
 
 def voters_at_once(classes: int) -> int:
-    """Return for how many voters one joint table is made.
+    """Compute the number of voters in a joint table.
 
     >>> voters_at_once(10), voters_at_once(200)
     (3, 1)
@@ -44,7 +44,7 @@ def voters_at_once(classes: int) -> int:
 
 
 def join(labels: Labels, classes: int) -> Positions:  # (voter, sample) -> (sample,)
-    """Return the row of a joint table that belongs to the labels of several voters.
+    """Convert the labels of several voters to rows of a joint table.
 
     Rows come in the smallest type that holds them, so that they take less memory than the labels.
     """
@@ -61,7 +61,7 @@ def add_evidence(
     rows: Positions,  # (sample,), of the joint table: see `join`
     tables: NDArray[np.float64],  # (voter, label, class)
 ) -> None:
-    """Add to each sample the rows of the voters' tables that belong to their labels.
+    """Add the evidence of several voters to each sample.
 
     One joint table of all voters is looked up once per sample: three voters cost little more than
     one.
@@ -85,7 +85,7 @@ def add_evidence(
 
 
 class ExpectedClasses:
-    """The posterior of some samples, arranged for counting.
+    """Posterior class probabilities arranged for counting.
 
     Most samples have one or two possible classes: counting need not walk through all of them.
     """
@@ -105,7 +105,7 @@ class ExpectedClasses:
         rows: Positions,  # (sample,), of the joint table: see `join`
         voters: int,
     ) -> NDArray[np.float64]:  # (voter, label, class)
-        """Count how often each voter gave each label to samples of each class.
+        """Count the labels of each voter by expected class.
 
         >>> expected = ExpectedClasses(np.array([[1.0, 0.0], [0.25, 0.75]]))
         >>> expected.count(join(np.array([[0, 0], [0, 1]]), 2), 2).tolist()
@@ -133,7 +133,7 @@ class ExpectedClasses:
 
 @dataclass(frozen=True)
 class Annotators:
-    """The confusion matrices of all networks and epochs, and the frequencies of the classes."""
+    """Confusion matrices of annotators and class frequencies."""
 
     prior: NDArray[np.float64]  # (class,), adding up to 1
     confusion: NDArray[np.float64]  # (network, group, label, class): columns add up to 1
@@ -141,7 +141,7 @@ class Annotators:
     weights: NDArray[np.float64]  # (epoch,): how much of a full vote each of its votes counts
 
     def posteriors(self, parts: Iterable[Part]) -> Iterator[tuple[Part, Posterior]]:
-        """Return the posterior of a few samples at a time; see `small_parts`."""
+        """Compute the posteriors in small parts."""
         at_once = voters_at_once(len(self.prior))
         small = self.confusion.size <= CELLS_AT_ONCE  # else logarithms are computed for each part
         tables = on_grid(np.log(self.confusion), LOGARITHM_BITS) if small else None
@@ -163,7 +163,7 @@ class Annotators:
 
 
 def to_posterior(evidence: NDArray[np.float64]) -> Posterior:
-    """Turn logarithms of likelihoods into probabilities, rounded to a grid.
+    """Convert log-likelihoods to rounded probabilities.
 
     >>> to_posterior(np.log([[1.0, 3.0], [1.0, 1e-10]]))
     array([[0.25, 0.75],
@@ -177,7 +177,7 @@ def to_posterior(evidence: NDArray[np.float64]) -> Posterior:
 
 
 def small_parts(blocks: Iterable[Block], *, classes: int) -> Iterator[Part]:
-    """Cut blocks so that a table (sample, class) of each part stays small, and join labels."""
+    """Split blocks into small parts with joined labels."""
     width, at_once = max(1, CELLS_AT_ONCE // classes), voters_at_once(classes)
     for block in blocks:
         for start in range(block.start, block.stop, width):
@@ -192,7 +192,7 @@ def small_parts(blocks: Iterable[Block], *, classes: int) -> Iterator[Part]:
 
 @dataclass
 class VoteCounts:
-    """Votes by expected true class, from which annotators are estimated."""
+    """Counts of votes by expected true class."""
 
     votes: NDArray[np.float64]  # (network, group, label, class)
     correct: NDArray[np.float64]  # (epoch,), the votes for the true class
@@ -200,7 +200,7 @@ class VoteCounts:
 
     @classmethod
     def empty(cls, *, networks: int, classes: int, groups: NDArray[np.intp]) -> Self:
-        """Return counts of no votes."""
+        """Create empty counts."""
         shape = networks, int(groups.max()) + 1, classes, classes
         if math.prod(shape) > MAX_CELLS:
             raise PredictionError(
@@ -212,7 +212,7 @@ class VoteCounts:
         return cls(np.zeros(shape), np.zeros(len(groups)), np.zeros(classes))
 
     def add(self, posteriors: Posteriors, groups: NDArray[np.intp]) -> None:
-        """Count the votes on some samples, given the posterior of each."""
+        """Count votes weighted by the posteriors."""
         classes = len(self.sizes)
         at_once = voters_at_once(classes)
         for part, posterior in posteriors:
@@ -226,12 +226,12 @@ class VoteCounts:
                     self.correct[epochs] += np.trace(found, axis1=1, axis2=2)
 
     def prior(self) -> NDArray[np.float64]:
-        """Estimate how frequent each class is."""
+        """Estimate the class frequencies."""
         sizes = np.maximum(self.sizes, LEAST)
         return np.asarray(sizes / sizes.sum())
 
     def reliability(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # (epoch,)
-        """Estimate how much more often than by chance each epoch's votes are correct.
+        """Estimate the accuracy beyond chance of each epoch.
 
         Args:
             shares: (epoch, class), each class's share of an epoch's votes.
@@ -240,7 +240,7 @@ class VoteCounts:
         return np.asarray(np.maximum(correct - shares @ self.prior(), 0))
 
     def confusion(self, *, shared: float) -> NDArray[np.float64]:
-        """Estimate each annotator's confusion matrix, in the memory of the counts.
+        """Estimate the confusion matrices of annotators in place.
 
         To an annotator's votes on each class are added `shared` votes, distributed as those of all
         networks together at that time. The counts are gone afterwards.

@@ -1,4 +1,4 @@
-"""The interface of a rule: it reads a record and returns one label per sample."""
+"""Base classes for all rules."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Need = Literal["truth", "probabilities"]
 
 @dataclass(frozen=True)
 class Prediction:
-    """One label per sample, and how much support each has."""
+    """Predicted labels and their scores."""
 
     labels: NDArray[np.intp]  # (sample,), -1 where the rule abstains
     scores: NDArray[np.float64]  # (sample,), the support of that class, 0..1
@@ -28,16 +28,16 @@ class Prediction:
 
     @classmethod
     def empty(cls, samples: int) -> Self:
-        """Return a prediction to fill in, block by block."""
+        """Create an empty prediction."""
         return cls(np.empty(samples, np.intp), np.empty(samples, np.float64))
 
     def with_note(self, note: str) -> Self:
-        """Return the same labels with `note` before the present one."""
+        """Create a copy with a note prepended."""
         return replace(self, note="; ".join(filter(None, [note, self.note])))
 
 
 class Rule(ABC):
-    """Turns a record into one label per sample.
+    """Base class for rules.
 
     A new rule is one file in this package that defines one subclass, and one line in the registry
     of `accord.rules`. Ties go to the smallest class.
@@ -57,10 +57,13 @@ class Rule(ABC):
 
     @abstractmethod
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict, reading blocks of samples."""
+        """Predict labels for all samples."""
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Predict after each epoch as if it were the last: blocks of labels (epoch, sample)."""
+        """Predict labels after each epoch.
+
+        Yields blocks of labels (epoch, sample).
+        """
         prefixes = (reader.select(epochs=range(epoch + 1)) for epoch in range(reader.epochs))
         yield Block(0, reader.samples, np.stack([self(prefix).labels for prefix in prefixes]))
 
@@ -70,14 +73,17 @@ class Rule(ABC):
         return "truth" in self.needs
 
     def allowed(self, reader: RecordReader) -> bool:
-        """Return whether the record holds what the rule needs."""
+        """Check whether the rule can be used with a record."""
         has_truth = reader.sample_info.truth is not None
         return ("truth" not in self.needs or has_truth) and (
             "probabilities" not in self.needs or reader.has_probabilities
         )
 
     def left_out(self, reader: RecordReader) -> str:  # noqa: ARG002
-        """Return why the rule cannot predict a record that it is allowed to; empty if it can."""
+        """Get the reason for leaving out the rule.
+
+        The text is empty if the rule can predict the record.
+        """
         return ""
 
 
@@ -85,7 +91,9 @@ def most_supported(
     support: NDArray[Any],  # (sample, class)
     voters: float,
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the class with the largest support, the smallest of equals, and its share.
+    """Find the class with the largest support and its share.
+
+    Ties go to the smallest class.
 
     Half-precision probabilities are multiples of 2**-24, so their sums in double precision
     are exact: the order of the networks and epochs cannot change a tie.

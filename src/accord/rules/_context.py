@@ -1,4 +1,4 @@
-"""A record's rows in memory within a budget, and every result computed from them once.
+"""Caching of records and results in memory.
 
 A command wraps the reader of a record in one `Context` and passes it down. Rules and analysis
 functions read through it, so that each row is decoded once however many of them need it, and
@@ -30,7 +30,10 @@ Result = TypeVar("Result")
 
 
 def memory_budget() -> int:
-    """Return the bytes that `ACCORD_MEMORY` allows, 512 MiB by default."""
+    """Get the memory budget in bytes.
+
+    `ACCORD_MEMORY` sets the budget, 512 MiB by default.
+    """
     text = os.environ.get(VARIABLE, "")
     if not text:
         return MEMORY
@@ -41,7 +44,7 @@ def memory_budget() -> int:
 
 
 class Context(RecordReader):
-    """A reader that keeps a record's rows in memory, and results computed from them.
+    """Reader that caches rows and results of a record.
 
     It stands wherever a `RecordReader` does. Up to `ACCORD_MEMORY` bytes of labels (512 MiB by
     default), and as many of probabilities, are kept: each row is read once, when it is first
@@ -84,13 +87,13 @@ class Context(RecordReader):
 
     @classmethod
     def of(cls, reader: RecordReader) -> "Context":
-        """Return the reader if it is a context, or a new context of it."""
+        """Create a context unless the reader already is one."""
         return reader if isinstance(reader, Context) else cls(reader)
 
     def once(
         self, compute: "Callable[[Context, *Arguments], Result]", *arguments: *Arguments
     ) -> Result:
-        """Return `compute(self, *arguments)`, computed the first time that it is needed.
+        """Compute a result on first use and cache it.
 
         The arguments must be hashable. The result is shared: do not change it.
         """
@@ -100,7 +103,7 @@ class Context(RecordReader):
         return cast("Result", self._results[key])
 
     def computed(self, compute: "Callable[[Context], Result]") -> Result | None:
-        """Return the result of `compute` if `once` has computed it, else None."""
+        """Get a cached result or None."""
         return self._results.get((compute, ()))
 
     def select(
@@ -109,7 +112,7 @@ class Context(RecordReader):
         epochs: slice | Sequence[int] | None = None,
         samples: slice | None = None,
     ) -> "Context":
-        """Return a context of some networks, by number, epochs and a range of samples.
+        """Select networks, epochs and samples.
 
         While it exists, the same selection returns the same context; of everything, this one.
         """
@@ -130,17 +133,17 @@ class Context(RecordReader):
         return selected
 
     def last(self) -> "Context":
-        """Return a context of the last epoch alone."""
+        """Select the last epoch."""
         return self if self.epochs == 1 else self.select(epochs=[self.epochs - 1])
 
     @property
     def keeps_labels(self) -> bool:
-        """Whether labels stay in memory once they are read."""
+        """Whether labels are cached in memory."""
         votes = len(self.numbers) * self.epochs * self.sample_info.samples
         return votes * label_dtype(self.sample_info.classes).itemsize <= self._memory
 
     def load_labels(self) -> NDArray[Any] | None:
-        """Read and return all labels (network, epoch, sample), or None if they exceed the budget.
+        """Load all labels if they fit into the memory budget.
 
         They are read-only.
         """
@@ -150,7 +153,7 @@ class Context(RecordReader):
         return self._labels
 
     def blocks(self) -> Iterator[Block]:
-        """Return the labels of all networks and epochs, one block of samples after another."""
+        """Iterate over the labels in blocks of samples."""
         labels = self.load_labels()
         if labels is None:
             return super().blocks()
@@ -160,22 +163,22 @@ class Context(RecordReader):
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return labels (network, epoch, sample); they may be read-only."""
+        """Read labels of networks, epochs and samples."""
         return self._view.read_labels(networks, epochs, samples)
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Return probabilities (network, epoch, sample, class); they may be read-only."""
+        """Read probabilities of networks, epochs and samples."""
         return self._view.read_probabilities(networks, epochs, samples)
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """Return the metadata of each network and its epochs."""
+        """Get the metadata of each network."""
         return self._view.networks_info()
 
     @property
     def with_probabilities(self) -> tuple[int, ...]:
-        """The numbers of the networks whose probabilities were recorded."""
+        """Numbers of the networks with recorded probabilities."""
         return self._view.with_probabilities
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -183,7 +186,7 @@ class Context(RecordReader):
 
 
 class _Selection(Context):
-    """A context over a view of another one's rows."""
+    """Context for a selection from another context."""
 
     def __init__(
         self,
@@ -197,7 +200,7 @@ class _Selection(Context):
 
 
 class _KeptReader(RecordReader):
-    """Another reader, whose rows are kept if all of them fit into `memory` bytes."""
+    """Reader that caches the rows of another reader."""
 
     def __init__(self, reader: RecordReader, memory: int) -> None:
         self.name, self.sample_info = reader.name, reader.sample_info
@@ -238,7 +241,7 @@ class _KeptReader(RecordReader):
 
 
 class _KeptRows:
-    """Rows of one array, each kept from the first time that it is read."""
+    """Cache for the rows of an array."""
 
     def __init__(self, read: Read, shape: tuple[int, ...], kind: DTypeLike) -> None:
         self._read = read

@@ -1,4 +1,4 @@
-"""Dawid and Skene's expectation maximisation over a record's votes.
+"""Expectation maximisation for the Dawid-Skene model.
 
 Each round estimates annotators from the votes and each sample's expected class, then classes from
 annotators, until the classes stay.
@@ -30,7 +30,7 @@ HELD_CELLS: Final = 2**23  # of the posterior, 64 MiB: so many are kept for the 
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of expectation maximisation."""
+    """Result of expectation maximisation."""
 
     annotators: Annotators
     labels: NDArray[np.intp]  # (sample,), the most probable class
@@ -41,14 +41,14 @@ class Fit:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the classes no longer mean what they meant at the start."""
+        """Whether classes have changed their meaning during the fit."""
         return bool(self.lost)
 
 
 def group_epochs(
     epochs: int, *, samples: int, classes: int
 ) -> NDArray[np.intp]:  # (epoch,) -> group
-    """Group neighbouring epochs so that each group has enough votes for its confusion matrices.
+    """Group neighbouring epochs for estimating confusion matrices.
 
     With ten classes and 10,000 samples every epoch is a group; with many classes, neighbours
     share matrices, in at least four groups.
@@ -64,7 +64,7 @@ def group_epochs(
 
 
 def fits_in_memory(reader: RecordReader) -> bool:
-    """Return whether the confusion matrices of a record take at most 4 GiB."""
+    """Check whether the confusion matrices fit into 4 GiB."""
     groups = group_epochs(reader.epochs, samples=reader.samples, classes=reader.classes)
     return reader.networks * (int(groups[-1]) + 1) * reader.classes**2 <= MAX_CELLS
 
@@ -77,7 +77,7 @@ def fit_annotators(
     *,
     boost: int = 1,
 ) -> Fit:
-    """Find annotators and classes that explain each other, beginning with the classes given.
+    """Fit annotators by expectation maximisation.
 
     Reads the labels once, and once in each round.
 
@@ -123,7 +123,7 @@ def fit_annotators(
 
 
 def lost_classes(before: NDArray[Any], after: NDArray[Any], *, classes: int) -> tuple[int, ...]:
-    """Return the classes most of whose samples went to one other class.
+    """Find classes that were absorbed by another class.
 
     >>> lost_classes(np.array([0, 0, 1, 1, 1]), np.array([0, 0, 0, 0, 1]), classes=2)
     (1,)
@@ -137,7 +137,7 @@ def lost_classes(before: NDArray[Any], after: NDArray[Any], *, classes: int) -> 
 def vote_shares(
     weights: Weights, likeness: Likeness, networks: int, *, boost: int = 1
 ) -> Weights:  # (epoch,), 0..1
-    """Turn weights that add up to 1 into shares of a full vote, multiplied by `boost`.
+    """Convert normalised weights to shares of a full vote.
 
     Votes are not independent: as full votes they would make every posterior 0 or 1. The
     networks share their training labels, so that together they count as one with as many

@@ -1,4 +1,4 @@
-"""Weights of epochs, estimated from how alike the votes of networks and epochs are.
+"""Estimation of epoch weights from the similarity of votes.
 
 `measure_likeness` compares every pair of epochs; `reliability` explains the agreement of networks
 by one factor per epoch; `regression_weights` and `power_weights` turn factors into weights.
@@ -33,21 +33,21 @@ POWER: Final = 4  # of the reliability where votes are in dispute; 2 and 8 do mu
 
 @dataclass(frozen=True)
 class PairCounts:
-    """How often voters agree, and how often they predict each class."""
+    """Counts of agreeing voters and predicted classes."""
 
     equal: NDArray[np.intp]  # (network, epoch, network, epoch) -> samples with equal labels
     sizes: NDArray[np.intp]  # (network, epoch, class) -> samples with that label
     samples: int
 
     def first(self, epochs: int) -> "PairCounts":
-        """Return the counts of the first epochs alone."""
+        """Select the first epochs."""
         equal = self.equal[:, :epochs, :, :epochs]
         return PairCounts(equal, self.sizes[:, :epochs], self.samples)
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How alike the votes of two epochs are beyond chance, of one network or of two.
+    """Similarity of epochs beyond chance.
 
     Each value is a covariance of votes as 0/1 tables, summed over classes: the share of samples
     with equal labels, minus the share expected from the two class distributions.
@@ -59,9 +59,9 @@ class Likeness:
 
 
 def measure_likeness(reader: RecordReader) -> Likeness:
-    """Compare all epochs with each other, within networks and across them, in one pass.
+    """Measure the similarity of all pairs of epochs.
 
-    All sums are of whole numbers: the order of the networks has no effect.
+    All sums are of integers: the order of the networks has no effect.
     """
     context = Context.of(reader)
     longer = None if context.longer is None else context.longer.computed(count_pairs)
@@ -70,17 +70,17 @@ def measure_likeness(reader: RecordReader) -> Likeness:
 
 
 def count_pairs(context: Context) -> PairCounts:
-    """Compare every pair of voters in one pass over the labels."""
+    """Count the agreement of all pairs of voters."""
     return _count_pairs(context, np.ones(context.samples, bool))  # a copy of each block is cheap
 
 
 def likeness_among(context: Context, among: NDArray[np.bool_]) -> Likeness:
-    """Compare all epochs with each other on some samples (sample,), in one pass."""
+    """Measure the similarity of epochs on selected samples."""
     return to_likeness(_count_pairs(context, among))
 
 
 def disputed_samples(context: Context) -> NDArray[np.bool_]:  # (sample,)
-    """Return the samples whose votes are most divided: those below the median margin.
+    """Find the samples with margins below the median.
 
     Where a prediction is clear, no weight changes it. If no sample is below the median, as when
     all votes agree, all are returned.
@@ -112,7 +112,7 @@ def _count_pairs(context: Context, among: NDArray[np.bool_]) -> PairCounts:
 
 
 def to_likeness(counts: PairCounts) -> Likeness:
-    """Turn counts of equal labels, and of labels, into covariances."""
+    """Convert counts to covariances."""
     equal, sizes, samples = counts.equal, counts.sizes, counts.samples
     networks = len(sizes)
     same = np.einsum("iaib->ab", equal) * samples - np.einsum("iac,ibc->ab", sizes, sizes)
@@ -127,7 +127,7 @@ def to_likeness(counts: PairCounts) -> Likeness:
 
 
 def repetition(within: Covariance) -> float:
-    """Return the mean correlation of a network's votes at two epochs; 1 if there is only one."""
+    """Compute the mean correlation between epochs of a network."""
     spread = np.sqrt(np.diag(within))
     scale = np.outer(spread, spread)
     alike = np.divide(within, scale, out=np.ones_like(within), where=scale > 0)
@@ -136,13 +136,13 @@ def repetition(within: Covariance) -> float:
 
 
 def best_agreement(likeness: Likeness) -> float:
-    """Return the agreement of two networks beyond chance at the epoch where it is highest."""
+    """Find the highest agreement beyond chance over the epochs."""
     own, shared = np.diag(likeness.within), np.diag(likeness.across)
     return float(np.divide(shared, own, out=np.ones_like(own), where=own > 0).max())
 
 
 def reliability(across: Covariance) -> NDArray[np.float64]:  # (epoch,)
-    """Estimate how closely each epoch's votes follow the truth, up to a common factor.
+    """Estimate the reliability of each epoch up to a common factor.
 
     Two networks far apart in training have little in common but the truth of a sample, so that
     the covariance of their votes is the product of two reliabilities: one factor is
@@ -163,7 +163,7 @@ def reliability(across: Covariance) -> NDArray[np.float64]:  # (epoch,)
 
 
 def explained(across: Covariance, reliabilities: NDArray[np.float64]) -> float:
-    """Return the share of the squares of distant epochs' covariance that reliabilities explain.
+    """Compute the fraction of covariance explained by reliabilities.
 
     It is 1 if every covariance is the product of two reliabilities, 0 or less if they explain
     nothing, and 1 for fewer than three epochs.
@@ -182,7 +182,7 @@ def _far_apart(epochs: int) -> NDArray[np.bool_]:  # (epoch, epoch)
 
 
 def regression_weights(within: Covariance, reliabilities: NDArray[np.float64]) -> Weights:
-    """Weigh epochs so that the weighted vote of one network follows the truth most closely.
+    """Compute epoch weights by regression.
 
     This is a linear regression with a ridge: the votes' covariance within a network shows
     which epochs only repeat each other. Negative weights become zero. Without any reliability all
@@ -198,7 +198,7 @@ def regression_weights(within: Covariance, reliabilities: NDArray[np.float64]) -
 
 
 def power_weights(reliabilities: NDArray[np.float64]) -> Weights:
-    """Weigh epochs by a power of their reliability, so that poor epochs have hardly any weight.
+    """Compute epoch weights as a power of the reliability.
 
     Early networks make the same mistakes: many poor epochs do not correct each other, as voters
     with independent mistakes would.
@@ -211,12 +211,12 @@ def power_weights(reliabilities: NDArray[np.float64]) -> Weights:
 
 
 def equal_weights(epochs: int) -> Weights:
-    """Return the weights of max agreement: the same for all epochs."""
+    """Compute equal epoch weights."""
     return on_grid(np.full(epochs, 1 / epochs), WEIGHT_BITS)
 
 
 def independent_epochs(likeness: Likeness, weights: Weights) -> float:
-    """Estimate how many epochs with independent errors the weighted epochs are worth.
+    """Estimate the effective number of independent epochs.
 
     A network's own errors are what its votes share with each other beyond what they share
     with other networks' votes.
@@ -229,7 +229,7 @@ def independent_epochs(likeness: Likeness, weights: Weights) -> float:
 
 
 def predict_weighted(reader: RecordReader, weights: Weights) -> Prediction:
-    """Predict the class with the largest sum of weights; the score is its share of all weights."""
+    """Predict the class with the largest sum of weights."""
     predicted, everything = Prediction.empty(reader.samples), float(weights.sum()) * reader.networks
     columns = np.flatnonzero(weights)
     for block in reader.blocks():
@@ -246,7 +246,7 @@ def predict_weighted(reader: RecordReader, weights: Weights) -> Prediction:
 
 
 def predict_by_regression(reader: RecordReader) -> Prediction:
-    """Predict by a vote in which epochs that repeat others weigh less."""
+    """Predict by a vote with regression weights."""
     likeness = Context.of(reader).once(measure_likeness)
     weights = regression_weights(likeness.within, reliability(likeness.across))
     return predict_weighted(reader, weights)

@@ -1,4 +1,4 @@
-"""Rules that are fitted to one record and kept in a file, to predict others with."""
+"""Base classes for fitted rules."""
 
 import io
 import os
@@ -36,19 +36,19 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Voters:
-    """Networks by number, and epochs by progress."""
+    """Networks and epochs of a record."""
 
     numbers: tuple[int, ...]
     progress: tuple[float, ...]  # of the first network
 
     @classmethod
     def of(cls, reader: RecordReader) -> Self:
-        """Return the voters of a record."""
+        """Get the voters of a record."""
         return cls(reader.numbers, reader.networks_info()[0].progress)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self | None:
-        """Return the voters that `arrays` wrote; None if there are none, as in older files."""
+        """Restore voters from saved arrays."""
         if NETWORKS not in arrays or PROGRESS not in arrays:
             return None
         numbers, progress = arrays[NETWORKS], arrays[PROGRESS]
@@ -66,11 +66,11 @@ class Voters:
         return cls(tuple(map(int, numbers)), tuple(map(float, progress)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays to save."""
+        """Convert the voters to arrays."""
         return {NETWORKS: np.array(self.numbers), PROGRESS: np.array(self.progress)}
 
     def check(self, reader: RecordReader, rule: str, *, networks: bool) -> None:
-        """Raise if a record has other epochs or, if `networks`, other networks."""
+        """Check that a record has the same epochs and networks."""
         found = Voters.of(reader)
         if networks and found.numbers != self.numbers:
             raise _mismatch(reader, rule, "networks", self.numbers, found.numbers)
@@ -102,7 +102,7 @@ def _listed(values: tuple[float, ...]) -> str:
 
 
 class FittedRule(Rule):
-    """A rule with parameters, fitted by default to the record that it predicts.
+    """Base class for rules with fitted parameters.
 
     `fit` returns a rule whose parameters were fitted to some samples, to predict others with.
     """
@@ -112,23 +112,23 @@ class FittedRule(Rule):
 
     @abstractmethod
     def fit(self, reader: RecordReader) -> Self:
-        """Return the rule fitted to this record."""
+        """Fit the rule to a record."""
 
     @abstractmethod
     def parameters(self) -> Arrays | None:
-        """Return the parameters by name; None before `fit`."""
+        """Get the parameters of this rule."""
 
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the rule with these parameters.
+        """Create the rule from its parameters.
 
         Raises:
             SourceError: an array has the wrong shape, type or values.
         """
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters to an .npz file, whole or not at all.
+        """Save the parameters to an .npz file atomically.
 
         Raises:
             ChoiceError: the rule is not fitted, or the path is a URL or ends differently.
@@ -147,7 +147,7 @@ class FittedRule(Rule):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the rule that `save` wrote.
+        """Load the rule from a file.
 
         Raises:
             SourceError: the file is missing, damaged, of another version of Accord, or of another
@@ -168,7 +168,7 @@ class FittedRule(Rule):
         return rule
 
     def fitted_on(self, reader: RecordReader) -> Self:
-        """Return this rule, with the networks and epochs of the record it was fitted to."""
+        """Create a copy with the voters of the fitted record."""
         self.voters = Voters.of(reader)
         return self
 
@@ -177,7 +177,7 @@ class FittedRule(Rule):
 
 
 def read_arrays(path: str | os.PathLike[str]) -> Arrays:
-    """Read the arrays that a rule's `save` wrote, the rule's name among them."""
+    """Read the arrays of a saved rule."""
     try:
         with (
             Path(path).expanduser().open("rb") as file,
@@ -203,7 +203,7 @@ def read_arrays(path: str | os.PathLike[str]) -> Arrays:
 
 
 def check_sizes(reader: RecordReader, rule: str, **fitted: int) -> None:
-    """Raise if a record has another number of networks, epochs or classes than a fitted rule."""
+    """Check that the sizes of a record match a fitted rule."""
     for axis, expected in fitted.items():
         found = getattr(reader, axis)
         if found != expected:
@@ -214,7 +214,7 @@ def check_sizes(reader: RecordReader, rule: str, **fitted: int) -> None:
 
 
 def check_numbers(name: str, values: NDArray[Any], shape: tuple[int | None, ...]) -> None:
-    """Raise unless an array holds finite numbers of at least 0; a size of None fits any.
+    """Check that an array is finite, non-negative and of the given shape.
 
     Raises:
         SourceError: it holds others, or has another shape.
@@ -235,7 +235,7 @@ def check_numbers(name: str, values: NDArray[Any], shape: tuple[int | None, ...]
 
 
 def check_networks(reader: RecordReader, rule: str) -> None:
-    """Raise if a record has a single network, as fitting compares networks."""
+    """Check that a record has at least two networks."""
     if reader.networks < 2:
         raise NetworksMissing(
             f"{reader.name}: {rule} compares networks to fit its parameters, and there is one. "

@@ -1,4 +1,4 @@
-"""Overfitting, detected from the agreement between networks.
+"""Detection of overfitting from the agreement between networks.
 
 `find_fall` finds a peak of agreement and the lowest stretch after it; `detect_overfitting` decides
 whether such a fall is more than chance.
@@ -57,19 +57,19 @@ AGREES: Final = 0.6
 
 @dataclass(frozen=True)
 class Fall:
-    """A fall of a curve, from its first peak to the lowest stretch of epochs after it."""
+    """Fall of a curve after its first peak."""
 
     peak: int  # the middle of the peak's window
     low: int  # the first epoch of the lowest stretch
 
     def size(self, curves: Curves) -> Curves:
-        """Return how far curves fall between these epochs (...,)."""
+        """Compute the size of the fall in each curve."""
         before = smooth(curves)[..., self.peak]
         return np.asarray(before - curves[..., self.low : self.low + STRETCH].mean(axis=-1))
 
 
 def smooth(curves: Curves, *, window: int = WINDOW) -> Curves:
-    """Return a moving average of odd width, narrower at both ends.
+    """Compute a centred moving average.
 
     >>> smooth(np.array([0.0, 3.0, 0.0, 3.0]))
     array([1.5, 1. , 2. , 1.5])
@@ -82,7 +82,7 @@ def smooth(curves: Curves, *, window: int = WINDOW) -> Curves:
 
 
 def find_fall(curve: Curve) -> Fall | None:
-    """Find the first peak and the lowest stretch after it; None if the peak is too recent.
+    """Find the fall of a curve after its first peak.
 
     >>> find_fall(np.array([0.1, 0.5, 0.9, 0.9, 0.9, 0.7, 0.6, 0.5, 0.5, 0.5, 0.5]))
     Fall(peak=3, low=6)
@@ -96,7 +96,7 @@ def find_fall(curve: Curve) -> Fall | None:
 
 
 def certainty_beyond_fluctuation(curve: Curve, fall: Fall, *, seed: int) -> float:
-    """Return how rarely a curve that only fluctuates falls as far anywhere, 0..1.
+    """Estimate the confidence that a fall exceeds random fluctuation.
 
     The fluctuation is what smoothing over a stretch removes, from the peak on: before it the curve
     rises too fast. Each epoch draws one value, with either sign.
@@ -111,7 +111,7 @@ def certainty_beyond_fluctuation(curve: Curve, fall: Fall, *, seed: int) -> floa
 
 
 def deepest_fall(curves: Curves) -> Curves:
-    """Return the largest fall from any smoothed epoch to any stretch after it (...,)."""
+    """Compute the largest fall of each curve."""
     lows = np.minimum.accumulate(_stretches(curves)[..., ::-1], axis=-1)[..., ::-1]
     after = lows[..., WINDOW // 2 + 1 :]  # the lowest stretch after each epoch's window
     return np.asarray((smooth(curves)[..., : after.shape[-1]] - after).max(axis=-1))
@@ -124,7 +124,7 @@ def _stretches(curves: Curves) -> Curves:  # (..., start) -> mean of the stretch
 
 @dataclass(frozen=True)
 class EpochScores:
-    """How often each epoch's majority vote equals the reference labels from all epochs."""
+    """Agreement of majority votes with reference labels."""
 
     shares: NDArray[np.float64]  # (epoch,), of the samples
     by_group: NDArray[np.float64]  # (group, epoch): the same on every n-th sample
@@ -132,12 +132,12 @@ class EpochScores:
 
     @property
     def best(self) -> int:
-        """The best epoch, the first of equals."""
+        """First epoch with the highest score."""
         return int(self.shares.argmax())
 
 
 def score_epochs(reader: RecordReader) -> EpochScores:
-    """Compare every epoch's majority vote with labels estimated from all these epochs.
+    """Compute the agreement of majority votes with reference labels.
 
     Dawid–Skene on many epochs is more often correct than the majority vote of any single one, so
     that the majority vote closest to it is close to the best one. Pass only the epochs before
@@ -164,7 +164,7 @@ def _reference(context: Context) -> Prediction:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether agreement has fallen for good, and how that was decided."""
+    """Result of testing for overfitting."""
 
     alarm: bool
     reason: str
@@ -175,7 +175,7 @@ class Verdict:
 
 
 def detect_overfitting(context: Context, sure: float, least_fall: float, seed: int) -> Verdict:
-    """Judge a record as it is and, without an alarm, as it was while it grew.
+    """Detect overfitting in a record and its earlier states.
 
     Networks that have memorised wrong labels may settle and agree more than ever before; while
     they trained, agreement fell first. The record is judged as it was when agreement had fallen
@@ -217,7 +217,7 @@ def judge_with_majority(
     least_fall: float = LEAST_FALL,
     seed: int = 0,
 ) -> Verdict:
-    """Judge agreement and, if only certainty is missing, the majority votes too.
+    """Detect overfitting from agreement and majority votes.
 
     Each epoch's majority vote equals the labels estimated from all epochs on a share of the
     samples; see `score_epochs`. If that share has fallen as far and as certainly as agreement
@@ -246,7 +246,7 @@ def judge_with_majority(
 def judge_agreement(
     pairs: PairAgreement, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Verdict:
-    """Judge agreement alone, as `accord.analysis.watch` describes."""
+    """Detect overfitting from agreement alone."""
     agreement = pairs.agreement
     fall = find_fall(agreement)
     if fall is None:
@@ -275,7 +275,7 @@ def certainty_beyond_samples(
     group_sizes: NDArray[np.intp],
     fall: Fall,
 ) -> float:
-    """Return the confidence that a curve falls on other samples of the same kind too."""
+    """Estimate the confidence that a fall exceeds sampling noise."""
     falls = fall.size(by_group)
     shares = group_sizes / group_sizes.sum()
     mean = float(shares @ falls)
@@ -288,14 +288,14 @@ def certainty_beyond_samples(
 
 @dataclass(frozen=True)
 class EarlyOverfitting:
-    """A fall of agreement that leaves a quarter of the epochs or more after it."""
+    """Early fall of the agreement between networks."""
 
     before: int  # the number of epochs before it
     spoils: bool  # whether the votes after it do more harm than good
 
 
 def epochs_before_overfitting(reader: RecordReader) -> int | None:
-    """Return the number of epochs before agreement fell; None if it has not fallen."""
+    """Count the epochs before the agreement falls."""
     if reader.networks == 1:
         return None
     verdict = Context.of(reader).once(detect_overfitting, *DEFAULTS)
@@ -303,12 +303,12 @@ def epochs_before_overfitting(reader: RecordReader) -> int | None:
 
 
 def first_epochs(context: Context, epochs: int) -> Context:
-    """Return a context of the first epochs; `once` keeps it, and what is fitted on it."""
+    """Select the first epochs of a context."""
     return context.select(epochs=range(epochs))
 
 
 def find_early_overfitting(reader: RecordReader) -> EarlyOverfitting | None:
-    """Find an early fall of agreement, and decide whether it spoils the epochs after it.
+    """Find an early fall of agreement and assess its effect.
 
     Networks that have memorised wrong labels repeat them, and outvote what they knew. Where
     networks agree well at their best, a few good epochs suffice. But votes that are poor and keep
@@ -324,6 +324,6 @@ def find_early_overfitting(reader: RecordReader) -> EarlyOverfitting | None:
 
 
 def epochs_before_early_overfitting(reader: RecordReader) -> int | None:
-    """Return the number of epochs before an early fall that spoils the rest, or None."""
+    """Count the epochs before a harmful early fall of agreement."""
     found = find_early_overfitting(reader)
     return found.before if found is not None and found.spoils else None

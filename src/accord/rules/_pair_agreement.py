@@ -1,4 +1,4 @@
-"""The agreement between networks, epoch by epoch, on all samples and on groups of them."""
+"""Agreement between pairs of networks."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -16,7 +16,7 @@ GROUPS: Final = 64  # of samples: enough to estimate their scatter, few enough t
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """How often two networks predict the same class, by epoch."""
+    """Agreement between pairs of networks at each epoch."""
 
     agreement: NDArray[np.float64]  # (epoch,), over all pairs and samples
     by_network: NDArray[np.float64]  # (network, epoch): one network with each of the others
@@ -26,23 +26,23 @@ class PairAgreement:
 
     @property
     def networks(self) -> int:
-        """The number of networks."""
+        """Number of networks."""
         return len(self.by_network)
 
     @property
     def epochs(self) -> int:
-        """The number of epochs."""
+        """Number of epochs."""
         return len(self.agreement)
 
     def without(self, network: int) -> NDArray[np.float64]:
-        """Return the mean over the pairs without one network, by position (epoch,)."""
+        """Compute the mean agreement without one network."""
         if self.networks < 3:
             raise ChoiceError("of two networks neither can be left out; no pair would be left")
         twice_the_rest = self.by_network.sum(axis=0) - 2 * self.by_network[network]
         return np.asarray(twice_the_rest / (self.networks - 2))
 
     def then(self, later: "PairAgreement") -> "PairAgreement":
-        """Return these epochs followed by later ones of the same networks and samples."""
+        """Append later epochs."""
         return replace(
             self,
             agreement=np.concatenate([self.agreement, later.agreement]),
@@ -51,7 +51,7 @@ class PairAgreement:
         )
 
     def first(self, epochs: int) -> "PairAgreement":
-        """Return the first epochs alone."""
+        """Select the first epochs."""
         return replace(
             self,
             agreement=self.agreement[:epochs],
@@ -61,7 +61,7 @@ class PairAgreement:
 
 
 def measure_pair_agreement(reader: RecordReader, *, groups: int = GROUPS) -> PairAgreement:
-    """Compare every two networks at every epoch, in one pass over the labels.
+    """Measure the agreement between pairs of networks.
 
     Groups of samples are interleaved: sample s belongs to group s mod `groups`.
 
@@ -102,7 +102,7 @@ def measure_pair_agreement(reader: RecordReader, *, groups: int = GROUPS) -> Pai
 
 
 def network_agreement(reader: RecordReader) -> NDArray[np.float64]:
-    """Return how often two networks predict the same class, over all pairs and samples (epoch,).
+    """Compute the mean agreement between networks at each epoch.
 
     Raises:
         NetworksMissing: there is only one network.
@@ -116,7 +116,7 @@ def sum_by_group(
     start: int,
     groups: int,
 ) -> NDArray[np.intp]:  # (group, epoch)
-    """Sum counts over the samples of each group; `start` is the position of the first sample.
+    """Sum counts over the samples of each group.
 
     >>> sum_by_group(np.array([[1, 2, 3]]), start=1, groups=2)
     array([[2],
@@ -127,7 +127,7 @@ def sum_by_group(
 
 
 def group_sizes(samples: int, *, groups: int) -> NDArray[np.intp]:
-    """Return the number of samples in each group (group,).
+    """Compute the number of samples in each group.
 
     >>> group_sizes(5, groups=2)
     array([3, 2])

@@ -1,4 +1,4 @@
-"""The recommended rule, chosen from the votes alone.
+"""Recommendation of rules.
 
 `recommend` measures what the choice depends on; `choose` decides.
 """
@@ -56,7 +56,7 @@ NOT_BETTER: Final = "with two classes no other rule is shown to be better by the
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A rule, and why."""
+    """Recommended rule with a reason."""
 
     rule: str
     reason: str
@@ -66,7 +66,7 @@ class Recommendation:
 
 
 def recommend(reader: RecordReader) -> Recommendation:
-    """Recommend a rule from the votes alone.
+    """Recommend a rule for a record from its votes.
 
     Before overfit is recommended if the agreement between networks fell for good in the first
     three quarters of the training, and networks mostly repeat themselves afterwards or agreed well
@@ -132,7 +132,7 @@ def choose(
     repeats: Callable[[], float],
     halves: Halves,
 ) -> Recommendation:
-    """Choose a rule for two networks or more from what was measured, as `recommend` describes.
+    """Select a rule for at least two networks.
 
     Args:
         networks: the number of networks.
@@ -159,7 +159,7 @@ def choose(
 
 
 def resolve_rule(rule: str | Rule, reader: RecordReader) -> tuple[Rule, str]:
-    """Return the rule of that name and, if the name is `recommended`, which rule it is and why.
+    """Find a rule by name or by recommendation.
 
     Raises:
         ChoiceError: no rule has that name.
@@ -171,7 +171,7 @@ def resolve_rule(rule: str | Rule, reader: RecordReader) -> tuple[Rule, str]:
 
 
 def predict_recommended(reader: RecordReader) -> Prediction:
-    """Predict with the recommended rule; the note names it and the reason."""
+    """Predict with the recommended rule."""
     rule, reason = resolve_rule(RECOMMENDED, reader)
     return rule(reader).with_note(reason)
 
@@ -179,7 +179,7 @@ def predict_recommended(reader: RecordReader) -> Prediction:
 def directed_share(
     mistakes: NDArray[np.float64],  # (label, class); the diagonal is ignored
 ) -> float:
-    """Return the share of mistakes that go from one class to another and not back, beyond chance.
+    """Estimate the fraction of asymmetric mistakes beyond chance.
 
     >>> there_and_back = np.array([[0.0, 50.0], [50.0, 0.0]])
     >>> directed_share(there_and_back) < 0 < directed_share(np.triu(there_and_back))
@@ -198,7 +198,7 @@ def standard_errors(
     ours: NDArray[np.bool_],  # (sample,)
     theirs: NDArray[np.bool_],
 ) -> float:
-    """Return by how many standard errors `ours` holds more often than `theirs`.
+    """Compute the difference between two rates in standard errors.
 
     Only samples where they differ count; each is a fair coin if neither is better.
 

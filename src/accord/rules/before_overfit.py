@@ -1,4 +1,4 @@
-"""Before overfit: Dawid–Skene on the epochs before the networks' agreement fell."""
+"""Dawid-Skene rule for the epochs before overfitting."""
 
 from typing import Self
 
@@ -26,7 +26,7 @@ class BeforeOverfit(DawidSkene):
     name = "before-overfit"
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the class's posterior probability."""
+        """Predict labels scored by posterior probability."""
         context = Context.of(reader)
         before = epochs_before_overfitting(context) if self.annotators is None else None
         if before is None:
@@ -35,7 +35,7 @@ class BeforeOverfit(DawidSkene):
         return predicted.with_note(f"from the first {before} of {context.epochs} epochs")
 
     def fit(self, reader: RecordReader) -> Self:
-        """Return this rule fitted on the epochs that these samples leave in.
+        """Fit the rule to the epochs before overfitting.
 
         Raises:
             ChoiceError: there is only one network.

@@ -1,4 +1,4 @@
-"""Consensus: the networks' vote at the last epoch, if enough of them agree."""
+"""Consensus rule."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ class Consensus(Rule):
         self.needs = frozenset({"probabilities"} if threshold else ())
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the share of networks that agree."""
+        """Predict labels scored by the share of networks that agree."""
         last, predicted = reader.last(), Prediction.empty(reader.samples)
         for block in self._probable_labels(last) if self.threshold else last.blocks():
             labels, votes = self._vote(block.values, reader.classes)
@@ -44,7 +44,7 @@ class Consensus(Rule):
         return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Vote at each epoch."""
+        """Predict labels at each epoch."""
         if self.threshold:
             yield from super().after_each_epoch(reader)
             return
@@ -66,7 +66,7 @@ class Consensus(Rule):
         return np.where(votes >= least, found.astype(np.intp), ABSTAINED), votes
 
     def _probable_labels(self, last: RecordReader) -> Iterator[Block]:
-        """Read each network's labels (network, sample), -1 where the probability is too low."""
+        """Read labels and mask those with a low probability."""
         for block in last.probability_blocks():
             labels = last.read_labels(range(last.networks), [0], block.where)[:, 0].astype(np.intp)
             # Not the argmax: in half precision another class may be as probable as the label.

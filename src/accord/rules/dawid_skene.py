@@ -1,4 +1,4 @@
-"""Dawid–Skene: every network at every epoch is an annotator with a confusion matrix."""
+"""Dawid-Skene rule."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Final, Self
@@ -54,7 +54,7 @@ class DawidSkene(FittedRule):
         self.annotators = annotators
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the class's posterior probability."""
+        """Predict labels scored by posterior probability."""
         if self.annotators is not None:
             return self._predict_fitted(reader, self.annotators)
         if reader.networks == 1:
@@ -62,7 +62,7 @@ class DawidSkene(FittedRule):
         return Context.of(reader).once(fit_dawid_skene).prediction
 
     def fit(self, reader: RecordReader) -> Self:
-        """Return this rule with the annotators of this record.
+        """Fit the annotators to a record.
 
         Raises:
             ChoiceError: there is only one network.
@@ -77,12 +77,12 @@ class DawidSkene(FittedRule):
         return type(self)(annotators).fitted_on(reader)
 
     def parameters(self) -> Arrays | None:
-        """Return the arrays of the annotators."""
+        """Get the parameters of the annotators."""
         return None if self.annotators is None else vars(self.annotators)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the rule with these annotators.
+        """Create the rule from its parameters.
 
         Raises:
             SourceError: the arrays do not fit together, or hold other values.
@@ -92,7 +92,7 @@ class DawidSkene(FittedRule):
         return cls(annotators)
 
     def left_out(self, reader: RecordReader) -> str:
-        """Return why the rule cannot predict this record: its matrices would be too large."""
+        """Get the reason for leaving out the rule."""
         if reader.networks == 1 or fits_in_memory(reader):
             return ""
         return f"its {reader.classes} × {reader.classes} confusion matrices would be too large"
@@ -113,7 +113,7 @@ class DawidSkene(FittedRule):
 
 @dataclass(frozen=True)
 class DawidSkeneFit:
-    """What a context keeps of a fit."""
+    """Cached result of a Dawid-Skene fit."""
 
     prediction: Prediction
     failure: str  # why the annotators are of no use for other samples; empty if they are
@@ -122,7 +122,7 @@ class DawidSkeneFit:
 
 
 def fit_dawid_skene(context: Context, keep: bool = False) -> DawidSkeneFit:
-    """Fit annotators to a record of two networks or more.
+    """Fit annotators to a record with at least two networks.
 
     Votes that count for too little let the classes of poor networks swallow each other. Where
     classes change places, the search starts again with twice the weight of votes, at most

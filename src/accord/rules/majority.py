@@ -1,4 +1,4 @@
-"""Majority: the regular ensemble, a vote among the networks at the last epoch."""
+"""Majority rule."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ class Majority(Rule):
     plurality = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the share of networks that predict the class."""
+        """Predict labels scored by their share of the networks."""
         predicted = Prediction.empty(reader.samples)
         for block in reader.last().blocks():
             won = winners(block.values, classes=reader.classes)
@@ -30,7 +30,7 @@ class Majority(Rule):
         return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Vote at each epoch."""
+        """Predict labels at each epoch."""
         context = Context.of(reader)
         if context.keeps_labels:
             yield Block(0, reader.samples, context.once(majority_by_epoch))
@@ -41,7 +41,7 @@ class Majority(Rule):
 
 
 def majority_by_epoch(context: Context) -> NDArray[Any]:  # (epoch, sample)
-    """Return the majority vote at each epoch, in the type of the labels."""
+    """Compute the majority vote at each epoch."""
     longer = None if context.longer is None else context.longer.computed(majority_by_epoch)
     if longer is not None:
         return longer[: context.epochs]

@@ -1,4 +1,4 @@
-"""Max agreement: a vote among all networks at all epochs."""
+"""Max agreement rule."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ class MaxAgreement(Rule):
     plurality = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the agreement, the class's share of the votes."""
+        """Predict labels scored by their share of the votes."""
         predicted = Prediction.empty(reader.samples)
         for block in reader.blocks():
             won = winners(block.values, classes=reader.classes)
@@ -26,7 +26,7 @@ class MaxAgreement(Rule):
         return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Count on from epoch to epoch, reading each vote once."""
+        """Predict labels after each epoch in a single pass."""
         for block in reader.blocks():
             running = running_winners(block.values, classes=reader.classes)
             yield Block(block.start, block.stop, running)

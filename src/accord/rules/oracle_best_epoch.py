@@ -1,4 +1,4 @@
-"""Oracle best epoch: the majority vote at the epoch where it is most accurate."""
+"""Oracle rule for the best epoch."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,13 +24,13 @@ class OracleBestEpoch(Rule):
     needs = frozenset({"truth"})
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the share of networks that predict the class."""
+        """Predict labels scored by their share of the networks."""
         context = Context.of(reader)
         epoch = int(_hits(context).argmax())
         return replace(Majority()(context.select(epochs=[epoch])), epoch=epoch)
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Predict with the best epoch so far."""
+        """Predict labels from the best epoch up to each epoch."""
         context = Context.of(reader)
         hits = _hits(context)
         best = [int(hits[: epoch + 1].argmax()) for epoch in range(context.epochs)]

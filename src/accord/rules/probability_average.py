@@ -1,4 +1,4 @@
-"""Probability average: the regular ensemble with probabilities in place of votes."""
+"""Probability average rule."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ class ProbabilityAverage(Rule):
     by_sample = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the class's mean probability."""
+        """Predict labels scored by mean probability."""
         predicted = Prediction.empty(reader.samples)
         for block in reader.last().probability_blocks():
             support = block.values[:, 0].sum(axis=0, dtype=np.float64)
@@ -26,7 +26,7 @@ class ProbabilityAverage(Rule):
         return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Average at each epoch."""
+        """Predict labels at each epoch."""
         for block in reader.probability_blocks():
             support = block.values.sum(axis=0, dtype=np.float64)
             yield Block(block.start, block.stop, support.argmax(axis=-1))

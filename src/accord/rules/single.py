@@ -1,4 +1,4 @@
-"""Single: the first network at its last epoch, what training one network gives."""
+"""Single network rule."""
 
 from collections.abc import Iterator
 
@@ -21,11 +21,11 @@ class Single(Rule):
     by_network = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict, reading one row; every score is 1."""
+        """Predict labels with a score of 1."""
         labels = reader.read_labels([0], [reader.epochs - 1], slice(None))[0, 0]
         return Prediction(labels.astype(np.intp), np.ones(reader.samples))
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Return the first network's labels."""
+        """Read the labels of the first network."""
         for block in reader.select(networks=reader.numbers[:1]).blocks():
             yield Block(block.start, block.stop, block.values[0])

@@ -1,4 +1,4 @@
-"""Soft agreement: max agreement with probabilities in place of votes."""
+"""Soft agreement rule."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ class SoftAgreement(Rule):
     by_sample = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the class's mean probability."""
+        """Predict labels scored by mean probability."""
         predicted = Prediction.empty(reader.samples)
         for block in reader.probability_blocks():
             support = block.values.sum(axis=(0, 1), dtype=np.float64)
@@ -26,7 +26,7 @@ class SoftAgreement(Rule):
         return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Add up from epoch to epoch, reading each probability once."""
+        """Predict labels after each epoch in a single pass."""
         for block in reader.probability_blocks():
             support = np.zeros(block.values.shape[2:])
             labels = np.empty(block.values.shape[1:3], np.intp)

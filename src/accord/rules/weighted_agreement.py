@@ -1,4 +1,4 @@
-"""Weighted agreement: max agreement with weights for the epochs."""
+"""Weighted agreement rule."""
 
 from typing import Final, Self
 
@@ -56,11 +56,11 @@ class WeightedAgreement(FittedRule):
 
     @property
     def vote_weights(self) -> Weights | None:  # type: ignore[override]
-        """The epochs' weights; None before `fit`."""
+        """Weights of the epochs."""
         return self.weights
 
     def __call__(self, reader: RecordReader) -> Prediction:
-        """Predict; the score is the class's share of the weights."""
+        """Predict labels scored by their share of the weights."""
         if self.weights is None:
             context = Context.of(reader)
             weights, note = _fit_weights(context)
@@ -71,7 +71,7 @@ class WeightedAgreement(FittedRule):
         return self._with_caution(predict_weighted(reader, self.weights))
 
     def fit(self, reader: RecordReader) -> Self:
-        """Return this rule with the weights of this record's epochs.
+        """Fit the weights to a record.
 
         Raises:
             ChoiceError: there is only one network.
@@ -81,12 +81,12 @@ class WeightedAgreement(FittedRule):
         return type(self)(weights).fitted_on(reader)
 
     def parameters(self) -> Arrays | None:
-        """Return the weights."""
+        """Get the weights."""
         return None if self.weights is None else {"weights": self.weights}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Self:
-        """Return the rule with these weights.
+        """Create the rule from its weights.
 
         Raises:
             SourceError: the array holds no weights.
@@ -99,7 +99,7 @@ class WeightedAgreement(FittedRule):
 
 
 def _fit_weights(context: Context) -> tuple[Weights, str]:
-    """Return the epochs' weights, with a note where they could not be estimated."""
+    """Estimate the weights of the epochs."""
     if context.networks == 1:
         return equal_weights(context.epochs), ONE_NETWORK
     before = epochs_before_early_overfitting(context)
