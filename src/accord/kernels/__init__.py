@@ -1,4 +1,4 @@
-"""Votes, agreement, winners, margins: arrays in, arrays out, on numpy alone.
+"""Functions for counting votes in arrays.
 
 Labels come as integers in axis order (network, epoch, sample); where only the voters matter,
 every axis before the last is a voter axis. Equal votes always go to the smaller class. Large

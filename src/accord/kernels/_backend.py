@@ -1,4 +1,4 @@
-"""The choice between the numpy loops and their numba twins."""
+"""Selection of the numpy or numba backend."""
 
 import os
 from importlib import import_module
@@ -19,27 +19,27 @@ RUNNING_PAYS_FROM = 2**27  # a streaming block holds twice as many
 
 
 class Kernels(Protocol):
-    """The functions that `_numpy_loops` and `_numba_loops` both define."""
+    """Interface of the numpy and numba loops."""
 
     def threads(self) -> int:
-        """Return how many threads may call the other functions at once."""
+        """Get the number of threads."""
         ...
 
     def guess(self, block: Block) -> tuple[CompactLabels, Votes]:
-        """Guess each sample's winner, and count its votes."""
+        """Guess the winner of each sample and count its votes."""
         ...
 
     def tabulate(self, block: Block) -> Votes:
-        """Count the votes (sample, class)."""
+        """Count the votes for each class."""
         ...
 
     def run(self, block: Block) -> CompactLabels:
-        """Find the winner after each epoch (epoch, sample)."""
+        """Find the winners after each epoch."""
         ...
 
 
 def kernels_for(votes: int, *, pays_from: int) -> Kernels:
-    """Return numba's loops if they can be imported and enough votes pay for compiling them."""
+    """Select the loops for a number of votes."""
     wanted = os.environ.get(VARIABLE)
     if wanted not in (None, "numpy", "numba"):
         raise ChoiceError(

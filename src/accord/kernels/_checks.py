@@ -1,4 +1,4 @@
-"""Checks of labels: integers in 0..classes-1, on the axes that a kernel expects."""
+"""Validation of labels."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ LARGEST_TABLE = 4 * 2**30  # bytes
 
 
 def check_labels(labels: Labels, *, classes: int) -> None:
-    """Raise unless labels are integers in 0..classes-1, from at least one voter.
+    """Check that labels are integers in 0..classes-1.
 
     Every axis before the last is a voter axis: (network, sample), (network, epoch, sample).
 
@@ -48,10 +48,10 @@ def check_class_range(
     name: str = "labels",
     error: type[AccordError] = PredictionError,
 ) -> None:
-    """Raise unless integers, in an array of any shape, lie in 0..classes-1.
+    """Check that integers lie in 0..classes-1.
 
     Args:
-        labels: whole numbers of an integer or floating type.
+        labels: integers of an integer or floating type.
         classes: the number of classes.
         name: the subject of the message, such as "data.csv: labels".
         error: the exception to raise.
@@ -83,7 +83,7 @@ def _in_range(labels: Labels, classes: int) -> bool:
 
 
 def check_epochs(labels: Labels) -> None:
-    """Raise unless labels have the axes (network, epoch, sample)."""
+    """Check that labels have network, epoch and sample axes."""
     if labels.ndim != 3:
         raise PredictionError(
             f"labels must have the axes (network, epoch, sample); got shape {labels.shape}. "
@@ -92,7 +92,7 @@ def check_epochs(labels: Labels) -> None:
 
 
 def check_table(samples: int, classes: int) -> None:
-    """Raise if a (sample, class) table of 8-byte cells would exceed 4 GiB."""
+    """Check that a table of samples and classes fits into 4 GiB."""
     size = 8 * samples * classes
     if size > LARGEST_TABLE:
         raise PredictionError(
@@ -103,7 +103,7 @@ def check_table(samples: int, classes: int) -> None:
 
 
 def checked_classes(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
-    """Return labels as whole numbers in 0..classes-1, or raise.
+    """Validate labels and convert them to integers.
 
     >>> checked_classes(np.array([0, 2], np.uint8), classes=3)
     array([0, 2])

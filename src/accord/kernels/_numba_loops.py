@@ -1,4 +1,4 @@
-"""The loops of `_numpy_loops` compiled by numba; the only module that imports it."""
+"""Counting loops compiled with numba."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -16,7 +16,7 @@ RUN_AT_ONCE = 256  # samples, whose leaders' votes then fit the L1 cache
 
 
 def threads() -> int:
-    """Return how many threads numba may use; NUMBA_NUM_THREADS sets it."""
+    """Get the number of numba threads."""
     return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
@@ -30,7 +30,10 @@ def _compiled(loop: Loop) -> Loop:
 
 
 def guess(block: Block) -> tuple[CompactLabels, Votes]:
-    """Do as the numpy loop; the guess may differ where no class holds half of the votes."""
+    """Guess the winner of each sample and count its votes.
+
+    The guess may differ from numpy's if no class has half of the votes.
+    """
     labels, votes = np.empty(block.width, block.labels.dtype), np.zeros(block.width, np.intp)
     _guess(_read_only(block.flat_labels), block.start, block.stop, labels)
     _count_matching(_read_only(block.flat_labels), block.start, block.stop, labels, votes)
@@ -38,14 +41,14 @@ def guess(block: Block) -> tuple[CompactLabels, Votes]:
 
 
 def tabulate(block: Block) -> Votes:  # (sample, class)
-    """Do as the numpy loop."""
+    """Count the votes for each class."""
     table = np.zeros((block.width, block.classes), np.intp)
     _tabulate(_read_only(block.flat_labels), block.start, block.stop, table)
     return table
 
 
 def run(block: Block) -> CompactLabels:  # (epoch, sample)
-    """Do as the numpy loop."""
+    """Find the winners after each epoch."""
     leaders = np.empty((block.labels.shape[1], block.width), block.labels.dtype)
     for span in spans(block.width, RUN_AT_ONCE):
         leaders[:, span] = _run_part(block.part(span))

@@ -1,4 +1,4 @@
-"""Counting loops in numpy, for one block of samples; `_numba_loops` holds their twins."""
+"""Counting loops implemented with numpy."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ COUNTED_AT_ONCE = 2**17  # votes that one bincount takes: their cells fill 1 MiB
 
 
 def threads() -> int:
-    """Return 1: bincount keeps the interpreter lock."""
+    """Get the number of threads, always 1."""
     return 1
 
 
 def guess(block: Block) -> tuple[CompactLabels, Votes]:
-    """Guess each sample's winner from a few voters, then count its votes in full.
+    """Guess the winner of each sample and count its votes.
 
     A class with more than half of the votes is the winner; others must be counted.
     """
@@ -42,7 +42,7 @@ def count_matching(
     labels: Labels,  # (voter, sample)
     wanted: Labels | np.integer,  # (sample,), or one label for all
 ) -> Votes:  # (sample,)
-    """Count the voters that gave each sample the wanted label."""
+    """Count the votes for a given label of each sample."""
     votes = np.zeros(labels.shape[1], np.intp)
     same = np.empty((255, labels.shape[1]), np.bool_)  # fresh ones, page by page, double the time
     for first in range(0, len(labels), 255):  # as many ones as fit a byte
@@ -53,7 +53,7 @@ def count_matching(
 
 
 def tabulate(block: Block) -> Votes:  # (sample, class)
-    """Count the votes for every class."""
+    """Count the votes for each class."""
     labels, classes = block.own_labels, block.classes
     if classes <= COMPARED_CLASSES:
         table = np.empty((block.width, classes), np.intp)
@@ -72,7 +72,7 @@ def _count_cells(labels: CompactLabels, classes: int) -> Votes:  # (sample, clas
 
 
 def run(block: Block) -> CompactLabels:  # (epoch, sample)
-    """Find each sample's winner after each epoch; the block's axes are (network, epoch, sample).
+    """Find the winners after each epoch.
 
     A class's key is its votes, then its distance from the last class: the largest key
     is the winner's. Keys only grow, so the largest ever seen is the largest now.

@@ -1,4 +1,4 @@
-"""How often any two voters agree."""
+"""Agreement between pairs of voters."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ WORD = 64  # samples whose bits are compared at once
 
 
 def count_matching_pairs(labels: Labels) -> Votes:
-    """Count, for every two voters, the samples on which they agree.
+    """Count the samples on which each pair of voters agrees.
 
     Labels are compared bit by bit, 64 samples at once: with ten classes, an eighth of the memory
     traffic that comparing bytes takes.

@@ -1,4 +1,4 @@
-"""Winners of subsets of the networks or epochs."""
+"""Functions for subsets of networks and epochs."""
 
 import math
 from collections import deque
@@ -34,7 +34,7 @@ CELLS_PER_VOTE = 16
 
 
 def subsets_of(networks: int, size: int, *, limit: int, seed: int) -> list[tuple[int, ...]]:
-    """List the subsets of 0..networks-1 of one size: all, or `limit` random ones if more.
+    """Generate at most `limit` subsets of networks of one size.
 
     Raises:
         ChoiceError: `size` is not in 1..networks, or `limit` is below 1.
@@ -60,7 +60,7 @@ def subsets_of(networks: int, size: int, *, limit: int, seed: int) -> list[tuple
 def winners_by_subset(
     labels: Labels, subsets: Sequence[Sequence[int]], *, classes: int
 ) -> CompactLabels:
-    """Find the winners of each subset of networks, over all epochs.
+    """Find the winners for each subset of networks.
 
     Counts each network's votes once for all subsets.
 
@@ -128,7 +128,7 @@ def _votes_by_network(block: Block, kernels: Kernels) -> Votes:  # (network, sam
 
 
 def equally_spaced(epochs: int, count: int) -> Positions:
-    """Return `count` epochs of 0..epochs-1 at equal distances, the first and last among them.
+    """Select equally spaced epochs including the first and the last.
 
     A single one is epoch 0.
 
@@ -144,7 +144,7 @@ def equally_spaced(epochs: int, count: int) -> Positions:
 
 
 def winners_by_spacing(labels: Labels, counts: Sequence[int], *, classes: int) -> CompactLabels:
-    """Find the winners over k equally spaced epochs, for each k in `counts`.
+    """Find the winners for each number of equally spaced epochs.
 
     Args:
         labels: (network, epoch, sample).

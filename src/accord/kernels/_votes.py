@@ -1,4 +1,4 @@
-"""Votes by class: counts, shares, margins, weighted sums, and shared mistakes."""
+"""Functions for counting votes by class."""
 
 from collections import deque
 from typing import Any
@@ -33,7 +33,7 @@ WEIGHT_BITS = 20
 
 
 def on_grid(values: NDArray[Any], bits: int) -> NDArray[np.float64]:
-    """Round to multiples of 2**-bits.
+    """Round values to multiples of 2**-bits.
 
     Double precision adds such numbers without rounding while the sum stays below
     2**(53 - bits): neither the order of the voters nor a cut into blocks can change it.
@@ -47,7 +47,7 @@ def on_grid(values: NDArray[Any], bits: int) -> NDArray[np.float64]:
 
 
 def count_votes(labels: Labels, *, classes: int) -> Votes:
-    """Count, for each sample, the voters that predicted each class.
+    """Count the votes for each class.
 
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
@@ -71,7 +71,7 @@ def count_votes(labels: Labels, *, classes: int) -> Votes:
 
 
 def agreement(labels: Labels, *, classes: int) -> Shares:
-    """Compute the share of votes that each class has for each sample.
+    """Compute the share of votes for each class.
 
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
@@ -115,11 +115,11 @@ Weighted = NDArray[np.unsignedinteger]  # sums of weights, in the smallest type 
 
 
 def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weighted:
-    """Add up, for each sample, the weights of the epochs that voted for each class.
+    """Count the votes for each class weighted by epoch.
 
     Args:
         labels: (network, epoch, sample).
-        weights: (epoch,): whole numbers; epochs of weight 0 are skipped.
+        weights: (epoch,), integers. Epochs of weight 0 are skipped.
         classes: the number of classes; labels run from 0.
 
     Returns:
@@ -137,7 +137,7 @@ def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weigh
 
 
 def _compare(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
-    """Compare the votes of one weight with each class but the last, which has what is left."""
+    """Count votes of equal weight by comparing them with each class."""
     samples, classes = table.shape
     kind, vote = table.dtype, smallest_type(classes)
     by_class = np.zeros((classes, samples), kind)
@@ -167,7 +167,7 @@ def _add_matching(
 
 
 def _count(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
-    """Add each vote's weight to its cell; as floats, sums of whole numbers are exact."""
+    """Count weighted votes with bincount."""
     samples, classes = table.shape
     some, each = labels[:, weights > 0], weights[weights > 0, np.newaxis]
     for span in spans(samples, width_for(max(1, voters_of(some)), classes)):
@@ -179,7 +179,7 @@ def _count(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
 
 
 def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Shares:
-    """Compute, for each sample, the best class's agreement minus the second best's.
+    """Compute the margin between the two classes with the most votes.
 
     A sample whose votes all went to one class has margin 1, a tie has margin 0.
 
@@ -221,7 +221,7 @@ def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Sha
 
 
 def final_margins(labels: Labels, *, classes: int) -> Shares:
-    """Compute the agreement with the last epoch's majority minus the best other class's.
+    """Compute the margin of the majority class at the last epoch.
 
     Negative where the networks ended on another class than the one they agreed on most.
 
@@ -246,7 +246,7 @@ def final_margins(labels: Labels, *, classes: int) -> Shares:
 
 
 def error_consensus(labels: Labels, truth: Labels) -> Votes:
-    """Count the wrong (sample, network) pairs by how many networks predicted that class.
+    """Count wrong predictions by the number of networks that share them.
 
     Args:
         labels: (network, sample), of the last epoch.

@@ -1,4 +1,4 @@
-"""The most voted class of each sample, in all and after each epoch."""
+"""Functions for finding the class with the most votes."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ GUESSED_AT_ONCE, WIDEST_GUESS = 2**24, 2**14  # votes, samples
 
 
 class Winners(NamedTuple):
-    """The most voted class of each sample, with its votes."""
+    """Winning class and number of votes of each sample."""
 
     labels: Positions  # (sample,)
     votes: Votes  # (sample,)
@@ -94,7 +94,7 @@ MOST_CLASSES = 2**12
 
 
 def running_winners(labels: Labels, *, classes: int) -> CompactLabels:
-    """Find the class with the most votes after each epoch, all epochs up to it included.
+    """Find the class with the most votes up to each epoch.
 
     Ties go to the smallest class. Reads each label once: a new vote is compared with the leader
     alone.
