@@ -1,4 +1,4 @@
-"""Reports rendered from the results of `accord.analysis`: page, figures, text and JSON.
+"""Reports on records.
 
 Nothing here reads a record: each function takes the dataclasses that `accord.analysis` returns.
 `html` needs jinja2 and figures need matplotlib, so names are loaded when first used.

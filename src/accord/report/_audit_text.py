@@ -1,4 +1,4 @@
-"""Text and JSON of `accord audit`."""
+"""Text and JSON output of `accord audit`."""
 
 import math
 from typing import Any, Final
@@ -20,7 +20,7 @@ MOST_CLASSES: Final = 100  # with a confusion matrix in JSON
 
 
 def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
-    """Return what `accord audit --json` prints."""
+    """Build the JSON document of an audit."""
     document = record_json(overview) | {
         "noise_rate": audit.noise_rate,
         "flagged": int(audit.flagged.sum()),
@@ -42,7 +42,7 @@ def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> di
 
 
 def audit_text(overview: Overview, audit: Audit) -> str:
-    """Return the noise rate, the most frequent corrections and the most suspicious samples."""
+    """Format the result of an audit."""
     flagged = int(audit.flagged.sum())
     wrong = f"{counted(flagged, 'label')} {'is' if flagged == 1 else 'are'} probably wrong"
     percent = 100 * flagged / overview.samples
@@ -61,7 +61,7 @@ def audit_text(overview: Overview, audit: Audit) -> str:
 
 
 def gain_text(gain: Gain) -> str:
-    """Return the expected, and perhaps the actual, gain of a review as a sentence."""
+    """Format the gain of a review as a sentence."""
     labels = counted(gain.reviewed, "label")
     expected = f"{100 * gain.expected:.1f} in 100 should be wrong"
     chance = f"in random order {100 * gain.by_chance:.1f}"

@@ -1,4 +1,4 @@
-"""Panels, axes and labels that all figures share, and the door to their SVG or PNG.
+"""Helpers for drawing and saving figures.
 
 A `Drawing` is a figure that is drawn when it is needed: `svg_of` returns its text for a page,
 `save_figure` writes it to a file.
@@ -24,7 +24,7 @@ from accord.report._theme import INKS, LINES, STYLE, ink
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """Move positions apart by as little as possible, until all gaps are at least `gap`.
+    """Move positions apart until all gaps are at least `gap`.
 
     >>> spread([5.0, 5.0, 40.0], gap=10, low=0, high=50)
     [0.0, 10.0, 40.0]
@@ -47,7 +47,7 @@ FACES: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', Ari
 
 
 def tidy(text: str, *, title: str) -> str:
-    """Return the SVG element alone, with `title` as its accessible name.
+    """Extract the SVG element and set its accessible name.
 
     The group `rule:majority` gets `data-rule="majority"` instead of an id, which must be unique.
     """
@@ -64,7 +64,7 @@ def tidy(text: str, *, title: str) -> str:
 
 
 def with_variables(svg: str) -> str:
-    """Replace colours by the CSS variables `--ink-…` of the page."""
+    """Replace colours by CSS variables."""
     for name, colour in INKS.items():
         svg = svg.replace(colour.light, f"var(--ink-{name}, {colour.light})")
     return svg
@@ -81,7 +81,7 @@ LABEL_GAP: Final = 13.0  # between the middles of two labels
 
 
 class End(NamedTuple):
-    """The end of a line, and its label."""
+    """End of a line with its label."""
 
     rule: str  # `data-rule` of the label
     value: float
@@ -91,14 +91,14 @@ class End(NamedTuple):
 
 @contextmanager
 def styled(salt: str) -> Iterator[None]:
-    """Draw with our style alone (users' settings may require TeX), and reproducible identifiers."""
+    """Context manager for drawing with the style of the report."""
     with style.context(["default", STYLE | {"svg.hashsalt": salt}]):
         yield
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that is drawn when it is needed."""
+    """Lazily drawn figure."""
 
     name: str  # of the figure: makes its identifiers unique on a page
     title: str  # read out by screen readers
@@ -106,7 +106,7 @@ class Drawing:
 
 
 def svg_of(drawing: Drawing) -> str:
-    """Return the drawing as an SVG element with a transparent background.
+    """Render a drawing as an SVG element with a transparent background.
 
     The same drawing gives the same text. Several fit into one page; parts of a rule have its name
     as `data-rule`.
@@ -118,7 +118,7 @@ def svg_of(drawing: Drawing) -> str:
 
 
 def save_figure(drawing: Drawing, path: Path) -> None:
-    """Write the drawing on white to an .svg or .png file, atomically.
+    """Save a drawing to an .svg or .png file atomically.
 
     Raises:
         ChoiceError: the path has another ending.
@@ -145,24 +145,24 @@ def _svg_text(figure: Figure, title: str) -> str:
 
 
 def new_figure(size: Size) -> Figure:
-    """Return an empty figure with a white background."""
+    """Create an empty figure with a white background."""
     return Figure((size[0] / POINTS, size[1] / POINTS), dpi=POINTS, facecolor=ink("paper"))
 
 
 def new_axes(size: Size, *, right: float = MARGINS["right"]) -> tuple[Figure, Axes]:
-    """Return a figure with axes; `right` leaves room for labels."""
+    """Create a figure with axes."""
     figure, left = new_figure(size), MARGINS["left"]
     return figure, add_panel(figure, size, left, size[0] - left - right)
 
 
 def add_panel(figure: Figure, size: Size, left: float, width: float) -> Axes:
-    """Add axes of the height of the figure, less its margins."""
+    """Add axes that span the height of the figure."""
     bottom, top = MARGINS["bottom"], MARGINS["top"]
     return add_box(figure, size, (left, bottom, width, size[1] - bottom - top))
 
 
 def add_box(figure: Figure, size: Size, box: tuple[float, float, float, float]) -> Axes:
-    """Add axes at (left, bottom, width, height), in points."""
+    """Add axes with a position in points."""
     left, bottom, width, height = box
     axes = figure.add_axes((left / size[0], bottom / size[1], width / size[0], height / size[1]))
     axes.patch.set_visible(False)
@@ -172,7 +172,7 @@ def add_box(figure: Figure, size: Size, box: tuple[float, float, float, float]) 
 def draw_line(
     axes: Axes, name: str, x: Sequence[float] | NDArray[Any], y: Any, **looks: Any
 ) -> None:
-    """Draw the line of a rule, or a dot if it has one point."""
+    """Draw the line of a rule."""
     if len(x) == 1:
         looks = {"marker": "o", "markersize": 6} | looks
     (line,) = axes.plot(x, y, color=ink(name), label=name, **(LINES[name] | looks))
@@ -185,17 +185,17 @@ def draw_stairs(axes: Axes, name: str, shares: NDArray[Any], edges: NDArray[Any]
 
 
 def shares_of(counts: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return counts as shares of their sum; zeros if it is 0."""
+    """Normalise counts to shares of their sum."""
     return np.asarray(counts / max(1, counts.sum()), np.float64)
 
 
 def settled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the curve without its first quarter, whose steep rise would flatten the rest."""
+    """Remove the first quarter of a curve."""
     return np.append(values[len(values) // 4 :], [values.max()])
 
 
 def percent_axis(axes: Axes, *shown: NDArray[np.float64]) -> None:
-    """Fit the y axis to some shares, and format them as percentages."""
+    """Fit the y axis to shares and format it as percentages."""
     values = np.concatenate(shown)
     low, high = float(values.min()), float(values.max())
     pad = max(0.06 * (high - low), 0.02)
@@ -205,12 +205,12 @@ def percent_axis(axes: Axes, *shown: NDArray[np.float64]) -> None:
 
 
 def share_axis(axes: Axes) -> None:
-    """Format the y axis as percentages, without a sign."""
+    """Format the y axis as percentages without a sign."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(100 * share):.4g} %"))
 
 
 def progress_axis(axes: Axes, progress: Sequence[float]) -> None:
-    """Set the x axis to training progress, from the first recorded epoch to the last."""
+    """Set the x axis to the recorded training progress."""
     first, last = min(progress), max(progress)
     axes.set_xlim(*((first, last) if first < last else room_around(progress)))
     whole = all(float(one).is_integer() for one in progress)
@@ -220,7 +220,7 @@ def progress_axis(axes: Axes, progress: Sequence[float]) -> None:
 
 
 def doubling_axis(axes: Axes, sizes: Sequence[int], *, most: int = 9) -> None:
-    """Put a tick at each size, or at `most` of them, on a logarithmic axis."""
+    """Set the ticks of a logarithmic axis to at most `most` sizes."""
     # The last two may lie so close that their labels overlap.
     crowded = len(sizes) > 2 and sizes[-1] < 1.5 * sizes[-2]
     clear = [*sizes[:-2], sizes[-1]] if crowded else list(sizes)
@@ -237,7 +237,7 @@ def room_around(
     after: float = 0.05,
     log: bool = False,
 ) -> tuple[float, float]:
-    """Return limits a little wider than the sizes, by the shares `before` and `after`."""
+    """Compute axis limits with room around the sizes."""
     low, high = float(min(sizes)), float(max(sizes))
     if log:
         room = high / low if high > low else 2.0
@@ -247,7 +247,7 @@ def room_around(
 
 
 def label_ends(axes: Axes, ends: Sequence[End]) -> None:
-    """Write name and value of each line beside its end, without overlaps."""
+    """Label the ends of lines without overlaps."""
     (bottom, top), box = axes.get_ylim(), axes.get_window_extent()
     wanted = [(end.value - bottom) / (top - bottom) for end in ends]
     placed = spread(wanted, gap=LABEL_GAP / box.height, low=0, high=1)
@@ -275,7 +275,7 @@ class Spread(NamedTuple):
 
 
 def draw_by_networks(axes: Axes, sizes: Sequence[int], spreads: Mapping[str, Spread]) -> None:
-    """Draw accuracy by ensemble size: for each rule a mean, and a band around it."""
+    """Draw the mean and spread of accuracy by ensemble size."""
     sides = []
     for rule, (mean, deviation) in spreads.items():
         low, high = mean - deviation, mean + deviation
@@ -294,7 +294,7 @@ def draw_by_networks(axes: Axes, sizes: Sequence[int], spreads: Mapping[str, Spr
 def draw_by_epochs(
     axes: Axes, sizes: Sequence[int], accuracy: NDArray[np.float64], voted: float
 ) -> None:
-    """Draw max agreement by number of equally spaced epochs, and the last majority vote."""
+    """Draw accuracy by number of equally spaced epochs."""
     axes.set_xscale("log", base=2)
     draw_line(axes, MAX_AGREEMENT, sizes, accuracy, marker="o", markersize=4.5)
     axes.axhline(voted, color=ink(MAJORITY), gid=f"rule:{MAJORITY}", **LINES[MAJORITY])
@@ -310,7 +310,7 @@ def draw_by_epochs(
 def _name_hidden(
     axes: Axes, x: Sequence[float], y: NDArray[np.float64], *, clear_of: float
 ) -> None:
-    """Note points below the axes at the bottom, or above a line that lies there."""
+    """Annotate points that lie below the axes."""
     bottom, top = axes.get_ylim()
     line = (clear_of - bottom) / (top - bottom)
     height = line + 0.02 if 0 <= line < NOTE else 0.02
@@ -327,7 +327,7 @@ def _name_hidden(
 def draw_final_margins(
     axes: Axes, edges: NDArray[np.float64], right: NDArray[Any], wrong: NDArray[Any]
 ) -> None:
-    """Draw final margins: upwards for right last votes, downwards for wrong ones."""
+    """Draw histograms of final margins for right and wrong last votes."""
     sides = (("right", right, 1), ("wrong", wrong, -1))
     for side, counts, sign in sides:
         draw_stairs(axes, side, sign * shares_of(counts), edges)

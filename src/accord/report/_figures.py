@@ -1,4 +1,4 @@
-"""The figures of a record, drawn with matplotlib from a summary."""
+"""Figures of a record."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -54,7 +54,7 @@ SCORES: Final = {MAX_AGREEMENT: "share of votes", PROBABILITY_AVERAGE: "mean pro
 
 
 def reliability_figure(summary: Summary) -> Figure:
-    """Draw accuracy by score, and the diagonal on which both are equal."""
+    """Draw a reliability diagram."""
     scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
     axes.plot([0, 1], [0, 1], color=ink("quiet"), linewidth=0.9, linestyle=(0, (1, 2)))
@@ -76,7 +76,7 @@ def reliability_figure(summary: Summary) -> Figure:
 
 
 def risk_coverage_figure(summary: Summary) -> Figure:
-    """Draw the share of wrong labels among the samples answered, by their share."""
+    """Draw risk-coverage curves."""
     scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
     for rule, curve in scored.risks.items():
@@ -95,7 +95,7 @@ def risk_coverage_figure(summary: Summary) -> Figure:
 
 
 def forgotten_figure(summary: Summary) -> Figure:
-    """Draw the share of the forgotten samples that each epoch predicts right."""
+    """Draw the share of forgotten samples predicted right at each epoch."""
     scored = summary.require_scored()
     figure, axes = new_axes(WIDE, right=148)
     found, progress = scored.forgetting, summary.overview.progress
@@ -113,7 +113,7 @@ def forgotten_figure(summary: Summary) -> Figure:
 
 
 def _label_errors(axes: Axes, found: dict[str, Calibration]) -> None:
-    """Write the name and the calibration error of each score beside its last bin."""
+    """Label each curve with its calibration error."""
     box = axes.get_window_extent()
     ends = [float(one.accuracy[one.counts > 0][-1]) for one in found.values()]
     room = LABEL_GAP / box.height
@@ -130,7 +130,7 @@ def _label_errors(axes: Axes, found: dict[str, Calibration]) -> None:
 
 
 def _thinned(curve: RiskCoverage) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return some points of the curve including the last, without those of very few samples."""
+    """Select points of a risk-coverage curve for drawing."""
     first, last = int(np.searchsorted(curve.coverage, FEW)), len(curve.coverage) - 1
     size = min(MOST_POINTS, last - first + 1)
     places = np.linspace(first, last, size).round().astype(int)
@@ -169,7 +169,7 @@ BANNER: Final = (560, 270)  # width and height, in points
 def accuracy_figure(
     summary: Summary, rules: Sequence[str] | None = None, size: tuple[int, int] = WIDE
 ) -> Figure:
-    """Draw the accuracy of rules over the epochs, and mark where the majority vote is best."""
+    """Draw the accuracy of rules over the epochs."""
     scored = summary.require_scored()
     figure, axes = new_axes(size, right=148)
     curves = {rule: scored.curves[rule] for rule in rules or scored.curves}
@@ -195,7 +195,7 @@ def _mark_best(axes: Axes, x: float, y: float, end: float) -> None:
 
 
 def networks_figure(summary: Summary) -> Figure:
-    """Draw accuracy by ensemble size: mean and spread over subsets of the networks."""
+    """Draw the mean and spread of accuracy by ensemble size."""
     figure, axes = new_axes(NARROW, right=131)
     sweeps = summary.require_scored().by_networks
     spreads = {rule: Spread(sweep.mean, sweep.spread) for rule, sweep in sweeps.items()}
@@ -204,7 +204,7 @@ def networks_figure(summary: Summary) -> Figure:
 
 
 def epochs_figure(summary: Summary) -> Figure:
-    """Draw accuracy by number of equally spaced epochs, and that of the last majority vote."""
+    """Draw accuracy by number of equally spaced epochs."""
     scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
     voted = float(scored.curves[MAJORITY].accuracy[-1])
@@ -213,7 +213,7 @@ def epochs_figure(summary: Summary) -> Figure:
 
 
 def final_margin_figure(summary: Summary) -> Figure:
-    """Draw final margins: upwards for right last votes, downwards for wrong ones."""
+    """Draw histograms of final margins for right and wrong last votes."""
     figure, axes = new_axes(NARROW)
     histogram = summary.require_scored().final_margins
     draw_final_margins(axes, histogram.edges, histogram.right, histogram.wrong)
@@ -221,7 +221,7 @@ def final_margin_figure(summary: Summary) -> Figure:
 
 
 def margin_figure(summary: Summary) -> Figure:
-    """Draw margins: best minus second-best agreement."""
+    """Draw a histogram of margins."""
     figure, axes = new_axes(NARROW)
     counts = summary.margins
     draw_stairs(axes, MAX_AGREEMENT, shares_of(counts), np.linspace(0, 1, len(counts) + 1))
@@ -240,7 +240,7 @@ def error_consensus_figure(summary: Summary) -> Figure:
 
 
 def persistence_figure(summary: Summary) -> Figure:
-    """Draw when right and wrong runs begin, and how long they last."""
+    """Draw the onsets and lengths of right and wrong runs."""
     figure = new_figure(NARROW)
     begun, lasting = (add_panel(figure, NARROW, left, 140) for left in (36, 222))
     found, progress = summary.require_scored().persistence, summary.overview.progress
@@ -276,7 +276,7 @@ def persistence_figure(summary: Summary) -> Figure:
 
 
 def agreement_figure(summary: Summary) -> Figure:
-    """Draw how often two networks agree at each epoch, and mark the best epoch."""
+    """Draw the agreement between networks at each epoch."""
     figure, axes = new_axes(WIDE)
     progress, found = summary.overview.progress, summary.watch
     assert found is not None
@@ -290,7 +290,7 @@ def agreement_figure(summary: Summary) -> Figure:
 
 
 def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
-    """Mark an epoch on a curve; for an alarm, shade the epochs after it."""
+    """Mark an epoch on a curve."""
     colour = ink("wrong" if alarm else "quiet")
     low, high = axes.get_xlim()
     if alarm:
@@ -327,7 +327,7 @@ FIGURES: Final[dict[str, Callable[[Summary], Figure]]] = {
 
 
 def record_figure(name: str, summary: Summary) -> Drawing:
-    """Return a figure of a record by its name.
+    """Create a figure of a record by name.
 
     Raises:
         ChoiceError: no figure has that name.

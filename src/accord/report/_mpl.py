@@ -1,4 +1,4 @@
-"""The only import of matplotlib."""
+"""Import of matplotlib."""
 
 from accord.errors import missing_extra
 

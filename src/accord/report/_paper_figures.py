@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn from the numbers that experiments measure."""
+"""Figures of the paper."""
 
 import math
 import textwrap
@@ -41,7 +41,7 @@ LETTER: Final = 6.8  # width of a wide letter, in bold
 
 
 class Cell(NamedTuple):
-    """The size of one panel, in points."""
+    """Size of a panel in points."""
 
     width: int
     height: int
@@ -52,7 +52,7 @@ class Cell(NamedTuple):
 def draw_grid(
     panels: Sequence[Numbers], cell: Cell, draw: Callable[[Axes, Numbers], None]
 ) -> Figure:
-    """Draw named panels in rows of at most `cell.most`."""
+    """Draw a grid of named panels."""
     left, bottom = MARGINS["left"], MARGINS["bottom"]
     letters = int((cell.width - left) / LETTER)
     names = [textwrap.wrap(panel["name"], letters) for panel in panels]
@@ -88,7 +88,7 @@ LOOKS: Final = {
 
 
 def draw_curves(axes: Axes, panel: Numbers) -> None:
-    """Draw accuracy over the epochs, one line per curve."""
+    """Draw accuracy curves over the epochs."""
     ends, shown = [], []
     for rule, curve in panel["curves"].items():
         look, accuracy = LOOKS[rule], np.array(curve["accuracy"])
@@ -103,7 +103,7 @@ def draw_curves(axes: Axes, panel: Numbers) -> None:
 
 
 def draw_turned(axes: Axes, panel: Numbers) -> None:
-    """Draw the shares of votes that max agreement corrects and that it breaks."""
+    """Draw the shares of votes that max agreement corrects and breaks."""
     sizes = panel["samples_per_class"]
     sides = {"right": np.array(panel["turned_right"]), "wrong": np.array(panel["turned_wrong"])}
     for side, shares in sides.items():
@@ -133,7 +133,7 @@ REST: Final = "grid"  # ink of all others
 
 
 class Strip(NamedTuple):
-    """One strip: a network or rule, and its class at each epoch."""
+    """Strip with the class of a network or rule at each epoch."""
 
     name: str
     classes: Sequence[int]
@@ -141,7 +141,7 @@ class Strip(NamedTuple):
 
 
 def illustration_figure(panel: Numbers) -> Figure:
-    """Draw strips of the classes predicted for a sample over the epochs, with a legend."""
+    """Draw the classes predicted for a sample over the epochs."""
     strips = _strips(panel)
     inks = _inks(panel)
     left = LEFT + (PICTURE + EDGE if panel["picture"] else 0)
@@ -204,7 +204,7 @@ def _draw_strips(axes: Axes, strips: Sequence[Strip], panel: Numbers, inks: dict
 
 
 def _spans(classes: Sequence[int], edges: Sequence[float]) -> dict[int, list[tuple[float, float]]]:
-    """Return (start, width) of each run of equal classes, by class."""
+    """Find the runs of equal classes."""
     spans: dict[int, list[tuple[float, float]]] = {}
     for label, stretch in groupby(range(len(classes)), key=lambda epoch: classes[epoch]):
         epochs = list(stretch)
@@ -229,7 +229,7 @@ def _name_end(axes: Axes, strip: Strip, panel: Numbers, inks: dict[int, str]) ->
 
 
 def _name_classes(axes: Axes, legend: Sequence[tuple[str, str]], beside: float) -> None:
-    """Write a legend of classes above the strips, starting at `beside`."""
+    """Draw a legend of classes above the strips."""
     looks: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     for name, shade in legend:
         axes.annotate("■", (0, 1), (beside, 9), color=ink(shade), fontsize=11, **looks)
@@ -252,7 +252,7 @@ def _class_name(panel: Numbers, label: int) -> str:
 
 
 def paper_figure(numbers: Numbers) -> Drawing:
-    """Return the figure of the paper that shows some numbers, from `figure_numbers` or a file.
+    """Create a figure of the paper from its numbers.
 
     Raises:
         ChoiceError: the paper has no such figure.

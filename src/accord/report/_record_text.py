@@ -1,4 +1,4 @@
-"""Text and JSON of `accord show`, `score`, `watch` and `demo`."""
+"""Text and JSON output of the commands on records."""
 
 import textwrap
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def _size(size: int | None) -> str:
 
 
 def heading(overview: Overview, *, classes: bool = False) -> str:
-    """Return path and size of a record in one line."""
+    """Format the path and size of a record in one line."""
     sizes = [
         counted(overview.networks, "network"),
         counted(overview.epochs, "epoch"),
@@ -66,13 +66,13 @@ def heading(overview: Overview, *, classes: bool = False) -> str:
 
 
 def record_json(overview: Overview) -> dict[str, Any]:
-    """Return the keys that every document of a record begins with."""
+    """Build the common part of the JSON documents of a record."""
     sizes = {name: getattr(overview, name) for name in ("networks", "epochs", "samples", "classes")}
     return {"record": overview.path, **sizes}
 
 
 def score_json(overview: Overview, found: Scores) -> dict[str, Any]:
-    """Return what `accord score --json` prints."""
+    """Build the JSON document of scores."""
     document = record_json(overview) | {
         "recommended": found.recommended,
         "rules": {one.rule: _score_fields(one) for one in found.scores},
@@ -99,7 +99,7 @@ def _score_fields(one: Score) -> dict[str, Any]:
 
 
 def score_text(overview: Overview, found: Scores, *, colour: bool = False) -> str:
-    """Return scores as a table in percent."""
+    """Format scores as a table in percent."""
     table = _score_table(found, colour=colour)
     return "\n".join([heading(overview, classes=True), "", *table])
 
@@ -119,7 +119,7 @@ def _score_table(found: Scores, *, colour: bool) -> list[str]:
 
 
 def score_note(one: Score) -> str:
-    """Return a short remark on a score."""
+    """Format a short note on a score."""
     if one.per_network is not None:
         low, high = 100 * min(one.per_network), 100 * max(one.per_network)
         return f"mean of the networks, {low:.2f} to {high:.2f}"
@@ -133,7 +133,7 @@ def score_note(one: Score) -> str:
 
 
 def epoch_text(epoch: int, progress: float) -> str:
-    """Return an epoch's number, and its progress if they differ.
+    """Format an epoch with its progress.
 
     They differ if only some epochs of a record were selected, or several were recorded in one
     epoch of training.
@@ -150,7 +150,7 @@ def epoch_text(epoch: int, progress: float) -> str:
 
 
 def gain_sentence(scores: Sequence[Score]) -> str:
-    """Return the gain of max agreement over the majority vote as a sentence."""
+    """Format the gain of max agreement as a sentence."""
     found = {one.rule: one.accuracy for one in scores}
     agreed, voted = found["max-agreement"], found["majority"]
     gain = 100 * (agreed - voted)
@@ -173,7 +173,7 @@ def gain_sentence(scores: Sequence[Score]) -> str:
 
 
 def demo_text(overview: Overview, found: Scores, out: Path, *, program: str = "accord") -> str:
-    """Return the results of the demo and the commands to try next, for the program as called."""
+    """Format the results of the demo."""
     lines = [
         f"{overview.networks} small networks, {overview.epochs} epochs, trained on digits of which "
         "40 % had a wrong label;",
@@ -196,7 +196,7 @@ def demo_text(overview: Overview, found: Scores, out: Path, *, program: str = "a
 def watch_json(
     overview: Overview, found: Watch, networks: Sequence[NetworkHealth]
 ) -> dict[str, Any]:
-    """Return what `accord watch --json` prints."""
+    """Build the JSON document of a watch."""
     return {
         "record": overview.path,
         "alarm": found.alarm,
@@ -214,14 +214,14 @@ def watch_json(
 
 
 def bad_networks_json(networks: Sequence[NetworkHealth]) -> dict[str, str]:
-    """Return the kind of each bad network by its number."""
+    """Map the numbers of bad networks to their kinds."""
     return {str(one.network): one.kind for one in networks if not one.good}
 
 
 def watch_text(
     overview: Overview, found: Watch, networks: Sequence[NetworkHealth], *, colour: bool = False
 ) -> str:
-    """Return the agreement curve and the verdict."""
+    """Format the agreement curve and the verdict."""
     step = -(-overview.epochs // MOST_EPOCHS)
     curve = [
         (str(epoch), f"{100 * value:.1f}", "#" * round(BAR * value))
@@ -247,7 +247,7 @@ def watch_text(
 
 
 def bad_networks_text(networks: Sequence[NetworkHealth]) -> str:
-    """Return the bad networks and how to leave them out; empty if all are good."""
+    """Format a note on bad networks."""
     bad = ", ".join(f"network {one.network} is {one.kind}" for one in networks if not one.good)
     good = ",".join(str(one.network) for one in networks if one.good)
     return f"{bad}. To leave out: --networks {good}" if bad else ""

@@ -1,4 +1,4 @@
-"""Titles, captions and findings of the report, as sentences and plain values."""
+"""Titles, captions and findings of the report."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -219,13 +219,13 @@ def _points(share: float) -> str:
 
 
 def epoch_phrase(summary: Summary, epoch: int) -> str:
-    """Return an epoch as an amount of training."""
+    """Format an epoch as an amount of training."""
     progress = round(summary.overview.progress[epoch], 2)
     return f"after {progress:g} epoch{'' if progress == 1 else 's'} of training"
 
 
 def overfit_finding(summary: Summary) -> dict[str, Any] | None:
-    """Return the verdict on overfitting; None if there is nothing to compare."""
+    """Summarize the verdict on overfitting."""
     found = summary.watch
     if found is None:
         return None
@@ -241,7 +241,7 @@ def overfit_finding(summary: Summary) -> dict[str, Any] | None:
 
 
 def label_finding(summary: Summary) -> dict[str, Any] | None:
-    """Return the results of the audit or why it was refused; None without labels to audit."""
+    """Summarize the result of the audit."""
     found = summary.audit
     if found is None:
         return {"refused": summary.audit_error} if summary.audit_error else None
@@ -284,7 +284,7 @@ def _suspects(summary: Summary, found: Audit) -> list[dict[str, Any]]:
 
 
 def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
-    """Return the largest coverage at which at most a share `risk` is wrong; None if there is none.
+    """Find the largest coverage with a risk of at most `risk`.
 
     Coverages of very few samples are left out: there, any risk may be kept by chance.
 
@@ -297,7 +297,7 @@ def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
 
 
 def trust_finding(summary: Summary) -> dict[str, Any] | None:
-    """Return the coverage at small risks; None without true labels."""
+    """Summarize the coverage at small risks."""
     if summary.scored is None:
         return None
     risks = []
@@ -312,7 +312,7 @@ def trust_finding(summary: Summary) -> dict[str, Any] | None:
 
 
 def networks_finding(summary: Summary) -> dict[str, Any] | None:
-    """Return each network's agreement with the others; None for one network."""
+    """Summarize the agreement of each network with the others."""
     found = summary.networks
     if not found:
         return None
@@ -339,7 +339,7 @@ def networks_finding(summary: Summary) -> dict[str, Any] | None:
 
 
 def _accuracies(summary: Summary) -> dict[int, float]:
-    """Return each network's accuracy at the last epoch by its number; empty without truth."""
+    """Compute the accuracy of each network at the last epoch."""
     if summary.scored is None:
         return {}
     single = next(one for one in summary.scored.scores if one.per_network is not None)
@@ -379,7 +379,7 @@ def _left_out(summary: Summary, without_bad: WithoutBad) -> dict[str, Any]:
 
 
 def forgotten_finding(summary: Summary) -> dict[str, Any] | None:
-    """Return how many samples were forgotten; None for one epoch, or without true labels."""
+    """Summarize the forgotten samples."""
     if summary.scored is None or summary.overview.epochs < 2:
         return None
     found, remembered = summary.scored.forgetting, summary.scored.remembered

@@ -1,4 +1,4 @@
-"""Text tables for the terminal, whose last column wraps with a hanging indent."""
+"""Text tables for the terminal."""
 
 import io
 import shutil
@@ -17,7 +17,7 @@ def text_table(
     wrap: bool = False,
     styles: Sequence[str] | None = None,
 ) -> list[str]:
-    """Return the lines of a table.
+    """Format the lines of a table.
 
     Args:
         heads: of the columns.
@@ -51,7 +51,7 @@ def text_table(
 
 
 def one_line(text: str) -> str:
-    r"""Return text with blanks in place of line breaks.
+    r"""Replace line breaks by blanks.
 
     >>> one_line("hot\ndog")
     'hot dog'

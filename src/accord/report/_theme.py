@@ -1,10 +1,10 @@
-"""Colours, line styles and fonts of the report, for light and dark pages."""
+"""Colours, line styles and fonts of the report."""
 
 from typing import Any, Final, NamedTuple
 
 
 class Ink(NamedTuple):
-    """One colour, on the light and on the dark page."""
+    """Colour for light and dark pages."""
 
     light: str
     dark: str
@@ -31,7 +31,7 @@ INKS: Final = {
 
 
 def ink(name: str) -> str:
-    """Return the light colour of a name."""
+    """Get the light colour of a name."""
     return INKS[name].light
 
 

@@ -1,4 +1,4 @@
-"""The figures of the paper's theory and of its toy example."""
+"""Figures of the theory and the toy example."""
 
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,7 @@ SETTING_NAMES: Final = {"shared": "one training set", "own-noise": "own label no
 
 
 class Look(NamedTuple):
-    """The style of a network's boundary."""
+    """Style of a decision boundary."""
 
     colour: str
     line: Any
@@ -36,7 +36,7 @@ CLASSES: Final = (("o", ink("right")), ("s", ink("wrong")))  # marker and colour
 
 
 def theory_figure(result: TheoryResult) -> Drawing:
-    """Return the theory's figure.
+    """Create the figure of the theory.
 
     Two draws step by step, with disagreement as the gap between two losses; then, by setting, the
     share of overfit steps in which it rises.
@@ -45,7 +45,7 @@ def theory_figure(result: TheoryResult) -> Drawing:
 
 
 def toy_figure(toy: Toy) -> Drawing:
-    """Return the toy's figure: boundaries of the networks, their majority and max agreement."""
+    """Create the figure of the toy example."""
     return Drawing("toy", TITLES["toy"], partial(_draw_toy, toy))
 
 

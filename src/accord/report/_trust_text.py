@@ -1,4 +1,4 @@
-"""Text, JSON and CSV of `accord trust`."""
+"""Text, JSON and CSV output of `accord trust`."""
 
 import math
 import os
@@ -39,7 +39,7 @@ SAMPLES_HEADER: Final[Header] = {
 
 
 def trust_text(overview: Overview, found: Trust, verified: Estimate | None = None) -> str:
-    """Return the results as tables and sentences."""
+    """Format the results as tables and sentences."""
     parts = [
         [f"{heading(overview)}; labels by {found.rule}"],
         _bins_text(found),
@@ -62,7 +62,7 @@ def trust_text(overview: Overview, found: Trust, verified: Estimate | None = Non
 def trust_json(
     overview: Overview, found: Trust, verified: Estimate | None = None
 ) -> dict[str, Any]:
-    """Return what `accord trust --json` prints."""
+    """Build the JSON document of a trust analysis."""
     scores, forgotten = found.prediction.scores, found.forgetting
     document = record_json(overview) | {
         "rule": found.rule,
@@ -97,7 +97,7 @@ def trust_json(
 
 
 def write_samples(overview: Overview, found: Trust, path: str | os.PathLike[str]) -> None:
-    """Write one row per sample to a .csv file: label, score, margin, and whether it is answered.
+    """Write the samples with their scores to a .csv file.
 
     The column `margin` is left out for rules other than max agreement, and `answers`, 1 or 0, if
     true labels and threshold are both unknown.
@@ -124,7 +124,7 @@ def write_samples(overview: Overview, found: Trust, path: str | os.PathLike[str]
 
 
 def _bins(found: Trust) -> Iterator[dict[str, Any]]:
-    """Yield each bin that is not empty, with its accuracy if the truth is known."""
+    """Iterate over the bins that are not empty."""
     bins, known = found.bins, found.accuracy is not None
     for at in np.flatnonzero(bins.counts):
         one = {
@@ -157,7 +157,7 @@ def _bins_text(found: Trust) -> list[str]:
 
 
 def _tenths(curve: RiskCoverage) -> Iterator[dict[str, float]]:
-    """Yield the highest thresholds that answer 100 %, 90 % … of the samples that have a label."""
+    """Iterate over thresholds at multiples of 10 % coverage."""
     wanted = curve.coverage[-1] * np.arange(TENTHS, 0, -1) / TENTHS
     places = np.searchsorted(curve.coverage, wanted - 1e-12)
     for at in np.unique(places)[::-1]:
@@ -195,7 +195,7 @@ def _answers_text(found: Trust) -> list[str]:
 
 
 def samples_to_verify(samples: int) -> int | None:
-    """Return a suitable number of samples to verify; None if there are too few samples.
+    """Suggest a number of samples to verify.
 
     >>> samples_to_verify(10_000), samples_to_verify(240), samples_to_verify(99)
     (300, 120, None)

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page about a record.
+"""HTML report on a record.
 
 `render` fills the template with a `Summary`: figures from `_figures`, captions and findings from
 `_sentences`. Nothing here reads a record. The same summary gives the same page.
@@ -55,7 +55,7 @@ MOST_SHOWN: Final = 300  # characters of one value of the metadata
 
 
 def write_report(summary: Summary, out: Path) -> None:
-    """Write the page of a summary to a file, atomically.
+    """Write the HTML report of a summary to a file atomically.
 
     Raises:
         ExtraMissing: jinja2 or matplotlib is not installed.
@@ -66,7 +66,7 @@ def write_report(summary: Summary, out: Path) -> None:
 
 
 def render(summary: Summary) -> str:
-    """Return the page of a summary. Without true labels, it shows what votes alone determine."""
+    """Render the HTML report of a summary."""
     template = resources.files("accord.report").joinpath("page.html.jinja").read_text("utf-8")
     # Paths and class names come from users: everything is escaped except our own figures.
     page = Environment(
@@ -185,12 +185,12 @@ def _rule(one: Score, recommended: str | None) -> dict[str, Any]:
 
 
 def _floor(shares: Sequence[float]) -> float:
-    """Return the start of an axis up to 1: the tenth below the smallest share, at most 0.9."""
+    """Compute the start of an axis that ends at 1."""
     return min(0.9, math.floor(10 * min(shares)) / 10)
 
 
 def _metadata(networks: Sequence[dict[str, Any]], numbers: Sequence[int]) -> dict[str, str]:
-    """Return each key with its value, or with one value per network if they differ."""
+    """Collect the metadata of all networks."""
     flat = [dict(_flatten(one)) for one in networks]
     shown = {}
     for key in dict.fromkeys(key for one in flat for key in one):
