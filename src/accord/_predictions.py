@@ -1,4 +1,4 @@
-"""Max agreement of plain arrays, and files of predictions."""
+"""Functions for predicting from arrays and saving predictions."""
 
 import importlib.util
 import io
@@ -23,7 +23,7 @@ def max_agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
     Ties go to the lowest class.
 
     Args:
-        labels: predicted classes (network, epoch, sample), whole numbers from 0.
+        labels: predicted classes (network, epoch, sample), integers from 0.
         classes: the number of classes.
 
     Returns:
@@ -38,7 +38,7 @@ def max_agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
 
 
 def agreement(labels: NDArray[Any], *, classes: int) -> NDArray[np.float64]:
-    """Return each class's share of all votes, over networks and epochs (sample, class).
+    """Compute the share of votes for each class.
 
     >>> agreement(np.array([[[0], [0], [1]], [[0], [0], [1]]]), classes=2).round(2)
     array([[0.67, 0.33]])
@@ -62,7 +62,7 @@ Columns = dict[str, Any]
 def save_prediction(
     prediction: Prediction, path: str | os.PathLike[str], *, sample_info: SampleInfo | None = None
 ) -> None:
-    """Write one row per sample to a .npy, .csv or .parquet file.
+    """Save a prediction to a .npy, .csv or .parquet file.
 
     A .npy file has labels only. The others also have scores and, if `sample_info` has them, the
     samples' ids and the classes' names.
@@ -74,7 +74,7 @@ def save_prediction(
 
 
 def check_ending(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file of predictions, checked before they are computed."""
+    """Validate the path of a file of predictions."""
     path = local_path(path)
     if path.suffix not in _ENCODERS:
         have = ", ".join(_ENCODERS)

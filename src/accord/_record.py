@@ -1,4 +1,4 @@
-"""A record opened for reading: `Record`, `open_record`, and arrays that are read when indexed.
+"""Interface for reading records.
 
 A `Record` holds one `Context`, which keeps rows and results in memory; each method calls one
 function of `accord.rules` or `accord.analysis` with it.
@@ -35,7 +35,9 @@ Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
 
 
 class StoredArray:
-    """An array over (network, epoch, sample) or (network, epoch, sample, class) on disk.
+    """Array on disk that is read when indexed.
+
+    Its axes are (network, epoch, sample) or (network, epoch, sample, class).
 
     Index it like a numpy array: `record.labels[:, -1]` reads the last epoch alone.
     """
@@ -47,7 +49,7 @@ class StoredArray:
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Number of axes."""
         return len(self.shape)
 
     def __len__(self) -> int:
@@ -99,14 +101,14 @@ def _positions(key: Any, size: int) -> list[int]:
 
 
 def _reindex(key: Any) -> Any:
-    """Return the key that gives an axis its numpy shape, once its positions have been read."""
+    """Convert a key for an axis that has already been read."""
     if isinstance(key, list):
         return list(range(len(key)))
     return slice(None) if isinstance(key, slice) else 0
 
 
 class Record:
-    """The predictions of every network at every epoch, as `accord.open` returns them.
+    """Predictions of all networks at all epochs.
 
     Rows are read when they are needed, and kept in memory up to `ACCORD_MEMORY` (512 MiB by
     default), as are results that several methods need.
@@ -117,73 +119,73 @@ class Record:
 
     @property
     def path(self) -> str:
-        """The location of the record."""
+        """Location of the record."""
         return self.reader.name
 
     @property
     def networks(self) -> int:
-        """The number of networks."""
+        """Number of networks."""
         return self.reader.networks
 
     @property
     def epochs(self) -> int:
-        """The number of epochs of each network."""
+        """Number of epochs of each network."""
         return self.reader.epochs
 
     @property
     def samples(self) -> int:
-        """The number of samples."""
+        """Number of samples."""
         return self.reader.samples
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """Number of classes."""
         return self.reader.classes
 
     @property
     def truth(self) -> NDArray[Any] | None:
-        """The true class of each sample, if it was recorded."""
+        """True class of each sample or None."""
         return self.reader.sample_info.truth
 
     @property
     def given(self) -> NDArray[Any] | None:
-        """The given label of each sample, if it was recorded."""
+        """Given label of each sample or None."""
         return self.reader.sample_info.given
 
     @property
     def ids(self) -> NDArray[Any] | None:
-        """The identifiers of the samples, if they were recorded."""
+        """Identifiers of the samples or None."""
         return self.reader.sample_info.ids
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
-        """The names of the classes, if they were recorded."""
+        """Names of the classes or None."""
         return self.reader.sample_info.class_names
 
     @property
     def split(self) -> str:
-        """The split of the data that the samples belong to."""
+        """Name of the data split."""
         return self.reader.sample_info.split
 
     @property
     def progress(self) -> tuple[float, ...]:
-        """The true epoch of each recorded one, from the first network."""
+        """True epoch number of each recorded epoch."""
         return self.reader.networks_info()[0].progress
 
     @property
     def networks_info(self) -> tuple[NetworkInfo, ...]:
-        """The metadata of each network, and its metrics at every epoch."""
+        """Metadata and metrics of each network."""
         return self.reader.networks_info()
 
     @property
     def labels(self) -> StoredArray:
-        """Predicted labels (network, epoch, sample), read when indexed by position."""
+        """Predicted labels of shape (networks, epochs, samples)."""
         shape = self.networks, self.epochs, self.samples
         return StoredArray(self.reader.read_labels, shape, label_dtype(self.classes))
 
     @property
     def probabilities(self) -> StoredArray:
-        """Probabilities (network, epoch, sample, class), read when indexed."""
+        """Class probabilities of shape (networks, epochs, samples, classes)."""
         self.reader.check_probabilities()
         shape = self.networks, self.epochs, self.samples, self.classes
         return StoredArray(self.reader.read_probabilities, shape, np.float16)
@@ -191,11 +193,14 @@ class Record:
     def select(
         self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Record":
-        """Return a view of some networks, by number, and epochs, by position from either end."""
+        """Select networks by number and epochs by position.
+
+        Negative positions count from the last epoch.
+        """
         return Record(self.reader.select(networks, epochs))
 
     def predict(self, rule: str | Rule = "max-agreement") -> Prediction:
-        """Combine all networks and epochs into one label per sample.
+        """Predict one label per sample.
 
         Args:
             rule: a rule's name, a fitted rule, or your own rule. "recommended" uses the rule that
@@ -211,7 +216,7 @@ class Record:
         return self.reader.once(find_rule(rule))
 
     def fit(self, rule: str | Rule = "dawid-skene") -> FittedRule:
-        """Fit a rule to this record's samples, to predict others with it: `other.predict(fitted)`.
+        """Fit a rule for predicting other records.
 
         The other record must hold the same networks and epochs. True labels are not used.
         `fitted.save` writes a file, `accord.rules.load_rule` reads it. "recommended" fits the rule
@@ -231,11 +236,11 @@ class Record:
         return found.fit(self.reader)
 
     def save(self, prediction: Prediction, path: str | os.PathLike[str]) -> None:
-        """Write a prediction to a .npy, .csv or .parquet file, with ids and class names."""
+        """Save a prediction to a .npy, .csv or .parquet file."""
         save_prediction(prediction, path, sample_info=self.reader.sample_info)
 
     def agreement(self) -> NDArray[np.float64]:
-        """Return each class's share of the votes (sample, class).
+        """Compute the share of votes for each class.
 
         The table takes 8 bytes × samples × classes; `predict` and `margin` need none.
         """
@@ -246,74 +251,83 @@ class Record:
         return table
 
     def margin(self) -> NDArray[np.float64]:
-        """Return best minus second-best agreement (sample,): the confidence in max agreement."""
+        """Compute the margin between the two classes with the most votes."""
         return analysis.margin_of(self.reader)
 
     def final_margin(self) -> NDArray[np.float64]:
-        """Return the lead of the last majority's class over all epochs; negative if it trails."""
+        """Compute the margin of the majority class at the last epoch.
+
+        A margin is negative if another class has more votes over all epochs.
+        """
         return analysis.final_margin_of(self.reader)
 
     def score(self, rules: Sequence[str | Rule] | None = None) -> list[analysis.Score]:
-        """Score the named rules, or all that the record allows, against the truth."""
+        """Compute the accuracy of rules.
+
+        By default, all rules that the record allows are scored.
+        """
         return analysis.score(self.reader, rules)
 
     def recommend(self) -> Recommendation:
-        """Return the rule to use on this record, chosen from its votes alone, and why."""
+        """Recommend a rule for this record from its votes alone."""
         return self.reader.once(recommend)
 
     def audit(self) -> analysis.Audit:
-        """Rank the given labels of a training record by suspicion, and propose corrections."""
+        """Find training labels that are probably wrong and propose corrections."""
         return analysis.audit(self.reader)
 
     def curve(self, rule: str | Rule = "max-agreement") -> analysis.Curve:
-        """Score a rule after each epoch, counting all epochs up to it."""
+        """Compute the accuracy of a rule after each epoch."""
         return analysis.curve(self.reader, rule)
 
     def by_networks(self, rule: str | Rule = "max-agreement") -> analysis.Sweep:
-        """Score a rule for each ensemble size, over all subsets of the networks."""
+        """Compute the accuracy of a rule for each ensemble size."""
         return analysis.by_networks(self.reader, rule)
 
     def by_epochs(
         self, rule: str | Rule = "max-agreement", counts: Sequence[int] | None = None
     ) -> analysis.Sweep:
-        """Score a rule on 1, 2, 4 … equally spaced epochs, or on those numbers of epochs."""
+        """Compute the accuracy of a rule by number of equally spaced epochs.
+
+        By default, `counts` is 1, 2, 4 … and the number of epochs.
+        """
         return analysis.by_epochs(self.reader, rule, counts)
 
     def changes(
         self, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
     ) -> analysis.Changes:
-        """Count the samples that the second rule turns right and wrong, with a test."""
+        """Compare the predictions of two rules."""
         return analysis.changes(self.reader, first, second, confidence=confidence)
 
     def persistence(self) -> analysis.Persistence:
-        """Return when correct and wrong predictions begin and how long they last."""
+        """Count the onsets and lengths of runs of equal predictions."""
         return analysis.persistence(self.reader)
 
     def watch(self, *, sure: float = 0.99, least_fall: float = 0.01) -> analysis.Watch:
-        """Detect overfitting without labels, and the last good epoch."""
+        """Detect overfitting without labels."""
         return analysis.watch(self.reader, sure=sure, least_fall=least_fall)
 
     def calibration(
         self, rule: str | Rule = "max-agreement", *, bins: int = 15
     ) -> analysis.Calibration:
-        """Compare a rule's scores with how often its labels are correct."""
+        """Compute the reliability curve of a rule."""
         return analysis.calibration_of(self.predict(rule), self.reader.truth(), bins=bins)
 
     def risk_coverage(self) -> analysis.RiskCoverage:
-        """Return the share of wrong labels of max agreement among samples above each margin."""
+        """Compute the risk-coverage curve of max agreement."""
         right = self.predict().labels == self.reader.truth()
         return analysis.risk_coverage(self.margin(), right)
 
     def network_health(self) -> tuple[analysis.NetworkHealth, ...]:
-        """Return whether each network votes with the others, or what is wrong with it."""
+        """Measure the agreement of each network with the others."""
         return analysis.network_health(self.reader)
 
     def good_networks(self) -> list[int]:
-        """Return the numbers of the networks worth keeping, for `select`."""
+        """Find the networks that agree with the others."""
         return analysis.good_networks(self.reader)
 
     def forgetting(self, judge: str | Rule | None = None) -> analysis.Forgetting:
-        """Find samples that are correct at some epoch and wrong at the last one.
+        """Find samples that are predicted correctly at some epoch but not at the last.
 
         Without true labels, pass a rule such as "max-agreement" as `judge`.
         """
@@ -330,7 +344,9 @@ class Record:
 def open_record(
     path: str | os.PathLike[str], *, common: bool = False, networks: Sequence[int] | None = None
 ) -> Record:
-    """Open a record: a folder, a packed record, a zip file, or the URL of an object store.
+    """Open a record from a path or URL.
+
+    A path is a folder, a packed record or a zip file; a URL is that of an object store.
 
     Rows recorded later are not visible; open the record again to read them.
 
