@@ -65,7 +65,7 @@ class Autoencoder(nn.Module):
     def encode(self, logits: Tensor, predicted: Tensor) -> Tensor:
         """Compute concentrations of the true class of shape (sample, class).
 
-        From the output of `network`, and the predicted classes, one-hot; both (sample, class).
+        Both arguments are (sample, class), with `predicted` one-hot encoded.
         """
         return concentrations_of(self.encoder(torch.cat([logits, predicted], dim=1)))
 

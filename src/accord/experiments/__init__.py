@@ -1,1 +1,1 @@
-"""Experiments: the demo, comparisons, the paper's tables and figures, clusters, benchmarks."""
+"""Demo, comparisons, reproduction of the paper, cluster training and benchmarks."""

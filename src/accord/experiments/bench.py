@@ -1,4 +1,4 @@
-"""Benchmarks of counting votes and recording rows, against common alternatives."""
+"""Benchmark vote counting and recording against common alternatives."""
 
 import contextlib
 import functools
@@ -31,7 +31,7 @@ RUNNING_SHAPE: Final = (5, 200, 1_000_000, 100)  # networks, epochs, samples, cl
 
 @dataclass(frozen=True)
 class Timing:
-    """The time of one task and of an alternative, in the same process on the same data."""
+    """Timing of a task and an alternative on the same data."""
 
     what: str
     ours: str
@@ -41,12 +41,12 @@ class Timing:
 
     @property
     def ratio(self) -> float:
-        """The speed-up over the alternative."""
+        """Speed-up over the alternative."""
         return self.peer_seconds / self.seconds
 
 
 def run_bench(*, full: bool = False, progress: CountProgress | None = None) -> dict[str, Any]:
-    """Run all benchmarks and return JSON: the machine, and timings with their ratios."""
+    """Run all benchmarks and collect the results as JSON."""
     shapes = FULL_SHAPES if full else QUICK_SHAPES
     parts: list[Callable[[], list[Timing]]] = [
         *(functools.partial(time_winners, shape) for shape in shapes),
@@ -67,14 +67,14 @@ def run_bench(*, full: bool = False, progress: CountProgress | None = None) -> d
 
 
 def machine() -> dict[str, Any]:
-    """Return the system, cores and library versions."""
+    """Describe the system, cores and library versions."""
     return {"system": platform.platform(), "cores": os.cpu_count(), **made_with()}
 
 
 def draw_votes(
     voters: int, samples: int, classes: int, *, leading: float = 0.75, seed: int = 0
 ) -> NDArray[Any]:
-    """Draw labels (voter, sample) in which one class of each sample has the leading share."""
+    """Generate random labels of shape (voter, sample) with a leading class for each sample."""
     generator = np.random.default_rng(seed)
     dtype = np.min_scalar_type(classes - 1)
     leader = generator.integers(0, classes, samples).astype(dtype)
@@ -87,7 +87,7 @@ def draw_votes(
 
 
 def time_winners(shape: tuple[int, int, int]) -> list[Timing]:
-    """Time the most voted class of each sample: numpy and numba against scipy and torch."""
+    """Time majority voting with numpy and numba against scipy and torch."""
     voters, samples, classes = shape
     labels = draw_votes(*shape)
     what = f"winners of {voters} × {samples:,} × {classes}"
@@ -114,7 +114,7 @@ def _mode_peers(labels: NDArray[Any]) -> Iterator[tuple[str, float]]:
 
 
 def time_running(shape: tuple[int, int, int, int]) -> list[Timing]:
-    """Time the winner after each epoch: incremental, against numpy's argmax of all votes."""
+    """Time incremental voting after each epoch against recomputing the argmax."""
     networks, epochs, samples, classes = shape
     labels = draw_votes(networks * epochs, samples, classes).reshape(networks, epochs, samples)
     what = f"running winners of {networks} × {epochs} × {samples:,} × {classes}"
@@ -128,7 +128,7 @@ def time_running(shape: tuple[int, int, int, int]) -> list[Timing]:
 
 
 def _winners_anew(labels: NDArray[Any], classes: int) -> NDArray[Any]:
-    """Add each epoch's votes to one table, and take its argmax every time."""
+    """Accumulate votes and recompute the argmax after each epoch."""
     _, epochs, samples = labels.shape
     table = np.zeros((samples, classes), np.uint16)
     every = np.arange(samples)
@@ -141,7 +141,7 @@ def _winners_anew(labels: NDArray[Any], classes: int) -> NDArray[Any]:
 
 
 def time_row(samples: int) -> list[Timing]:
-    """Time one durable row, against np.save, fsync and rename of the same labels."""
+    """Time writing a durable row against `np.save`, fsync and rename."""
     saved, recorded = [], []
     with (
         tempfile.TemporaryDirectory(dir=".") as scratch,
@@ -168,7 +168,7 @@ def _save(path: Path, row: NDArray[Any]) -> None:
 
 
 def time_help() -> list[Timing]:
-    """Time `accord --help`, against starting Python and importing numpy."""
+    """Time `accord --help` against starting Python and importing numpy."""
 
     def start(*arguments: str) -> None:
         subprocess.run(  # noqa: S603
@@ -198,7 +198,7 @@ def _forced(backend: str) -> Iterator[None]:
 
 
 def _best(work: Callable[[], object], *, times: int = 3) -> float:
-    """Return the shortest of several runs, after one to compile and warm caches."""
+    """Measure the shortest of several runs after a warm-up."""
     if times > 1:
         work()
     return min(_timed(work) for _ in range(times))
@@ -211,7 +211,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def bench_text(results: dict[str, Any]) -> str:
-    """Return the results of `run_bench` as text."""
+    """Format the results of `run_bench` as text."""
     found = results["machine"]
     head = f"{found['system']}, {counted(found['cores'], 'core')}, Python {found['python']}"
     lines = [head, ""]

@@ -1,4 +1,4 @@
-"""The demo: five small networks on digits of which 40 % have a wrong training label.
+"""Demo with five small networks on digits with 40 % label noise.
 
 The demo is a spec. `run_demo` trains it in DIR/demo-run, moves the finished record to DIR/record,
 and predicts and reports from there; `accord compare` without a spec compares methods on it.
@@ -46,7 +46,7 @@ probabilities = true
 
 
 def run_demo(out: Path, *, progress: OnProgress | None = None) -> Record:
-    """Train the demo's networks, and write `record`, `predictions.csv` and `report.html` to `out`.
+    """Train the demo networks and write `record`, `predictions.csv` and `report.html` to `out`.
 
     On one machine the record is always the same, bit by bit. An interrupted demo resumes.
 

@@ -1,4 +1,4 @@
-"""Training and prediction on a Ray cluster.
+"""Train and predict on a Ray cluster.
 
 `_ray` starts tasks and holds the one import of ray. `_train` trains one network per task in the
 run's shared folder, and watches the record for progress; `_predict` predicts one range of samples

@@ -1,4 +1,4 @@
-"""Prediction from a very large record on a cluster, one task per range of samples."""
+"""Predict from large records on a cluster."""
 
 import inspect
 import os
@@ -25,7 +25,7 @@ def predict_remotely(
     blocks: int | None = None,
     ship: bool = False,
 ) -> Prediction:
-    """Predict one label per sample on a Ray cluster, with the result of `Record.predict`.
+    """Predict the labels of a record on a Ray cluster, with the result of `Record.predict`.
 
     Each task reads one range of samples. This saves reading only if the record is packed: of an
     unpacked record, every task reads every row.
@@ -69,7 +69,7 @@ def predict_remotely(
 
 
 def predict_range(task: Plain) -> Plain:
-    """Predict one range of samples in a worker."""
+    """Predict a range of samples in a worker."""
     reader = open_reader(task["path"], common=True, networks=task["networks"])
     samples = slice(task["start"], task["stop"])
     rule = type(find_rule(task["rule"]))(**task["options"])

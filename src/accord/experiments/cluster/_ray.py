@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster; the only module that imports ray."""
+"""Run tasks on a Ray cluster."""
 
 import contextlib
 import logging
@@ -18,7 +18,7 @@ GPU_UNITS: Final = 10_000  # Ray divides a GPU into this many parts
 
 @dataclass(frozen=True)
 class Node:
-    """One machine of a cluster and its resources."""
+    """Machine of a cluster with its resources."""
 
     name: str
     cpus: float
@@ -27,7 +27,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Resources:
-    """The CPUs and GPUs of one task."""
+    """Number of CPUs and GPUs of a task."""
 
     cpus: float
     gpus: float
@@ -36,7 +36,7 @@ class Resources:
 def allocate(
     tasks: int, nodes: Sequence[Node], *, cpus: float = 1.0, gpus: float | None = None
 ) -> Resources:
-    """Return the resources of each of several equal tasks, checked so that none waits forever.
+    """Allocate resources to equal tasks and check that the nodes can provide them.
 
     By default, GPUs are shared equally so that all tasks run at once.
 
@@ -57,7 +57,7 @@ def allocate(
 
 
 def units_text(number: float, unit: str) -> str:
-    """Return a number of CPUs or GPUs as text.
+    """Format a number of CPUs or GPUs as text.
 
     >>> units_text(2, "CPU"), units_text(1.0, "CPU"), units_text(0.5, "GPU"), units_text(0, "GPU")
     ('2 CPUs', '1 CPU', '0.5 GPU', '0 GPUs')
@@ -81,7 +81,7 @@ def _check_fits(resources: Resources, nodes: Sequence[Node]) -> None:
 
 
 def split_samples(samples: int, *, pieces: int, chunk: int = 1) -> list[slice]:
-    """Split samples into at most `pieces` ranges of nearly equal size, at chunk boundaries.
+    """Split samples into at most `pieces` nearly equal ranges at chunk boundaries.
 
     A chunk that two ranges share would be read twice.
 
@@ -103,7 +103,7 @@ Plain = dict[str, Any]  # numbers, text and arrays: read before Accord is known 
 
 
 class Cluster:
-    """A Ray cluster; a context manager.
+    """Context manager for a Ray cluster.
 
     Starts one on this machine, or joins the one at `address`. A program that is connected to a
     cluster already uses that one, and stays connected at the end.
@@ -187,7 +187,7 @@ class Cluster:
 
 
 def has_gpus(address: str | None = None) -> bool:
-    """Return whether a node of a cluster has a GPU.
+    """Check whether a node of a cluster has a GPU.
 
     Raises:
         ExtraMissing: ray is not installed.
@@ -270,7 +270,7 @@ def _join_error(address: str, error: Exception) -> str:
 
 
 def _needs_token(error: BaseException | None) -> bool:
-    """Return whether Ray was refused for lack of a token; only the error's cause shows it."""
+    """Check whether Ray was refused for lack of a token."""
     while error is not None:
         if "AuthToken" in str(error) or type(error).__name__ == "AuthenticationError":
             return True
@@ -279,7 +279,7 @@ def _needs_token(error: BaseException | None) -> bool:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise if nothing listens at an address; Ray itself would retry for minutes."""
+    """Check that a server listens at an address. Ray itself would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdecimal():  # "auto"
         return

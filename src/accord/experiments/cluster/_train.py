@@ -1,4 +1,4 @@
-"""Training of a spec's networks on a cluster, one task per network."""
+"""Train networks on a cluster with one task per network."""
 
 import contextlib
 import dataclasses
@@ -46,7 +46,7 @@ POLL_SECONDS: Final = 0.5  # between two looks at the growing record
 
 @dataclass(frozen=True)
 class NetworkTask:
-    """One network to train in a worker."""
+    """Task of training a network in a worker."""
 
     out: str  # folder of the run
     spec: str  # JSON
@@ -58,7 +58,7 @@ class NetworkTask:
 
 
 def train_one(values: Plain) -> Plain:
-    """Train one network in a worker, or resume it; output goes to its log in the run's folder."""
+    """Train or resume a network in a worker and write its output to a log file."""
     task = NetworkTask(**values)
     node, out = platform.node(), Path(task.out)
     if Path(task.folder).is_dir():
@@ -72,12 +72,12 @@ def train_one(values: Plain) -> Plain:
 
 
 def log_path(out: Path, network: int) -> Path:
-    """Return the path of the log of a network's worker."""
+    """Get the path of the worker log of a network."""
     return out / LOGS / f"network-{network:03d}.log"
 
 
 def publish_spec(out: Path, source: str) -> str:
-    """Write a spec's text where workers that share the run's folder find it; return its digest.
+    """Write a spec to the shared run folder and return its digest.
 
     This does not claim the folder: a worker does, once it has checked the data and the networks.
     """
@@ -106,7 +106,7 @@ def _wait_for_spec(
 
 @contextlib.contextmanager
 def _open_log(path: Path) -> Iterator[Callable[[str], None]]:
-    """Redirect output to a log file; yield a function that writes one line with the time."""
+    """Redirect output to a log file and yield a function that writes timestamped lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         path.open("a", encoding="utf-8", buffering=1) as file,
@@ -158,14 +158,14 @@ def _train_network(task: NetworkTask, log: Callable[[str], None]) -> Plain:
 
 
 class RecordWatcher:
-    """Finds new epochs of a run's networks in its growing record."""
+    """Watcher for new epochs in the record of a run."""
 
     def __init__(self, record: Path, networks: Sequence[int], *, epochs: int) -> None:
         self._folder, self._epochs = Folder(record), epochs
         self._seen = {network: self._recorded(network) or 0 for network in networks}
 
     def new_epochs(self) -> "Iterator[Progress]":
-        """Yield the latest epoch of each network that has recorded one since the last call."""
+        """Yield the latest epoch of each network with new epochs since the last call."""
         from accord.training import Progress
 
         for network, seen in self._seen.items():
@@ -197,7 +197,7 @@ def train_remotely(
     progress: "OnProgress | None" = None,
     notify: Callable[[str], None] | None = None,
 ) -> "RunResult":
-    """Train a spec's networks into `out` on a Ray cluster, one task per network.
+    """Train the networks of a spec on a Ray cluster with one task per network.
 
     Recorded epochs are not trained again. A task whose worker or node dies is started again and
     resumes from the network's last training state. If this process dies, so do its tasks; started
@@ -289,7 +289,7 @@ def _run_tasks(
     retries: int,
     poll: Callable[[], None],
 ) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Run the tasks until all have finished; return failed networks with reasons, and notes."""
+    """Run all tasks and collect failed networks and notes."""
     waiting: dict[Task, Plain] = {
         cluster.start(train_one, task, resources=resources, retries=retries): task for task in tasks
     }

@@ -1,4 +1,4 @@
-"""Max agreement compared with other methods, on the same trained networks where possible.
+"""Compare max agreement with other methods.
 
 `_runs` derives the specs and trains them; `_methods` lists the methods, each measured on one run;
 `_compare` repeats and summarises.

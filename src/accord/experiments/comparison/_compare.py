@@ -1,4 +1,4 @@
-"""Comparisons of methods over repetitions, as a table and as JSON."""
+"""Compare methods over several repetitions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from accord.training.networks import warn_once
 
 @dataclass(frozen=True)
 class MethodResult:
-    """The measurements of one method over all repetitions."""
+    """Measurements of a method over all repetitions."""
 
     method: Method
     measurements: tuple[Measurement, ...]
@@ -34,25 +34,25 @@ class MethodResult:
 
     @property
     def accuracy(self) -> float:
-        """The mean over the repetitions; NaN if there is none."""
+        """Mean accuracy over the repetitions, or NaN without measurements."""
         mean = self.mean("accuracy")
         return math.nan if mean is None else mean
 
     @property
     def selective_accuracy(self) -> float | None:
-        """The accuracy where the method does not abstain; None if it abstains always or never."""
+        """Accuracy where the method does not abstain, or None if it abstains always or never."""
         covered = sum(one.coverage for one in self.measurements)
         if not 0 < covered < len(self.measurements):
             return None
         return sum(one.accuracy for one in self.measurements) / covered
 
     def mean(self, quantity: str) -> float | None:
-        """Return the mean of a field of the measurements, or None if one lacks it."""
+        """Compute the mean of a measured field, or None if a measurement lacks it."""
         values = [getattr(one, quantity) for one in self.measurements]
         return None if None in values or not values else math.fsum(values) / len(values)
 
     def standard_error(self, quantity: str = "accuracy") -> float | None:
-        """Return the standard error of that mean, or None for one repetition."""
+        """Compute the standard error of the mean, or None for one repetition."""
         mean, count = self.mean(quantity), len(self.measurements)
         if mean is None or count < 2:
             return None
@@ -62,7 +62,7 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of several methods on the same data."""
+    """Results of several methods on the same data."""
 
     spec: Spec
     repetitions: int
@@ -83,7 +83,7 @@ def compare(
     progress: OnProgress | None = None,
     on_start: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Train the missing runs, and measure each method on the test samples.
+    """Train the missing runs and measure each method on the test samples.
 
     Methods share networks where they can. If one needs samples that no network was trained on,
     they are held out from all. Nothing is trained twice. A method that cannot be measured is
@@ -131,7 +131,7 @@ def compare(
 
 
 def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:
-    """Return the methods of these names, or all that can be measured for the spec."""
+    """Select methods by name, or all methods that can be measured for the spec."""
     excluded = NOT_FOR_BATCH_ENSEMBLES if spec.train.batch_ensemble else ()
     if names is None:
         return [method for name, method in METHODS.items() if name not in excluded]
@@ -147,7 +147,7 @@ def choose_methods(spec: Spec, names: Sequence[str] | None) -> list[Method]:
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Return all measurements as JSON, at full precision."""
+    """Convert all measurements to JSON at full precision."""
     return {
         "name": comparison.spec.name,
         "repetitions": comparison.repetitions,
@@ -191,7 +191,7 @@ each member counts); weights: of the networks needed for new samples"""
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Return the comparison as a table with a legend."""
+    """Format the comparison as a table with a legend."""
     rows = [HEADINGS, *map(_cells, comparison.methods)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -244,7 +244,7 @@ def _note(result: MethodResult) -> str:
 
 
 def _epoch(measurement: Measurement) -> str:
-    """Return an epoch, with its progress if rows are not recorded once per epoch."""
+    """Format an epoch, with its progress if rows are not recorded once per epoch."""
     if measurement.epoch is None or measurement.progress in (None, measurement.epoch + 1):
         return str(measurement.epoch)
     return f"{measurement.epoch} (progress {measurement.progress:g})"

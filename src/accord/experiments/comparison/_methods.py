@@ -1,4 +1,4 @@
-"""The methods that a comparison can name: which run they need and what they predict."""
+"""Methods for comparisons."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ NOT_FOR_BATCH_ENSEMBLES: Final = ("swa", "ema", "rog", "npc")
 
 @dataclass(frozen=True)
 class Measurement:
-    """The accuracy and cost of one method in one repetition."""
+    """Accuracy and cost of a method in one repetition."""
 
     accuracy: float
     coverage: float = 1.0  # share of samples on which it does not abstain
@@ -40,7 +40,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to predict the test samples."""
+    """Method for predicting the test samples."""
 
     name: str
     description: str
@@ -83,7 +83,7 @@ def _early_stopping(run: FinishedRun) -> Measurement:
 
 
 def best_epoch(record: Record) -> int:
-    """Return the epoch whose majority agrees best with the given labels; the first of ties."""
+    """Find the first epoch whose majority agrees best with the given labels."""
     right = np.zeros(record.epochs, np.int64)
     given = record.given if record.given is not None else record.reader.truth()
     for block in find_rule("majority").after_each_epoch(record.reader):
@@ -108,7 +108,7 @@ def _from_features(name: str, run: FinishedRun) -> Measurement:
 
 
 def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
-    """Return the vote of the networks' predictions by RoG or NPC (sample,)."""
+    """Compute the majority vote of all networks with RoG or NPC."""
     tables = []
     for network, spec in zip(run.load_networks(), network_specs(run.spec), strict=True):
         batches = partial(run.batches, network=spec)

@@ -1,4 +1,4 @@
-"""The runs of a comparison: the shared one, and those that baselines train separately."""
+"""Define and train the runs of a comparison."""
 
 import io
 from collections.abc import Callable
@@ -34,7 +34,7 @@ RATES: Final = (0.2, 0.8, 1.4, 2.0)  # of a hyper-ensemble, relative to the spec
 
 
 def shared_spec(spec: Spec, *, validation: bool) -> Spec:
-    """Return the spec of the networks that most methods share."""
+    """Build the spec of the networks that most methods share."""
     # If a method needs samples that no network was trained on, a tenth is held out from all.
     held_out = spec.data.validation or (0.1 if validation else 0.0)
     splits = ("test", "validation") if held_out else ("test",)
@@ -51,7 +51,7 @@ def shared_spec(spec: Spec, *, validation: bool) -> Spec:
 
 
 def repeated_spec(spec: Spec, repetition: int) -> Spec:
-    """Return the spec of one repetition, with other seeds."""
+    """Build the spec of a repetition with different seeds."""
     changes: dict[str, Any] = {"seed": spec.train.seed + repetition}
     if isinstance(spec.train.networks, tuple):
         offset = repetition * SEEDS_APART
@@ -63,7 +63,7 @@ def repeated_spec(spec: Spec, repetition: int) -> Spec:
 
 
 def snapshot_spec(spec: Spec) -> Spec:
-    """Return the spec of one network with a cyclic learning rate.
+    """Build the spec of a network with a cyclic learning rate.
 
     A cycle is a whole number of recorded epochs, so that its end is recorded.
     """
@@ -75,7 +75,7 @@ def snapshot_spec(spec: Spec) -> Spec:
 
 
 def elr_spec(spec: Spec) -> Spec:
-    """Return the spec of the same networks, trained with early-learning regularisation."""
+    """Build the spec of the same networks with early-learning regularisation."""
     loss = spec.train.loss
     train: dict[str, Any] = {"loss": loss.model_dump() if loss.kind == "elr" else {"kind": "elr"}}
     if isinstance(spec.train.networks, tuple):
@@ -85,19 +85,19 @@ def elr_spec(spec: Spec) -> Spec:
 
 
 def batch_ensemble_spec(spec: Spec) -> Spec:
-    """Return the spec of one network whose members share most of its weights."""
+    """Build the spec of a BatchEnsemble."""
     train = {**_of_first(spec), "networks": 1, "batch_ensemble": MEMBERS}
     return _changed(_without_extras(spec), train=train)
 
 
 def hyper_ensemble_spec(spec: Spec) -> Spec:
-    """Return the spec of networks with equally spaced learning rates."""
+    """Build the spec of networks with equally spaced learning rates."""
     networks = [{"lr": network_specs(spec)[0].optimizer.lr * rate} for rate in RATES]
     return _changed(_without_extras(spec), train={**_of_first(spec), "networks": networks})
 
 
 def _of_first(spec: Spec) -> dict[str, Any]:
-    """Return the settings of the first network, if networks have their own."""
+    """Get the settings of the first network if networks differ."""
     if not isinstance(spec.train.networks, tuple):
         return {}
     settings = spec.train.networks[0].model_dump(exclude_none=True, exclude={"lr", "seed"})
@@ -129,25 +129,25 @@ Trainer = Callable[..., RunResult]  # called as train(spec, out, progress=…)
 
 
 def run_path(out: Path, name: str, spec: Spec) -> Path:
-    """Return the folder of a run, named after its role and its spec's digest."""
+    """Build the folder path of a run from its role and the digest of its spec."""
     return out / f"{name}-{spec.digest()}"
 
 
 class FinishedRun(Run):
-    """A finished run of a comparison, with its networks and cached labels."""
+    """Finished run of a comparison with its networks and cached labels."""
 
     @cached_property
     def record(self) -> Record:
-        """The record of the test split."""
+        """Record of the test split."""
         return self.open_record("test")
 
     def open_record(self, name: str) -> Record:
-        """Open one of the records, such as "validation" or "test-ema"."""
+        """Open a record such as "validation" or "test-ema"."""
         return open_record(self.path / name)
 
     @cached_property
     def network_bytes(self) -> int:
-        """The size of the weights of one network; the mean over networks."""
+        """Mean size of the weights of a network in bytes."""
         sizes: list[int] = []
         for spec in self.networks:
             network = build_network(self.spec, spec, self.data)
@@ -155,7 +155,7 @@ class FinishedRun(Run):
         return round(sum(sizes) / len(sizes))
 
     def load_networks(self) -> list[nn.Module]:
-        """Return the networks with the weights of their last epoch, on the device."""
+        """Load the networks with the weights of their last epoch."""
         networks = []
         for spec in self.networks:
             network = build_network(self.spec, spec, self.data)
@@ -175,7 +175,7 @@ class FinishedRun(Run):
         return networks
 
     def stored_labels(self, name: str) -> NDArray[np.intp] | None:
-        """Return the stored labels of a method, or None if they are missing or damaged."""
+        """Load the stored labels of a method, or None if they are missing or damaged."""
         with suppress(OSError, EOFError, ValueError):
             stored: NDArray[np.intp] = np.load(self._labels_path(name), allow_pickle=False)
             if stored.shape == (self.record.samples,):
@@ -183,7 +183,7 @@ class FinishedRun(Run):
         return None
 
     def store_labels(self, name: str, labels: NDArray[np.intp]) -> None:
-        """Store the labels of a method, so that they are not predicted again."""
+        """Store the labels of a method for later calls."""
         file = io.BytesIO()
         np.save(file, np.asarray(labels, np.intp))
         write_file(self._labels_path(name), file.getvalue())
@@ -193,7 +193,7 @@ class FinishedRun(Run):
 
 
 class RunsOfRepetition:
-    """The runs of one repetition by name, each trained when a method first needs it."""
+    """Mapping from names to the runs of a repetition, which are trained on first access."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The paper's tables and figures by name.
+"""Reproduce the tables and figures of the paper.
 
 `_targets` names them, `_protocols` turns a cell and a scale into a spec, `_required_runs` finds
 and trains the runs of a target, `_measure` and `_figure_numbers` measure their records, and

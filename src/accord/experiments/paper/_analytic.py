@@ -1,4 +1,4 @@
-"""Targets that train no network: the theory and its toy, computed in seconds on a CPU."""
+"""Reproduce targets that require no training."""
 
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ ANALYTIC: Final = ("theory", "toy")  # kinds of targets
 
 
 def run_analytic(target: Target, out: Path) -> Result:
-    """Compute and draw a target that trains no network; a stored result is kept."""
+    """Compute and draw a target that requires no training, keeping any stored result."""
     known = load_result(out, target.name, NO_SCALE)
     if known is not None and is_drawn(out, target.name, NO_SCALE):
         save_result(known, out)  # the Markdown may be that of an earlier version

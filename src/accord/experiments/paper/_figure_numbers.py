@@ -1,4 +1,4 @@
-"""The numbers that the paper's figures show, measured on records, as JSON."""
+"""Compute the numbers shown in the figures of the paper."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from accord.errors import ChoiceError, RecordError, RecordMismatch
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of an experiment, shown in one panel.
+    """Setting of an experiment, shown in one panel.
 
     Figure 8 shows settings of the same name in one panel: a record per number of samples.
     """
@@ -32,7 +32,7 @@ class Setting:
 
 
 class FigureNeeds(NamedTuple):
-    """The title of a figure, and what it needs of each setting."""
+    """Title and requirements of a figure."""
 
     title: str
     networks: int
@@ -58,7 +58,7 @@ NEEDS: Final = {
 
 
 def needs_of(number: int) -> FigureNeeds:
-    """Return what a figure needs; raise if it shows no record."""
+    """Get the requirements of a figure that shows records."""
     if number not in NEEDS:
         known = ", ".join(map(str, NEEDS))
         raise ChoiceError(f"no figure {number} is drawn from records. There are: {known}")
@@ -66,7 +66,7 @@ def needs_of(number: int) -> FigureNeeds:
 
 
 def check_settings(number: int, settings: Sequence[Setting]) -> None:
-    """Raise if a figure cannot be drawn from the settings; the message names what is missing."""
+    """Check that the settings contain everything that a figure needs."""
     needs = needs_of(number)
     if not settings:
         raise ChoiceError(f"figure {number} needs at least one setting; got none")
@@ -131,7 +131,7 @@ MOST_PIXELS: Final = 64  # per side; larger pictures are subsampled
 def picture_of(
     pictures: NDArray[Any] | None, sample: int, *, samples: int
 ) -> list[list[list[int]]] | None:
-    """Return one picture as rows of [red, green, blue] in 0..255, or None without pictures.
+    """Convert an image to rows of [red, green, blue] in 0..255, or None without images.
 
     Args:
         pictures: (sample, height, width) in grey or (sample, height, width, 3) in colour;
@@ -168,7 +168,7 @@ Numbers = dict[str, Any]
 
 
 def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Numbers:
-    """Return the numbers that a figure of the paper shows, as JSON.
+    """Compute the numbers shown in a figure of the paper as JSON.
 
     Accuracies are shares from 0 to 1. `draw_numbers` draws the result.
 
@@ -244,7 +244,7 @@ def _final_margins(setting: Setting) -> Numbers:
 
 
 def _over_training(setting: Setting, *, rules: Sequence[str], clean: Sequence[str]) -> Numbers:
-    """Measure rules over training, and some on networks trained on the clean subset."""
+    """Measure rules over training, including on networks trained on the clean subset."""
     curves: Numbers = {}
     parts = (("", setting.record, rules), ("clean-", setting.clean, clean))
     for prefix, record, chosen in parts:

@@ -1,4 +1,4 @@
-"""Measurements of tables and figures on the records of a target."""
+"""Measure the tables and figures of a target."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ RULES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def measure_table(plan: TargetPlan, _: ReproduceContext) -> Fields:
-    """Return the rows of a table in percent, measured on the records of its runs."""
+    """Measure the rows of a table in percent."""
     kind, measured = plan.target.kind, []
     for seed, required in enumerate(plan.runs):
         record, rules = required.open_record(), RULES.get(kind)
@@ -58,7 +58,7 @@ def measure_table(plan: TargetPlan, _: ReproduceContext) -> Fields:
 
 
 def _add_stored(rows: dict[str, float], known: Result | None, seed: int) -> None:
-    """Add the stored values of rules on probabilities, which a packed record may lack."""
+    """Add stored values of rules whose probabilities are missing from a packed record."""
     if known is None or seed >= known.repetitions:
         return
     for name in _rules_on_probabilities():
@@ -68,7 +68,7 @@ def _add_stored(rows: dict[str, float], known: Result | None, seed: int) -> None
 
 
 def _sizes(record: Record) -> dict[str, float]:
-    """Score max agreement of 5 networks, and both rules at their best number of networks."""
+    """Score max agreement of 5 networks and both rules at their best number of networks."""
     sweeps = {rule: by_networks(record.reader, rule) for rule in ("majority", "max-agreement")}
     five = min(5, record.networks) - 1  # as many as in the paper's ensembles
     rows = {"max-agreement-5": 100 * float(sweeps["max-agreement"].mean[five])}
@@ -80,7 +80,7 @@ def _sizes(record: Record) -> dict[str, float]:
 
 
 def _post_process(plan: TargetPlan, context: ReproduceContext) -> Fields:
-    """Measure the methods of table 2, which need the networks and a validation split."""
+    """Measure the methods of table 2 on the networks and the validation split."""
     measured: list[dict[str, float]] = []
     failed: dict[str, str] = {}
     for seed, required in enumerate(plan.runs):
@@ -104,7 +104,7 @@ def _post_process(plan: TargetPlan, context: ReproduceContext) -> Fields:
 def _table_fields(
     plan: TargetPlan, measured: Sequence[Mapping[str, float]], failed: dict[str, str]
 ) -> Fields:
-    """Return the rows, and the reason for each that could not be measured."""
+    """Build the rows and the reasons for those that could not be measured."""
     published, soft = plan.target.published, _rules_on_probabilities()
     reason = "the record holds no probabilities"
     missing: dict[str, str] = {}
@@ -128,7 +128,7 @@ def _rules_on_probabilities() -> list[str]:
 
 
 def measure_figure(plan: TargetPlan, context: ReproduceContext) -> Fields:
-    """Return the scores beside a figure as rows, and the numbers that it shows."""
+    """Measure the scores and numbers of a figure."""
     target, number = plan.target, plan.target.figure or 0
     runs = {required.role: required for required in plan.runs}
     records = {role: required.open_record() for role, required in runs.items()}
@@ -155,7 +155,7 @@ def measure_figure(plan: TargetPlan, context: ReproduceContext) -> Fields:
 
 
 def _test_images(spec: Spec, data: Path) -> Any:
-    """Return the test images (sample, row, column, channel), or None if the data are missing."""
+    """Load test images of shape (sample, row, column, channel), or None if the data are missing."""
     if missing_data(spec, data) is not None:
         return None
     path = None if spec.data.path is None else data / spec.data.path
@@ -175,7 +175,7 @@ def _keep_pictures(numbers: dict[str, Any], known: Result | None) -> None:
 
 
 def draw_figure(result: Result, out: Path, *, redraw: bool) -> None:
-    """Draw a figure from a result's numbers, unless it is drawn already and not to be redrawn."""
+    """Draw the figure of a result if it is missing or `redraw` is set."""
     if not redraw and is_drawn(out, result.target, result.scale):
         return
     from accord.report import paper_figure, save_figure

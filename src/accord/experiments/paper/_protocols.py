@@ -1,4 +1,4 @@
-"""The training settings of every cell at each scale, as specs."""
+"""Build the training specs of all cells at each scale."""
 
 import os
 import tomllib
@@ -24,7 +24,7 @@ NOISE_DESCRIPTIONS: Final = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One setting of the paper: data, noise, and a variant of the training."""
+    """Data, noise and training variant of an experiment in the paper."""
 
     data: str  # a key of the table of data
     noise: str  # "sym", "asym", "native" or "clean"
@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def description(self) -> str:
-        """The setting in words."""
+        """Description of the setting."""
         parts = [sources()[self.data].name, NOISE_DESCRIPTIONS[self.noise].format(self.rate)]
         if self.variant is not None:
             variant = protocols()["variant"][self.variant]
@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Scale:
-    """The size of a reproduction: how large networks are and how long they train."""
+    """Scale of a reproduction, which determines network sizes and training times."""
 
     name: str
     description: str
@@ -54,7 +54,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, its folder, and where to get it."""
+    """Data set with its folder and source."""
 
     name: str
     folder: str
@@ -64,13 +64,13 @@ class Source:
 
 @cache
 def protocols() -> dict[str, Any]:
-    """Return the table of settings that is part of the package."""
+    """Load the table of settings from the package."""
     return tomllib.loads(files(__package__).joinpath("protocols.toml").read_text("utf-8"))
 
 
 @cache
 def sources() -> dict[str, Source]:
-    """Return the data sets by name."""
+    """Load the data sets by name."""
     return {
         name: Source(one["name"], one["folder"], one["from"], one.get("text", False))
         for name, one in protocols()["data"].items()
@@ -84,7 +84,7 @@ SCALES: Final = {
 
 
 def build_spec(cell: Cell, scale: str, *, seed: int = 0) -> Spec:
-    """Return the spec of a cell at a scale; its paths are relative to the data folder.
+    """Build the spec of a cell at a scale, with paths relative to the data folder.
 
     Raises:
         ChoiceError: the cell is not available at that scale.
@@ -108,7 +108,7 @@ def build_spec(cell: Cell, scale: str, *, seed: int = 0) -> Spec:
 
 
 def _layers(cell: Cell, scale: str) -> list[dict[str, Any]]:
-    """Return the settings that apply, from general to specific."""
+    """Collect the settings that apply, from general to specific."""
     table = protocols()
     variant = table["variant"][cell.variant] if cell.variant else {}
     if scale == "stand-in" and variant.get(scale) is False:
@@ -148,12 +148,12 @@ def _name_of(cell: Cell, scale: str) -> str:
 
 
 def resolve_data(spec: Spec, folder: Path) -> Spec:
-    """Return a spec whose paths start from the data folder."""
+    """Resolve the paths of a spec against the data folder."""
     return spec if spec.data.path is None else spec.model_copy(update={"root": str(folder)})
 
 
 def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
-    """Raise if the data or weights of a spec are missing from the data folder."""
+    """Check that the data folder contains the data and weights of a spec."""
     missing = missing_data(spec, folder)
     if missing is None:
         return
@@ -172,7 +172,7 @@ def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
 
 
 def missing_data(spec: Spec, folder: Path) -> str | None:
-    """Return the first missing data or weights of a spec, relative to the folder, or None.
+    """Find the first missing data or weights of a spec in the data folder.
 
     Checks the names of the files that a reader needs, not their contents.
     """
@@ -190,7 +190,7 @@ def missing_data(spec: Spec, folder: Path) -> str | None:
 
 
 def weights_origin(name: str) -> str:
-    """Return the source of pretrained weights, by their name in the data folder."""
+    """Find the source of pretrained weights by their name in the data folder."""
     origin: str = protocols()["weights"][name]
     return origin
 
@@ -204,7 +204,7 @@ def _weights_of(spec: Spec) -> list[str]:
 
 
 def missing_file(kind: str, folder: Path, options: Mapping[str, Any]) -> str | None:
-    """Return the first file that a reader needs and does not find, by its published name."""
+    """Find the first missing file of a reader by its published name."""
     needs = find_reader(kind).needs
     if kind == "imagenet" and options.get("class_list"):
         listed = Path(options["class_list"])  # in the folder, or in the working directory

@@ -1,4 +1,4 @@
-"""Reproduce targets: plan once, train the missing runs, measure their records, store the result.
+"""Reproduce the targets of the paper.
 
 Every target is planned before the first is trained, so that missing data show at once. A target
 that fails does not stop the others; it is returned with the reason.
@@ -49,7 +49,7 @@ def reproduce(
     scale: str = "quick",
     repetitions: int | None = None,
 ) -> Result:
-    """Train the missing runs of a target, measure it, and store the result.
+    """Train the missing runs of a target, measure it and store the result.
 
     Writes `OUT/TARGET/SCALE.json` and `.md`, for a figure also `.svg` and `.png`. Runs lie below
     `OUT/runs` and are shared by all targets with the same training; nothing is trained twice. A
@@ -80,7 +80,7 @@ def reproduce(
 def plan_target(
     target: Target, context: ReproduceContext, scale: str, repetitions: int | None
 ) -> TargetPlan:
-    """Return the plan of a target; trains and writes nothing. Raises as `reproduce`."""
+    """Plan a target without training or writing anything. Raises as `reproduce`."""
     plan = _plan_at_scale(target, context, scale, repetitions)
     if not plan.keep_known and not all(required.finished for required in plan.runs):
         settled = settle_scale(scale, context)
@@ -131,7 +131,7 @@ def _reproduce_plan(plan: TargetPlan, context: ReproduceContext) -> Result:
 
 
 def _keep_if_same(measured: Result, plan: TargetPlan, context: ReproduceContext) -> Result:
-    """Return the known result if the new one equals it, else the new one with its cost."""
+    """Keep the known result if the new one is equal, and add the cost to the new one otherwise."""
     known = plan.known
     if known is not None and known.repetitions == measured.repetitions:
         before, now = (
@@ -152,7 +152,7 @@ def _keep_if_same(measured: Result, plan: TargetPlan, context: ReproduceContext)
 
 
 def _near(one: Any, other: Any) -> bool:
-    """Compare JSON values, numbers with a tolerance."""
+    """Compare JSON values with a tolerance for numbers."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_near(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -164,7 +164,7 @@ def _near(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class Failure:
-    """A target that could not be reproduced, and the reason."""
+    """Target that could not be reproduced, with the reason."""
 
     target: Target
     error: AccordError
@@ -177,7 +177,7 @@ def reproduce_all(
     scale: str = "quick",
     repetitions: int | None = None,
 ) -> Iterator[Result | Failure]:
-    """Reproduce several targets, one after the other; failures do not stop the others.
+    """Reproduce several targets in sequence, continuing after failures.
 
     All targets are planned before the first is trained. The summary in `OUT` is updated after each.
 
@@ -225,7 +225,7 @@ def _plan_all(
 
 
 def update_summary(context: ReproduceContext) -> None:
-    """Update the summary in `OUT`; what cannot be read or written is reported."""
+    """Update the summary in `OUT` and report unreadable files."""
     # Another process may store a result while this one writes: read until nothing changes.
     before: list[Result] | None = None
     try:

@@ -1,4 +1,4 @@
-"""The runs that a target needs: which are finished, how the others are trained, their cost."""
+"""Find and train the runs that a target needs."""
 
 import json
 import platform
@@ -37,14 +37,14 @@ COST_FILE: Final = "effort.json"
 
 
 class Cost(TypedDict):
-    """The machine that trained a run, and the seconds it took."""
+    """Machine and training time of a run in seconds."""
 
     machine: str
     seconds: float
 
 
 class CostLog:
-    """A progress callback that adds the time of a training to the run's cost so far.
+    """Progress callback that adds training time to the cost of a run.
 
     The file is written after every epoch: a training that cannot start leaves none, and a process
     that dies loses little.
@@ -59,7 +59,7 @@ class CostLog:
         self._start = time.monotonic()
 
     def __call__(self, event: Progress) -> None:
-        """Write the time until this epoch."""
+        """Write the training time up to this epoch."""
         seconds = self._seconds + time.monotonic() - self._start
         cost = Cost(machine=self._machine, seconds=seconds)
         write_file(self._folder / COST_FILE, json.dumps(cost).encode(), flush=False)
@@ -68,7 +68,7 @@ class CostLog:
 
 
 def cost_of(folder: Path) -> Cost | None:
-    """Return the cost of a run, or None if it is not known."""
+    """Load the cost of a run, or None if it is not known."""
     path = folder / COST_FILE
     if not path.exists():
         return None
@@ -83,7 +83,7 @@ def cost_of(folder: Path) -> Cost | None:
 
 
 def machine_name() -> str:
-    """Return the name of the GPU, or the number and kind of cores."""
+    """Get the name of the GPU, or the number and kind of cores."""
     if torch.cuda.is_available():
         return f"one {torch.cuda.get_device_name()}"
     return f"{counted(torch.get_num_threads(), 'core')}, {platform.machine()}"
@@ -95,7 +95,7 @@ def _ignore(_: str) -> None:
 
 @dataclass(frozen=True)
 class ReproduceContext:
-    """Folders, the trainer, and callbacks of a reproduction."""
+    """Folders, trainer and callbacks of a reproduction."""
 
     out: Path  # of results, and of runs below it
     data: Path  # of data sets
@@ -108,23 +108,23 @@ class ReproduceContext:
     notify: Callable[[str], None] = _ignore  # called with messages for people
 
     def cost_log(self, folder: Path) -> CostLog:
-        """Return a progress callback that keeps the cost of a run."""
+        """Build a progress callback that records the cost of a run."""
         return CostLog(folder, self.machine or machine_name(), self.progress)
 
 
 def run_folder(out: Path, spec: Spec) -> Path:
-    """Return the folder of a run, independent of where its data are."""
+    """Get the folder of a run, independent of the data folder."""
     return out / "runs" / run_name(spec)
 
 
 def run_name(spec: Spec) -> str:
-    """Return the spec's name with a digest of everything that the labels depend on."""
+    """Build the name of a run from its spec and a digest."""
     record = RecordSpec(every=spec.record.every)
     return f"{spec.name}-{spec.model_copy(update={'record': record}).digest()}"
 
 
 def settle_scale(scale: str, context: ReproduceContext) -> str:
-    """Return the scale to train at: stand-in for quick if there is no GPU."""
+    """Choose the training scale, replacing quick by stand-in without a GPU."""
     if not SCALES[scale].gpu or context.on_cpu or context.has_gpu():
         return scale
     if scale == "quick":
@@ -137,7 +137,7 @@ def settle_scale(scale: str, context: ReproduceContext) -> str:
 
 @dataclass(frozen=True)
 class RequiredRun:
-    """One run that a target needs."""
+    """Run that a target needs."""
 
     role: str
     cell: Cell
@@ -146,7 +146,7 @@ class RequiredRun:
 
     @property
     def finished(self) -> bool:
-        """Whether every epoch of every network is recorded."""
+        """Whether all epochs of all networks are recorded."""
         return not self.run.missing_epochs
 
     def open_record(self) -> Record:
@@ -155,7 +155,7 @@ class RequiredRun:
 
 
 def train_missing(required: RequiredRun, context: ReproduceContext) -> None:
-    """Train a run, unless it is finished."""
+    """Train a run unless it is finished."""
     run, folder = required.run, required.run.path
     spec_path = folder / "spec.toml"
     if spec_path.exists() and (found := run_name(load_spec(spec_path))) != folder.name:
@@ -180,14 +180,14 @@ def train_missing(required: RequiredRun, context: ReproduceContext) -> None:
 
 
 def repetitions_of(target: Target, scale: str, repetitions: int | None = None) -> int:
-    """Return the number of repetitions of a target; a figure shows one run."""
+    """Get the number of repetitions of a target, which is 1 for figures."""
     if target.kind == "figure":
         return 1
     return SCALES[scale].repetitions if repetitions is None else repetitions
 
 
 def cells_at(target: Target, scale: str) -> dict[str, Cell]:
-    """Return the cells of a target at a scale; figure 8 has other sizes for the digits."""
+    """Get the cells of a target at a scale."""
     if target.figure == 8 and scale == "stand-in":
         first = next(iter(target.cells.values()))
         sizes = protocols()["figure8"]["stand-in"]
@@ -196,7 +196,7 @@ def cells_at(target: Target, scale: str) -> dict[str, Cell]:
 
 
 def run_names(target: Target, scale: str, repetitions: int) -> dict[str, list[str]]:
-    """Return the names of the runs that a target needs at a scale, by role and repetition."""
+    """List the names of the runs of a target by role and repetition."""
     return {
         role: [run_name(build_spec(cell, scale, seed=seed)) for seed in range(repetitions)]
         for role, cell in cells_at(target, scale).items()
@@ -206,7 +206,7 @@ def run_names(target: Target, scale: str, repetitions: int) -> dict[str, list[st
 def required_runs(
     target: Target, scale: str, repetitions: int, *, out: Path, data: Path
 ) -> list[RequiredRun]:
-    """Return every run that a target needs at a scale."""
+    """List the runs that a target needs at a scale."""
     runs = []
     for role, cell in cells_at(target, scale).items():
         for seed in range(repetitions):
@@ -221,7 +221,7 @@ def required_runs(
 
 
 def check_same_runs(known: Result, runs: Mapping[str, list[str]], out: Path) -> None:
-    """Raise if a stored result was measured on other runs."""
+    """Check that a stored result was measured on the same runs."""
     for role, names in runs.items():
         stored = list(known.runs.get(role, []))
         shared = min(len(stored), len(names))
@@ -236,7 +236,7 @@ def check_same_runs(known: Result, runs: Mapping[str, list[str]], out: Path) -> 
 
 @dataclass(frozen=True)
 class TargetPlan:
-    """The runs, repetitions and stored result of a target."""
+    """Runs, repetitions and stored result of a target."""
 
     target: Target
     scale: str  # that this machine can train

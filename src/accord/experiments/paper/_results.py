@@ -1,4 +1,4 @@
-"""Results of targets: the paper's numbers beside ours, as JSON and as Markdown tables."""
+"""Store and format the results of targets."""
 
 import json
 import math
@@ -23,7 +23,7 @@ Numbers = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of a table: accuracies in percent, or numbers of networks."""
+    """Row of a table with accuracies in percent or numbers of networks."""
 
     ours: float  # mean over repetitions
     standard_error: float | None  # of ours; None for one repetition
@@ -33,13 +33,13 @@ class TableRow:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus the paper's."""
+        """Difference from the value in the paper."""
         return None if self.paper is None else self.ours - self.paper
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one target at one scale."""
+    """Result of a target at a scale."""
 
     target: str
     description: str
@@ -55,11 +55,11 @@ class Result:
 
     @property
     def comparable(self) -> bool:
-        """Whether the networks were trained on the paper's data."""
+        """Whether the networks were trained on the data of the paper."""
         return self.scale != STAND_IN
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as stored; accuracies in percent."""
+        """Convert the result to JSON, with accuracies in percent."""
         rows = {}
         for name, row in self.rows.items():
             rows[name] = {key: value for key, value in asdict(row).items() if value is not None}
@@ -74,7 +74,7 @@ class Result:
 
 
 def row_of(values: Sequence[float | None], published: Sequence[float] = ()) -> TableRow:
-    """Return the mean of the measured repetitions, beside the paper's number.
+    """Build a row from the mean of the repetitions and the published number.
 
     >>> row_of([89.0, 91.0], [90.0, 0.1])
     TableRow(ours=90.0, standard_error=1.0, values=(89.0, 91.0), paper=90.0, paper_error=0.1)
@@ -89,18 +89,18 @@ def row_of(values: Sequence[float | None], published: Sequence[float] = ()) -> T
 
 
 def result_path(out: Path, target: str, scale: str) -> Path:
-    """Return the path of a result, without suffix."""
+    """Get the path of a result without suffix."""
     return out / target / scale
 
 
 def is_drawn(out: Path, target: str, scale: str) -> bool:
-    """Return whether a target's pictures exist."""
+    """Check whether the images of a target exist."""
     path = result_path(out, target, scale)
     return all(path.with_suffix(suffix).exists() for suffix in PICTURES)
 
 
 def save_result(result: Result, out: Path) -> None:
-    """Write a result as JSON and Markdown; files with the same content are left as they are."""
+    """Write a result as JSON and Markdown unless the files are unchanged."""
     path = result_path(out, result.target, result.scale)
     _write_changed(path.with_suffix(".json"), json.dumps(result.as_json(), indent=1))
     _write_changed(path.with_suffix(".md"), result_text(result))
@@ -115,7 +115,7 @@ def _write_changed(path: Path, text: str) -> None:
 
 
 def load_result(out: Path, target: str, scale: str) -> Result | None:
-    """Return a stored result, or None; raise if the file is damaged or another's."""
+    """Load a stored result if there is one and check that it is valid."""
     path = result_path(out, target, scale).with_suffix(".json")
     try:
         if not path.exists():
@@ -145,7 +145,7 @@ def load_result(out: Path, target: str, scale: str) -> Result | None:
 
 
 def _check_result(result: Result, target: str, scale: str) -> None:
-    """Raise ValueError, KeyError or TypeError if the result cannot be printed or is another's."""
+    """Check that a result can be printed and belongs to the target and scale."""
     result_text(result)
     operator.index(result.repetitions)
     if (result.target, result.scale) != (target, scale):
@@ -159,7 +159,7 @@ def _check_result(result: Result, target: str, scale: str) -> None:
 def load_results(
     out: Path, targets: Iterable[Target], *, notify: Callable[[str], None] | None = None
 ) -> list[Result]:
-    """Return all stored results; `notify` is called with a message for each unreadable file."""
+    """Load all stored results and call `notify` for each unreadable file."""
     results = []
     for target in targets:
         for scale in (*SCALES, NO_SCALE):
@@ -175,7 +175,7 @@ def load_results(
 
 
 def result_text(result: Result) -> str:
-    """Return a result as Markdown: a heading and a table."""
+    """Format a result as a Markdown heading and table."""
     effort = "" if result.machine is None else f", {result.machine}"
     if result.seconds is not None:
         effort += f", {result.seconds / 60:.1f} minutes of training"
@@ -220,7 +220,7 @@ def _cells(name: str, row: TableRow, comparable: bool) -> tuple[str, str, str, s
 
 
 def write_summary(results: Sequence[Result], out: Path) -> None:
-    """Write the summary of all results as one Markdown page, if it has changed."""
+    """Write the summary of all results as Markdown if it has changed."""
     lines = ["# Reproduced", "", "Accuracies in percent, the paper's beside ours.", ""]
     if not all(result.comparable for result in results):
         lines += [f"At the scale {STAND_IN}, {STAND_IN_NOTE}.", ""]
@@ -233,7 +233,7 @@ def write_summary(results: Sequence[Result], out: Path) -> None:
 
 
 def _summary_cells(result: Result) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a result for the summary, or a link if the result has no rows."""
+    """Yield the summary rows of a result, or a link if it has no rows."""
     if not result.rows:
         path = result_path(Path(), result.target, result.scale).with_suffix(".md")
         yield f"[measurements]({path.as_posix()})", "", "", ""
@@ -246,7 +246,7 @@ def _summary_cells(result: Result) -> Iterator[tuple[str, ...]]:
 
 
 def findings_of(target: str, numbers: Numbers) -> list[str]:
-    """Return the findings of a target in sentences; none for a target that trains networks.
+    """Describe the findings of a target that requires no training.
 
     >>> wrong = {"networks": [0.02, 0.05], "majority": 0.018, "max-agreement": 0.015}
     >>> findings_of("figure9", {"wrong": wrong, "epochs": 18, "false": {"agreement": 0.2}})[0]

@@ -1,4 +1,4 @@
-"""The list of targets with their status at each scale."""
+"""List targets with their status at each scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ RANK: Final = {"done": 0, "partly": 1, "not run": 2, DATA_MISSING: 3, "none": 4}
 
 @dataclass(frozen=True)
 class TargetStatus:
-    """The progress of a target at one scale."""
+    """Progress of a target at a scale."""
 
     word: str  # a key of RANK; "none": the target has no such scale
     note: str = ""  # the reason, or the next step
 
 
 def status_of(target: Target, scale: str, *, out: Path, data: Path) -> TargetStatus:
-    """Return the status of a target at a scale; the note names a damaged result."""
+    """Find the status of a target at a scale, with a note on damaged results."""
     try:
         if target.kind in ANALYTIC:
             known = load_result(out, target.name, NO_SCALE)
@@ -78,7 +78,7 @@ def _instructions(missing: str, required: RequiredRun, data: Path) -> str:
 def list_targets(
     targets: Sequence[Target], scale: str | None, *, out: Path, data: Path
 ) -> list[dict[str, Any]]:
-    """Return the targets as `accord reproduce --list --json` prints them.
+    """Convert the targets to JSON, as printed by `accord reproduce --list --json`.
 
     Without a scale, the status shown is the best of all scales, preferably not of the stand-in.
     """
@@ -103,7 +103,7 @@ def list_targets(
 
 
 def targets_text(items: Sequence[dict[str, Any]]) -> str:
-    """Return listed targets as lines, and below them where to put missing data."""
+    """Format listed targets as text, with the locations for missing data."""
     width = max(len(item["name"]) for item in items)
     lines = []
     for item in items:

@@ -1,4 +1,4 @@
-"""Every target by name: cells of tables, panels of figures, the theory."""
+"""Define the targets of the paper by name."""
 
 import difflib
 import tomllib
@@ -18,7 +18,7 @@ OUR_ABLATION: Final = ("cifar10", "sym", 40)
 
 @dataclass(frozen=True)
 class Target:
-    """A cell of a table, a panel of a figure, or the theory."""
+    """Cell of a table, panel of a figure, or theory."""
 
     name: str  # such as "table1/cifar10/sym/40"
     description: str
@@ -30,7 +30,7 @@ class Target:
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Return every target by name, in the order of the paper."""
+    """Build all targets by name in the order of the paper."""
     found = [*_tables(), *_figures()]
     found.append(
         Target("figure9", "three boundaries that fit one wrong label, and their vote", "toy")
@@ -41,7 +41,7 @@ def all_targets() -> dict[str, Target]:
 
 
 def find_targets(names: Sequence[str]) -> list[Target]:
-    """Return the targets of these names; a prefix selects every target below it.
+    """Find targets by name or prefix.
 
     >>> [target.name for target in find_targets(["figure6"])]
     ['figure6/cifar10/asym/20', 'figure6/cifar100/sym/40']
@@ -61,7 +61,7 @@ def find_targets(names: Sequence[str]) -> list[Target]:
 
 
 def _suggest_target(name: str) -> str:
-    """Suggest the nearest target or group of targets, or list the top-level groups."""
+    """Suggest the nearest target or list the top-level groups."""
     groups = dict.fromkeys(
         "/".join(parts[:size])
         for parts in (one.split("/") for one in all_targets())
@@ -138,13 +138,13 @@ def _figure(number: int, panel: str) -> Target:
 
 
 def samples_per_class(data: str) -> dict[str, Cell]:
-    """Return the cells of figure 8 for one data set, by samples per class."""
+    """Build the cells of figure 8 for a data set, by samples per class."""
     sizes = protocols()["figure8"][data]
     return {str(size): Cell(data, "clean", 0, per_class=size) for size in sizes}
 
 
 def _additional_targets() -> Iterator[Target]:
-    """Yield targets that the paper mentions without a number, or does not contain."""
+    """Yield targets that the paper does not contain or mentions without a number."""
     cell = Cell("webvision50", "native", 20)
     yield Target("setup/webvision50", cell.description, "rules", {"noisy": cell})
     for panel in protocols()["ours"]["cells"]:

@@ -1,4 +1,4 @@
-"""The paper's theory, measured on linear regressions.
+"""Measure the theory of the paper on linear regressions.
 
 `_regression` draws problems and runs gradient descent; `_lemmas` measures the lemmas and the
 theorem on them; `run_theory` runs everything. `toy` trains the networks of figure 9.
@@ -32,7 +32,7 @@ __all__ = ["SettingOutcome", "TheoryResult", "Toy", "Trajectory", "run_theory", 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """The losses of one draw of a setting, at logarithmically spaced steps."""
+    """Losses of one draw of a setting at logarithmically spaced steps."""
 
     setting: str
     seed: int
@@ -55,7 +55,7 @@ class TheoryResult:
     trajectories: dict[str, Trajectory]  # empty if no draw overfits in every one of the settings
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as dictionaries, lists and numbers."""
+        """Convert the result to dictionaries, lists and numbers."""
         result = asdict(self)
         for name, outcome in self.outcomes.items():
             result["outcomes"][name]["share"] = outcome.share
@@ -64,7 +64,7 @@ class TheoryResult:
 
 
 def run_theory(*, draws: int = 50, seed: int = 0) -> TheoryResult:
-    """Measure the three lemmas and the theorem over seeded draws of linear regressions.
+    """Measure the lemmas and the theorem on random linear regressions.
 
     Takes about ten seconds for 50 draws. Draw k uses the seed `seed + k`.
 
@@ -88,7 +88,7 @@ def run_theory(*, draws: int = 50, seed: int = 0) -> TheoryResult:
 
 
 def _first_trajectories(draws: int, seed: int) -> dict[str, Trajectory]:
-    """Return the trajectories of the first draw that overfits in all settings shown."""
+    """Find the trajectories of the first draw that overfits in all settings shown."""
     for draw in range(seed, seed + draws):
         found = {name: trajectory_of(name, seed=draw) for name in ("shared", "own-noise")}
         if all(any(one.overfit) for one in found.values()):
@@ -97,7 +97,7 @@ def _first_trajectories(draws: int, seed: int) -> dict[str, Trajectory]:
 
 
 def trajectory_of(name: str, *, seed: int) -> Trajectory:
-    """Return the trajectory of one draw of a setting."""
+    """Compute the trajectory of one draw of a setting."""
     descent = descend_setting(SETTINGS[name], seed=seed)
     times = np.unique(np.geomspace(1, STEPS, 80).round().astype(int)) - 1
     return Trajectory(

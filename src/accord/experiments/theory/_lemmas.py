@@ -1,4 +1,4 @@
-"""Lemmas 1 to 3 and the theorem, measured on gradient descent of linear regressions."""
+"""Measure the lemmas and the theorem on gradient descent of linear regressions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ STEPS: Final = 1000
 
 @dataclass(frozen=True)
 class SignEvidence:
-    """Lemma 1 at one rate: whether the sign of a product of gradients predicts overfitting."""
+    """Evidence for lemma 1 at one rate."""
 
     rate: float  # step size × largest eigenvalue
     steps: int  # (network, step) pairs whose test loss changes by more than rounding
@@ -35,7 +35,7 @@ class SignEvidence:
 
 @dataclass(frozen=True)
 class ContractionEvidence:
-    """Lemma 2 at one rate: whether the norm of I - step × covariance is below 1."""
+    """Evidence for lemma 2 at one rate."""
 
     rate: float
     draws: int
@@ -46,7 +46,7 @@ class ContractionEvidence:
 
 @dataclass(frozen=True)
 class LimitEvidence:
-    """Lemma 3 after a number of steps: the distance of networks from the closed form.
+    """Evidence for lemma 3 after a number of steps.
 
     Distances are relative to the mean network's initial distance; medians over the draws.
     """
@@ -62,7 +62,7 @@ class LimitEvidence:
 def check_signs(
     regressions: Sequence[Regression], *, rate: float, steps: int = 300
 ) -> SignEvidence:
-    """Compare overfitting at each step with the sign of training gradient × test gradient.
+    """Compare overfitting at each step with the sign of the gradient product.
 
     The lemma drops the term of second order in the step size. With it, a test loss rises exactly
     where 2 × product < step × squared length of the change that the gradient makes to the
@@ -81,7 +81,7 @@ def check_signs(
 
 
 def check_contraction(regressions: Sequence[Regression], *, rate: float) -> ContractionEvidence:
-    """Measure the norm of I - step × covariance and compare it with the proof's formula."""
+    """Compare the norm of I - step × covariance with the formula in the proof."""
     norms, formulas = np.array([_norm(regression, rate) for regression in regressions]).T
     return ContractionEvidence(
         rate=rate,
@@ -101,7 +101,7 @@ def _norm(regression: Regression, rate: float) -> tuple[float, float]:
 def check_limit(
     regressions: Sequence[Regression], *, steps: int, rate: float = 1.0
 ) -> LimitEvidence:
-    """Measure the distance of the mean network, and of each network, from the closed form."""
+    """Measure the distance of the networks and of their mean from the closed form."""
     distances = np.array([_distances(regression, steps, rate) for regression in regressions])
     mean_network, each_network, bound = np.median(distances, axis=0)
     return LimitEvidence(
@@ -125,7 +125,7 @@ def _distances(regression: Regression, steps: int, rate: float) -> tuple[float, 
 
 @dataclass(frozen=True)
 class RegressionSetting:
-    """What the networks share, their step size, and their initial weights."""
+    """Setting of a regression experiment."""
 
     own_inputs: bool = False
     own_noise: bool = False
@@ -147,7 +147,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True)
 class SettingOutcome:
-    """Counts for one setting, over all draws."""
+    """Counts for a setting over all draws."""
 
     setting: str
     draws: int
@@ -162,12 +162,12 @@ class SettingOutcome:
 
     @property
     def share(self) -> float | None:
-        """The share of the overfit steps in which disagreement rises."""
+        """Fraction of overfit steps in which disagreement rises."""
         return self.rose / self.overfit if self.overfit else None
 
 
 def draw_setting(setting: RegressionSetting, *, seed: int) -> Regression:
-    """Draw the regression problem of a setting, with initial weights."""
+    """Draw the regression problem and initial weights of a setting."""
     regression = draw_regression(
         seed=seed, own_inputs=setting.own_inputs, own_noise=setting.own_noise
     )
@@ -175,7 +175,7 @@ def draw_setting(setting: RegressionSetting, *, seed: int) -> Regression:
 
 
 def balance(regression: Regression) -> Regression:
-    """Place the initial weights symmetrically around the closed form, as the proof requires.
+    """Place the initial weights symmetrically around the closed form.
 
     The mean network then starts and stays at the closed form, and the term that the proof neglects
     is zero. The networks lie along the direction in which a step along the training gradient
@@ -196,7 +196,7 @@ def balance(regression: Regression) -> Regression:
 
 
 def all_overfit(descent: Descent) -> NDArray[np.bool_]:
-    """Return the steps in which every network's test loss rises (step,).
+    """Find the steps in which the test loss of every network rises.
 
     A rise within rounding does not count, nor does a step before which the networks agree up to
     rounding.
@@ -207,7 +207,7 @@ def all_overfit(descent: Descent) -> NDArray[np.bool_]:
 
 
 def first_order(descent: Descent) -> tuple[Array, Array]:
-    """Return the two first-order terms of the change of disagreement: joint, separate (step,).
+    """Compute the first-order terms `joint` and `separate` of the change of disagreement.
 
     For small steps, disagreement changes by step size × (joint - separate). `separate` is twice
     the mean product of a network's training and test gradients, negative where all overfit;
@@ -220,7 +220,7 @@ def first_order(descent: Descent) -> tuple[Array, Array]:
 def count_overfitting(
     name: str, *, draws: int, seed: int = 0, steps: int = STEPS
 ) -> SettingOutcome:
-    """Count the steps, over seeded draws, in which all networks overfit and disagreement rises."""
+    """Count the steps in which all networks overfit and disagreement rises."""
     if name not in SETTINGS:
         raise ChoiceError(f"no setting is called {name!r}. {suggest(name, SETTINGS)}")
     if draws < 1:
@@ -241,7 +241,7 @@ def count_overfitting(
 
 
 def descend_setting(setting: RegressionSetting, *, seed: int, steps: int = STEPS) -> Descent:
-    """Draw a setting's problem and run gradient descent on it."""
+    """Draw the problem of a setting and run gradient descent."""
     regression = draw_setting(setting, seed=seed)
     step = regression.step_size(setting.rate)
     return descend(regression, step=step, steps=steps, batch=setting.batch, seed=seed)

@@ -1,4 +1,4 @@
-"""Gradient descent on linear regressions, with the paper's quantities at every step."""
+"""Gradient descent on linear regressions."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ LEAST_SPREAD: Final = 0.3  # of the last feature, 1 of the first: convergence ra
 
 @dataclass(frozen=True)
 class Regression:
-    """Training data and initial weights of each network, and the test data of all."""
+    """Training data and initial weights of all networks with shared test data."""
 
     inputs: Array  # (network, sample, feature)
     values: Array  # (network, sample)
@@ -28,17 +28,17 @@ class Regression:
 
     @property
     def covariances(self) -> Array:
-        """The paper's sigma of each network's training inputs (network, feature, feature)."""
+        """Covariance sigma of the training inputs, of shape (network, feature, feature)."""
         return np.asarray(self.inputs.swapaxes(1, 2) @ self.inputs)
 
     @property
     def closed_forms(self) -> Array:
-        """The weights with the least training loss (network, feature)."""
+        """Weights that minimise the training loss, of shape (network, feature)."""
         products = np.einsum("nsf,ns->nf", self.inputs, self.values)
         return np.asarray(np.linalg.solve(self.covariances, products[..., None])[..., 0])
 
     def step_size(self, rate: float) -> float:
-        """Return the step size that is `rate` over the largest eigenvalue of any covariance."""
+        """Compute the step size as `rate` over the largest eigenvalue of any covariance."""
         return float(rate / np.linalg.eigvalsh(self.covariances).max())
 
 
@@ -79,7 +79,7 @@ def draw_regression(
 
 @dataclass(frozen=True)
 class Descent:
-    """The weights and gradients of every network at every step."""
+    """Weights and gradients of every network at every step."""
 
     regression: Regression
     step: float  # the paper's mu
@@ -88,51 +88,51 @@ class Descent:
 
     @cached_property
     def test_errors(self) -> Array:
-        """The paper's e(i, t): predicted minus true values (network, time, sample)."""
+        """Predicted minus true test values e(i, t), of shape (network, time, sample)."""
         return np.asarray(
             self.weights @ self.regression.test_inputs.T - self.regression.test_values
         )
 
     @cached_property
     def test_loss(self) -> Array:
-        """The squared length of the test errors (network, time)."""
+        """Squared norm of the test errors, of shape (network, time)."""
         return np.asarray(np.square(self.test_errors).sum(axis=-1))
 
     @cached_property
     def train_loss(self) -> Array:
-        """The squared length of the training errors (network, time)."""
+        """Squared norm of the training errors, of shape (network, time)."""
         regression = self.regression
         errors = self.weights @ regression.inputs.swapaxes(1, 2) - regression.values[:, None]
         return np.asarray(np.square(errors).sum(axis=-1))
 
     @cached_property
     def mean_network_loss(self) -> Array:
-        """The test loss of the network with the mean weights (time,)."""
+        """Test loss of the network with the mean weights, of shape (time,)."""
         return np.asarray(np.square(self.test_errors.mean(axis=0)).sum(axis=-1))
 
     @cached_property
     def disagreement(self) -> Array:
-        """The paper's DisAg: mean test loss minus the loss of the mean network (time,)."""
+        """Mean test loss minus the loss of the mean network (DisAg), of shape (time,)."""
         return disagreement_of(self.test_errors)
 
     @cached_property
     def test_gradients(self) -> Array:
-        """The gradient of the test loss (network, step, feature)."""
+        """Gradient of the test loss, of shape (network, step, feature)."""
         return np.asarray(self.test_errors[:, :-1] @ self.regression.test_inputs)
 
     @cached_property
     def products(self) -> Array:
-        """Training gradient × test gradient (network, step)."""
+        """Product of training and test gradients, of shape (network, step)."""
         return np.asarray(np.einsum("nsf,nsf->ns", self.gradients, self.test_gradients))
 
     @cached_property
     def moves(self) -> Array:
-        """The squared change of the test errors by a step of unit size (network, step)."""
+        """Squared change of the test errors by a unit step, of shape (network, step)."""
         return np.asarray(np.square(self.gradients @ self.regression.test_inputs.T).sum(axis=-1))
 
 
 def disagreement_of(errors: Array) -> Array:
-    """Return half the mean squared distance between two networks' errors (...,).
+    """Compute half the mean squared distance between the errors of two networks.
 
     Takes errors (network, ..., sample). Summed over samples, this is their variance over the
     networks, which needs no pairs:
@@ -146,7 +146,7 @@ def disagreement_of(errors: Array) -> Array:
 def descend(
     regression: Regression, *, step: float, steps: int, batch: float = 1.0, seed: int = 0
 ) -> Descent:
-    """Run `steps` steps of gradient descent for every network on its own training set.
+    """Run gradient descent for every network on its training set.
 
     With `batch` below 1, each step of each network includes every training sample with that
     probability, drawn from `seed`, and scales the gradient by its inverse.
@@ -174,7 +174,7 @@ def _gradient(
 
 
 def rises(values: Array, *, least: float) -> NDArray[np.bool_]:
-    """Return the steps that raise a quantity by more than the share `least` of it (..., step).
+    """Find the steps that raise a quantity by more than the fraction `least`.
 
     >>> rises(np.array([1.0, 2.0, 2.0, 1.0]), least=1e-12)
     array([ True, False, False])

@@ -1,4 +1,4 @@
-"""The toy of figure 9: three networks in the plane that all fit one wrong label."""
+"""Toy experiment of figure 9."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ MOST_EPOCHS: Final = 2000
 
 @dataclass(frozen=True)
 class Toy:
-    """Samples in the plane, one of them mislabelled, and all predictions on a grid."""
+    """Samples with a wrong label and predictions on a grid."""
 
     samples: Array  # (sample, 2), in -1..1
     truth: Labels  # (sample,)
@@ -40,35 +40,35 @@ class Toy:
 
     @property
     def epochs(self) -> int:
-        """The number of epochs until every network fitted every given label."""
+        """Number of epochs until every network fits every given label."""
         return int(self.labels.shape[1])
 
     @property
     def networks_last(self) -> Labels:
-        """Each network's predictions after the last epoch (network, row, column)."""
+        """Predictions after the last epoch, of shape (network, row, column)."""
         return self.labels[:, -1]
 
     @property
     def majority(self) -> Labels:
-        """The majority vote after the last epoch (row, column)."""
+        """Majority vote after the last epoch, of shape (row, column)."""
         return self._vote(self.labels[:, -1:])
 
     @property
     def max_agreement(self) -> Labels:
-        """The vote over all networks and epochs (row, column)."""
+        """Max agreement over all networks and epochs, of shape (row, column)."""
         return self._vote(self.labels)
 
     @property
     def sample_agreement(self) -> float:
-        """The share of votes, over networks and epochs, for the wrong label at its sample."""
+        """Fraction of all votes for the wrong label at its sample."""
         return float(self.fitted[:, :, self.mislabelled].mean())
 
     def wrong(self, labels: Labels) -> Array:
-        """Return the share of the grid where labels (..., row, column) are wrong (...,)."""
+        """Compute the fraction of the grid with wrong labels over the last two axes."""
         return np.asarray((labels != self.grid_truth).mean(axis=(-2, -1)))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the measurements as JSON, without the grid."""
+        """Convert the measurements to JSON, without the grid."""
         return {
             "samples": len(self.samples),
             "epochs": self.epochs,
@@ -89,7 +89,7 @@ class Toy:
 
 
 def run_toy(*, seed: int = 0, points: int = 201) -> Toy:
-    """Train three networks on samples with one wrong label, until all fit every label.
+    """Train three networks until they fit all labels, one of which is wrong.
 
     Each network is a logistic regression on one bump per sample, trained by gradient descent
     from random weights. Its bumps are elongated in a direction that differs between networks, so
@@ -126,7 +126,7 @@ def run_toy(*, seed: int = 0, points: int = 201) -> Toy:
 
 
 def true_boundary(x: Array) -> Array:
-    """Return the height of the boundary between the true classes at each abscissa."""
+    """Compute the height of the boundary between the true classes."""
     return np.asarray(0.25 * np.sin(2.5 * x))
 
 
@@ -146,7 +146,7 @@ def _draw_samples(random: np.random.Generator) -> Array:
 
 
 def _train(samples: Array, given: Labels, places: Array, random: np.random.Generator) -> Labels:
-    """Return the predictions at all places after each epoch (network, epoch, place)."""
+    """Train the networks and predict all places after each epoch."""
     first = random.uniform(0, np.pi)
     turns = first + np.arange(NETWORKS) * np.pi / NETWORKS
     features = np.stack(
@@ -171,7 +171,7 @@ def _ascent(features: Array, weights: Array, signs: Array) -> Array:  # (network
 
 
 def _features_of(centres: Array, turn: float) -> Callable[[Array], Array]:
-    """Return a function to features: a bump around each centre, a constant, the coordinates."""
+    """Build a feature function with a bump around each centre, a constant and the coordinates."""
     cosine, sine = np.cos(turn), np.sin(turn)
     axes = np.array([[cosine, sine], [-sine, cosine]]) / np.array(LENGTHS)[:, None]
 
