@@ -22,10 +22,10 @@ class Recorder:
     disk. Opening the same network again resumes after its last epoch.
 
     Args:
-        path: a folder, or the URL of an object store; created if missing.
+        path: a folder, or the URL of an object store, created if missing.
         network: the network's number, from 0.
         samples: the number of samples predicted at every epoch, always in the same order.
-        classes: the number of classes; labels run from 0.
+        classes: the number of classes, with labels from 0.
         truth: the true class of each sample, if known; used for scores, never for predictions.
         given: the class that the data assign to each sample, right or wrong.
         ids: a unique number or name for each sample.
@@ -115,8 +115,8 @@ class Recorder:
         Args:
             predicted: labels (sample,) or probabilities (sample, class), as an array or tensor.
             logits: scores before the softmax (sample, class), instead of `predicted`.
-            epoch: the expected index of this epoch; recording it twice then raises.
-            progress: the true epoch, such as 0.1; by default 1 for the first row, and so on.
+            epoch: the expected index of this epoch. Recording it twice then raises an error.
+            progress: the true epoch, such as 0.1, by default 1 for the first row, and so on.
             **metrics: stored with the epoch: loss, learning rate …
 
         Raises:

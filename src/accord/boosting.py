@@ -30,7 +30,7 @@ class XGBoostRounds:
         recorder: used for this network only.
         X: the samples to predict, or a `DMatrix` of them.
         every: rounds per row.
-        classes: the classes that the network knows, in the order of its columns; by default all
+        classes: the classes that the network knows, in the order of its columns, by default all
             classes of the record.
     """
 
@@ -256,7 +256,7 @@ def record_rounds(
         booster: an XGBoost or LightGBM `Booster`, `XGBClassifier` or `LGBMClassifier`.
         X: the samples to predict.
         every: rounds per row.
-        classes: the classes that the network knows, in the order of its columns; by default the
+        classes: the classes that the network knows, in the order of its columns, by default the
             estimator's, or all classes of the record for a `Booster`.
 
     Raises:

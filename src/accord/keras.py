@@ -26,20 +26,20 @@ class RecordPredictions(FrameworkCallback):
 
     The network predicts separate inputs by `predict_on_batch`, without changing its training
     state. Training that resumes (`initial_epoch`, BackupAndRestore) records the rows that are
-    missing; no row is written twice. List this callback before those that save weights: then no
+    missing, and no row is written twice. List this callback before those that save weights: then no
     checkpoint is ahead of the record.
 
     Args:
-        path: the record: a folder, or the URL of an object store; created if missing.
+        path: the record: a folder, or the URL of an object store, created if missing.
         inputs: the samples to predict: an array, or a list or mapping of arrays for a network
             with several inputs.
-        network: the network's number, from 0; each training needs a different one.
-        classes: the number of classes; labels run from 0.
+        network: the number of the network, from 0. Each training needs a different one.
+        classes: the number of classes, with labels from 0.
         every: epochs between two rows: 1, 2 …, or a fraction of an epoch, such as 0.1. The last
             epoch is always recorded.
         forward: returns the scores, by default `network.predict_on_batch(inputs)`.
         batch: samples per batch.
-        logits: scores come before a softmax or sigmoid (True) or after it (False); by default
+        logits: scores come before a softmax or sigmoid (True) or after it (False). By default
             this follows from the activation of the last layer.
         **options: truth, given, ids, class_names, split, probabilities, metadata: as for
             `accord.Recorder`.

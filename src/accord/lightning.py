@@ -38,14 +38,14 @@ class RecordPredictions(_Base):
     The module is evaluated over a separate loader, in the trainer's precision and without
     changing its training state; no validation loop is required. In distributed training all
     processes share the evaluation and the first one writes. Training that resumes from a
-    checkpoint records the rows that are missing; no row is written twice.
+    checkpoint records the rows that are missing, and no row is written twice.
 
     Args:
-        path: the record: a folder, or the URL of an object store; created if missing.
+        path: the record: a folder, or the URL of an object store, created if missing.
         loader: a DataLoader of the samples to predict, neither shuffled nor augmented; batches
             are read as in `accord.torch.record_epoch`.
-        network: the network's number, from 0; each training needs a different one.
-        classes: the number of classes; labels run from 0.
+        network: the number of the network, from 0. Each training needs a different one.
+        classes: the number of classes, with labels from 0.
         samples: the number of samples, by default the length of the loader's dataset.
         every: epochs between two rows: 1, 2 …, or a fraction of an epoch, such as 0.1. The last
             epoch is always recorded.

@@ -63,8 +63,8 @@ def record_epoch(
             are then passed whole, and ids come only from `ids`, "ids" or `with_ids`.
         gather: every process of distributed training calls this function with its share of the
             data, and the first one writes; by default if the loader has a DistributedSampler.
-        epoch: the expected index of this epoch; recording it twice then raises.
-        progress: the true epoch, such as 0.1; by default one per row.
+        epoch: the expected index of this epoch. Recording it twice then raises an error.
+        progress: the true epoch, such as 0.1, by default one per row.
         **metrics: stored with the epoch: loss, learning rate …
 
     Raises:
@@ -109,7 +109,7 @@ def with_ids(dataset: Dataset[Any], ids: Sequence[Any] | None = None) -> Dataset
 
     Args:
         dataset: a map-style dataset.
-        ids: one id per item, for a record whose samples have ids; by default the positions.
+        ids: one id per item, for a record whose samples have ids, by default the positions.
 
     >>> from torch.utils.data import DataLoader
     >>> loader = DataLoader(with_ids([0.1, 0.2, 0.3]), batch_size=3)

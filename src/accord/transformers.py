@@ -44,14 +44,14 @@ class RecordPredictions(_Base):
     Callbacks of the Trainer receive no predictions, so this one evaluates the network over a
     separate dataset, with the Trainer's collator and without changing its training state. In
     distributed training all processes share the evaluation and the first one writes. Training
-    that resumes from a checkpoint records the rows that are missing; no row is written twice.
+    that resumes from a checkpoint records the rows that are missing, and no row is written twice.
 
     Args:
-        path: the record: a folder, or the URL of an object store; created if missing.
+        path: the record: a folder, or the URL of an object store, created if missing.
         dataset: the samples to predict: a map-style dataset with a length, whose items have the
             form of the Trainer's training set.
-        network: the network's number, from 0; each training needs a different one.
-        classes: the number of classes; labels run from 0.
+        network: the number of the network, from 0. Each training needs a different one.
+        classes: the number of classes, with labels from 0.
         every: epochs between two rows: 1, 2 …, or a fraction of an epoch, such as 0.1. The last
             epoch is always recorded, unless early stopping ends training and
             `load_best_model_at_end` replaces the weights before any callback runs.

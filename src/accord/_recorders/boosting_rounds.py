@@ -25,7 +25,7 @@ class RoundRecorder:
     Args:
         recorder: used for this network only.
         every: rounds per row.
-        classes: the network's classes, in the order of its columns; by default the record's.
+        classes: the network's classes, in the order of its columns, by default the record's.
     """
 
     def __init__(self, recorder: Recorder, *, every: int = 1, classes: object = None) -> None:

@@ -83,7 +83,7 @@ class Dataset:
     class_names: tuple[str, ...]
     train: Split
     test: Split
-    notes: tuple[str, ...] = ()  # what the reader left out
+    notes: tuple[str, ...] = ()  # descriptions of omitted samples
     columns: NamedColumns | None = None  # of a table whose columns have names
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class Dataset:
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """Number of classes."""
         return len(self.class_names)
 
 
@@ -196,7 +196,7 @@ def fewer_per_class(split: Split, count: int, seed: int) -> Split:
     """Draw a random subset with at most `count` samples per class.
 
     Args:
-        split: the samples; their order is kept.
+        split: the samples, whose order is kept.
         count: at least 1.
         seed: the same seed keeps the same samples.
 

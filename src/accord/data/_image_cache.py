@@ -37,7 +37,7 @@ def prepare_images(
         size: rows and columns of the central crop.
         resize: pixels of the shorter side before the crop. A new `size` alone keeps the
             ratio of the two.
-        cache: a folder for decoded images; see `cache_images`.
+        cache: a folder for decoded images (see `cache_images`).
         skip_unreadable: leave out files that cannot be decoded, and list them in `notes`.
             Every file is decoded once to find them, or once for all runs with `cache`.
 
@@ -83,7 +83,7 @@ def cache_images(
     The cache is one .npy file of size by size pixels an image. Its name is a fingerprint of the
     image files (names, sizes, times of change) and of the image size: a cache is used again for
     the same files, and another is written for others. It is written atomically. With
-    `skip_unreadable`, files that are not images are marked; see `ImageFiles.find_unreadable`.
+    `skip_unreadable`, files that are not images are marked (see `ImageFiles.find_unreadable`).
     """
     path = Path(folder).expanduser() / f"images-{_fingerprint(files)}.npy"
     pixels, unreadable = _load_cache(path, files) or _write_cache(path, files, skip_unreadable)

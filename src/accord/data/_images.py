@@ -62,7 +62,7 @@ class ImageFiles:
         """Load images into an array of shape (sample, channel, row, column).
 
         Raises:
-            SourceError: a file is missing or not an image; the message names it.
+            SourceError: a file is missing or not an image.
             ExtraMissing: pillow is not installed.
         """
         return next(self.stream([samples]))

@@ -25,7 +25,7 @@ def labels_from_file(path: str, *, samples: int, classes: int) -> Labels:
     Args:
         path: the file, with or without `#name`.
         samples: the expected number of labels.
-        classes: the number of classes; labels run from 0.
+        classes: the number of classes, with labels from 0.
 
     Raises:
         ChoiceError: the file's ending is unknown, or `name` is missing or not in the file.

@@ -2,7 +2,7 @@
 
 `read_samples` finds the format of a file or folder, reads it with the functions that read training
 data (`accord.data.readers`), and compares the result with the schema of the training samples.
-Labels are optional; they are matched with the class names of the schema.
+Labels are optional and are matched with the class names of the schema.
 """
 
 import functools
@@ -56,7 +56,7 @@ def read_samples(
             column) as uint8, features (sample, feature), texts or pairs of texts.
         schema: the schema of the training samples.
         layout: where the training samples came from; its options name the columns of a table.
-        format: one of `SAMPLE_FORMATS`; by default chosen by the file's ending or the
+        format: one of `SAMPLE_FORMATS`, by default chosen by the file's ending or the
             folder's content.
 
     Raises:

@@ -30,7 +30,7 @@ class InputSchema:
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """Number of classes."""
         return len(self.class_names)
 
     @property
@@ -54,7 +54,7 @@ class Samples:
     truth: Labels | None = None  # (sample,)
     ids: NDArray[Any] | None = None  # (sample,)
     name: str = "the samples"  # for error messages
-    notes: tuple[str, ...] = ()  # what the reader left out
+    notes: tuple[str, ...] = ()  # descriptions of omitted samples
 
     def __len__(self) -> int:
         return len(self.inputs)

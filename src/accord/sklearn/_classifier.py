@@ -32,12 +32,12 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             `Pipeline` that ends in one; its first steps are fitted once. By default a
             perceptron with one hidden layer, after a `StandardScaler`.
         module: instead of `estimator`, a function of the numbers of features and classes that
-            returns a `torch.nn.Module`; see `ModuleClassifier`.
+            returns a `torch.nn.Module` (see `ModuleClassifier`).
         networks: the number of networks. They differ in their seeds and in the order of samples.
-        epochs: passes over the data, or rounds of a boosting or forest estimator; by default
+        epochs: passes over the data, or rounds of a boosting or forest estimator, by default
             30 passes, or the estimator's number of rounds.
         keep: the maximum number of epochs to keep per network, equally spaced, to save memory
-            and time in `predict`; by default all.
+            and time in `predict`, by default all.
         random_state: a number makes training reproducible.
         n_jobs: the number of networks to train in parallel.
 

@@ -34,7 +34,7 @@ def open_recorder(
             names.
         truth: the true label of each sample, if known.
         given: the label that the data assign to each sample.
-        samples: the number of samples; by default the length of `truth` or `given`.
+        samples: the number of samples, by default the length of `truth` or `given`.
         **options: further arguments of `accord.Recorder`.
 
     >>> import tempfile
@@ -81,7 +81,7 @@ def record_epoch(
         recorder: where to write.
         estimator: any fitted classifier; its classes are found by the record's class names.
         X: the samples to predict, always the same in the same order.
-        epoch: the expected index of this epoch; recording it twice then raises.
+        epoch: the expected index of this epoch. Recording it twice then raises an error.
         progress: the true epoch, such as 0.1.
         **metrics: stored with the epoch.
     """
@@ -108,13 +108,13 @@ def record_partial_fit(
 
     Args:
         recorder: used for this network only.
-        estimator: not fitted yet; fitted in place.
+        estimator: the unfitted estimator, which is fitted in place.
         X: the training samples.
         y: their labels.
         test: the samples to predict after each epoch.
         epochs: the number of epochs.
-        classes: all labels; by default those in `y`.
-        seed: shuffle the samples of each epoch by this seed and the epoch; by default they keep
+        classes: all labels, by default those in `y`.
+        seed: shuffle the samples of each epoch by this seed and the epoch. By default they keep
             the order of `X`.
         sample_weight: one weight per sample of `X`.
 
@@ -148,7 +148,7 @@ def record_warm_start(
 
     Args:
         recorder: used for this network only.
-        estimator: not fitted yet; fitted in place.
+        estimator: the unfitted estimator, which is fitted in place.
         X: the training samples.
         y: their labels.
         test: the samples to predict after each epoch.

@@ -50,8 +50,8 @@ def import_record(
 
     Args:
         source: a file or a folder.
-        record: where to write; nothing may exist there.
-        format: one of `FORMATS`; by default this follows from the file's ending or the folder's
+        record: the output path, which must not exist.
+        format: one of `FORMATS`. By default this follows from the file's ending or the folder's
             files.
 
             - `npz`: a file with `labels` (network, epoch, sample) and optionally `truth`,
@@ -59,11 +59,11 @@ def import_record(
             - `npy-folder`: `resnet<i>/test_resnet_<i>_<epoch>.npy`, one file per network and
               epoch; `npy-folder-train`: the same without `test_`;
             - `cartography`: `training_dynamics/dynamics_epoch_<e>.jsonl`, logits by guid.
-        classes: the number of classes; by default derived from the source.
+        classes: the number of classes, by default derived from the source.
         progress: called with samples done and the total.
 
     Raises:
-        SourceError: the source is missing, damaged or incomplete; nothing is written.
+        SourceError: the source is missing, damaged or incomplete. Nothing is written.
         ChoiceError: the format is unknown, or the folder has files of several formats.
         RecordExists: something exists at `record`.
     """
@@ -89,11 +89,11 @@ def import_arrays(
     """Import arrays in memory as a packed record.
 
     Args:
-        record: where to write; nothing may exist there.
+        record: the output path, which must not exist.
         networks: for each network, one array per epoch: labels (sample,), or probabilities or
             logits (sample, class); all of one kind. A single array with axes in the order
             network, epoch, sample (, class) is accepted too.
-        classes: the number of classes; by default derived from the arrays.
+        classes: the number of classes, by default derived from the arrays.
         split: the part of the data that the samples come from.
         **sample_info: `truth`, `given`, `ids`, `class_names`, as for `Recorder`.
 

@@ -39,7 +39,7 @@ def pack_record(
     """Write a packed copy of a record atomically.
 
     Args:
-        source: the record; it is not changed.
+        source: the record, which is not changed.
         out: where to write; with the ending `.zip` a single file. Nothing may exist there.
         common: cut networks of unequal length to the epochs that all of them have.
         networks: pack only these, by number.

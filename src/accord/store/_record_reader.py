@@ -99,7 +99,7 @@ class RecordReader(ABC):
 
     @property
     def networks(self) -> int:
-        """The number of networks."""
+        """Number of networks."""
         return len(self.numbers)
 
     @property
@@ -109,12 +109,12 @@ class RecordReader(ABC):
 
     @property
     def samples(self) -> int:
-        """The number of samples."""
+        """Number of samples."""
         return self.sample_info.samples
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """Number of classes."""
         return self.sample_info.classes
 
     def truth(self) -> NDArray[Any]:

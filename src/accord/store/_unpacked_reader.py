@@ -35,7 +35,7 @@ def open_reader(
     Args:
         location: a path or URL.
         common: cut networks of unequal length to the epochs that all of them have.
-        networks: only these, by number; the others need not be readable.
+        networks: only these, by number. The others need not be readable.
     """
     storage = open_storage(location)
     if read_root(storage)["layout"] == layout.PACKED:

@@ -160,7 +160,7 @@ def _check_unmasked(values: object) -> None:
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert metadata to values that JSON can represent.
 
-    JSON lacks NaN and infinity; they become strings.
+    JSON lacks NaN and infinity, which become strings.
     """
     found = {}
     for name, value in values.items():

@@ -108,7 +108,7 @@ class Writer:
 
         Args:
             row: the predictions.
-            epoch: the expected position of the row; raises if it differs.
+            epoch: the expected position of the row, checked before writing.
             progress: the true epoch, by default one per row.
             metrics: stored with the row as JSON.
         """

@@ -72,13 +72,13 @@ def add_noise(
 
     Args:
         kind: "none", "symmetric", "asymmetric", "patrini", "superclass", "map",
-            "instance" or "file"; see `NOISES`.
+            "instance" or "file" (see `NOISES`).
         labels: the class of each sample.
-        rate: the share to move; required by all kinds but "none" and "file".
-        classes: the number of classes; labels run from 0.
+        rate: the share to move, required by all kinds but "none" and "file".
+        classes: the number of classes, with labels from 0.
         seed: the same seed gives the same labels.
-        samples: the samples' features; required by "instance", ignored by the others.
-        mapping: the class that each class turns into; required by "map", optional for
+        samples: the samples' features, required by "instance", ignored by the others.
+        mapping: the class that each class turns into, required by "map", optional for
             "asymmetric".
         path: the file of labels, required by "file": .npy, .npz, .csv or .pt, with or
             without #name.

@@ -33,7 +33,7 @@ def symmetric_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> 
     Args:
         labels: the class of each sample.
         rate: the share of samples to move, 0 to 1.
-        classes: the number of classes, at least 2; labels run from 0.
+        classes: the number of classes, at least 2, with labels from 0.
         seed: the same seed gives the same labels.
 
     Returns:
@@ -64,7 +64,7 @@ def asymmetric_noise(
 
     Exactly `int(rate * samples)` labels move, each class to one other class.
     The samples are drawn from all classes together, so the share that moves differs
-    slightly between classes. Class c turns into `mapping[c]`, always another class; by default
+    slightly between classes. Class c turns into `mapping[c]`, always another class, by default
     into c + 1, and the last class into 0. All else is as in `symmetric_noise`.
 
     >>> labels = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2])

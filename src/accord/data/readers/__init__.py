@@ -39,7 +39,7 @@ class Reader:
     """
 
     read: Callable[..., Dataset]
-    layout: str  # what the path should name, in a few words
+    layout: str  # short description of the expected path
     needs: tuple[Spellings, ...] = ()  # required files, each by every name it may have
     image_files: bool = False  # images stay on disk and are decoded when read
     needs_path: bool = True

@@ -26,7 +26,7 @@ def read_imagenet(path: Path, *, class_list: str | None = None, complete: bool =
     Args:
         path: the folder of `train` and `val`.
         class_list: a file with one `wnid name` per line, such as SCAN's lists for
-            ImageNet-50 and ImageNet-100; by default every folder of `train`.
+            ImageNet-50 and ImageNet-100, by default every folder of `train`.
         complete: require 50 test images for each class.
     """
     train_folder = find(path, IMAGENET_NEEDS[0], what="training images")

@@ -51,7 +51,7 @@ def read_table(
         ending: ".csv", ".tsv" or ".parquet".
         label: the column of labels.
         text: the column of texts, or two columns for pairs of texts.
-        features: the columns of numbers; by default all that no other option names.
+        features: the columns of numbers, by default all that no other option names.
         one_hot: categorical columns, each encoded as one column of 0 and 1 per value.
         truth: the column of clean labels, if there is one.
         ids: the column of sample ids, if there is one.
