@@ -12,7 +12,7 @@ from accord.kernels import equally_spaced, subsets_of, winners_by_spacing, winne
 from accord.rules import ABSTAINED, Context, Rule, find_rule
 from accord.store import RecordReader
 
-MAX_SUBSETS: Final = 256  # of one size; above, that many are drawn
+MAX_SUBSETS: Final = 256  # maximum number of subsets of one size
 
 
 @dataclass(frozen=True)

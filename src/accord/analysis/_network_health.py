@@ -22,7 +22,7 @@ Kind = Literal["good", "random", "constant", "diverged", "weak"]
 Bad = Literal["random", "constant"]
 
 LAST: Final = 4  # the last quarter of the epochs counts
-HALF: Final = 0.5  # of what the others reach; less is bad
+HALF: Final = 0.5  # of the median agreement, below which a network is bad
 NEAR_CHANCE: Final = 0.05  # agreement beyond chance, 0..1, that is as good as none
 CONSTANT: Final = 0.98  # of a network's votes for one class
 

@@ -124,7 +124,7 @@ class WithoutBad:
 
     kept: tuple[int, ...]  # numbers of the good networks
     moved: int  # samples to which max agreement gives another class
-    accuracies: dict[str, tuple[float, float]]  # rule -> before and after; empty without truth
+    accuracies: dict[str, tuple[float, float]]  # rule -> (before, after), empty without truth
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Summary:
     metadata: tuple[dict[str, Any], ...]  # (network,)
     margins: NDArray[np.intp]  # samples by margin, in equal bins from 0 to 1
     moved: int  # samples to which max agreement gives another class than the majority vote
-    recommended: str | None  # a rule; None without true labels, where no rules are listed
+    recommended: str | None  # name of a rule, None without true labels
     scored: Scored | None  # None without true labels
     watch: Watch | None  # None for one network or one epoch
     networks: tuple[NetworkHealth, ...]  # empty for one network

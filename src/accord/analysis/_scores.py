@@ -38,9 +38,9 @@ class Accuracy:
 
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that occur
-    recall: tuple[float, ...]  # by class; nan for a class that does not occur
+    recall: tuple[float, ...]  # by class, nan for absent classes
     coverage: float  # the share of samples with a label
-    selective_accuracy: float  # among those; nan if there are none
+    selective_accuracy: float  # among those, nan without predictions
 
 
 def measure(predicted: NDArray[Any], truth: NDArray[Any], *, classes: int) -> Accuracy:
@@ -192,7 +192,7 @@ class Scores:
     """Accuracy of several rules on a record."""
 
     scores: tuple[Score, ...]  # weakest evidence first
-    recommended: str | None  # the rule to use, chosen without the truth; None if not requested
+    recommended: str | None  # recommended rule, if requested
     left_out: Mapping[str, str] = field(default_factory=dict)  # rules not scored, with the reason
 
 

@@ -30,7 +30,7 @@ class Watch:
     """Result of detecting overfitting."""
 
     alarm: bool
-    epoch: int | None  # the last good epoch; None without an alarm
+    epoch: int | None  # last good epoch, None without an alarm
     best_epoch: int  # the one to use, alarm or not
     fall: float  # of agreement, from its peak to the lowest stretch after it
     sure: float  # 1 minus the probability of such a fall by chance

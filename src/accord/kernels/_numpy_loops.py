@@ -4,7 +4,7 @@ import numpy as np
 
 from accord.kernels._blocks import Block, CompactLabels, Labels, Positions, Votes, spans
 
-GUESSERS = 16  # voters; a power of two
+GUESSERS = 16  # number of voters, a power of two
 COMPARED_CLASSES = 12  # up to here one comparison per class beats bincount (0.09 ns against 1.7)
 COUNTED_AT_ONCE = 2**17  # votes that one bincount takes: their cells fill 1 MiB
 

@@ -100,7 +100,7 @@ def styled(salt: str) -> Iterator[None]:
 class Drawing:
     """Lazily drawn figure."""
 
-    name: str  # of the figure: makes its identifiers unique on a page
+    name: str  # of the figure, for unique identifiers on a page
     title: str  # read out by screen readers
     draw: Callable[[], Figure]
 

@@ -46,7 +46,7 @@ from accord.report._mpl import Axes, Figure, FuncFormatter
 from accord.report._sentences import FEW, RISKS, TITLES, coverage_at
 from accord.report._theme import LINES, ink
 
-MOST_POINTS: Final = 150  # of a curve; more are not visible
+MOST_POINTS: Final = 150  # maximum number of points of a curve
 ROOM: Final = 0.75  # of the samples, up to which a label fits to the right of a diamond
 SMALLEST, LARGEST = 2.0, 8.0  # sizes of a bin with few samples, and of the fullest one
 DIAMOND: Final[dict[str, Any]] = {"markerfacecolor": ink("paper"), "markersize": 6, "zorder": 6}

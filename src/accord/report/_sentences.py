@@ -19,7 +19,7 @@ from accord.analysis._accuracy_curves import MAX_SUBSETS
 from accord.analysis._audit._audit import UNDECIDED, RankingScore
 
 MOST_SUSPECTS: Final = 20  # labels listed
-MOST_NETWORKS: Final = 30  # listed; of more, those that agree least
+MOST_NETWORKS: Final = 30  # maximum number of networks listed
 RISKS: Final = (0.05, 0.01)  # whose coverage is shown
 FEW: Final = 0.05  # of the samples, too few to determine a risk
 RULE_NAMES: Final = {MAX_AGREEMENT: "max agreement", MAJORITY: "the majority vote"}

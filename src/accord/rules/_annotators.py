@@ -13,7 +13,7 @@ from accord.kernels._blocks import TABLE_CELLS, Labels, Positions
 from accord.kernels._votes import LOGARITHM_BITS, POSTERIOR_BITS, WEIGHT_BITS, on_grid
 from accord.store import Block
 
-JOINT_ROWS: Final = 2**10  # of a table over the labels of several voters; fits the L2 cache
+JOINT_ROWS: Final = 2**10  # of a joint table, fits the L2 cache
 DENSE_FROM: Final = 2  # the share of cells above 0 from which tables count as dense is 1 in this
 CELLS_AT_ONCE: Final = 2**23  # of evidence (sample, class), or of logarithms, 64 MiB
 LEAST: Final = 1e-10  # votes that each label has at least, so that it has a logarithm
@@ -136,9 +136,9 @@ class Annotators:
     """Confusion matrices of annotators and class frequencies."""
 
     prior: NDArray[np.float64]  # (class,), adding up to 1
-    confusion: NDArray[np.float64]  # (network, group, label, class): columns add up to 1
+    confusion: NDArray[np.float64]  # (network, group, label, class), columns add up to 1
     groups: NDArray[np.intp]  # (epoch,) -> the group of neighbouring epochs that share matrices
-    weights: NDArray[np.float64]  # (epoch,): how much of a full vote each of its votes counts
+    weights: NDArray[np.float64]  # (epoch,), weight of each vote
 
     def posteriors(self, parts: Iterable[Part]) -> Iterator[tuple[Part, Posterior]]:
         """Compute the posteriors in small parts."""

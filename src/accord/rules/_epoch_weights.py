@@ -27,8 +27,8 @@ RIDGE: Final = 0.3
 FAR: Final = 4  # epochs are far apart from this part of the training on: a quarter
 MIN_EPOCHS: Final = 3  # that reliabilities can be estimated from
 CELLS_AT_ONCE: Final = 2**17  # (sample, class) cells of votes, 1 MiB: the L2 cache
-ROUNDS: Final = 300  # of the fixed point for reliabilities; it converges within about fifty
-POWER: Final = 4  # of the reliability where votes are in dispute; 2 and 8 do much the same
+ROUNDS: Final = 300  # of the fixed point for reliabilities, about 50 suffice
+POWER: Final = 4  # of the reliability on disputed samples, 2 and 8 are similar
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Likeness:
     """
 
     within: Covariance  # of the same network, the mean over networks
-    across: Covariance  # of two networks, the mean over pairs; zeros if there is only one
+    across: Covariance  # between networks, mean over pairs, zeros for one network
     shares: NDArray[np.float64]  # (epoch, class), each class's share of an epoch's votes
 
 

@@ -42,7 +42,7 @@ STRETCH: Final = 5  # epochs that a low is the mean of
 # An earlier epoch this close to the highest point of the smoothed curve counts as just as high:
 # networks whose learning rate decays settle, and agree a little more whatever they learnt.
 AS_HIGH: Final = 0.01
-LEAST_FALL: Final = 0.01  # of agreement; less is not worth stopping for, however certain
+LEAST_FALL: Final = 0.01  # of agreement, smaller falls are ignored
 DRAWS: Final = 2000  # of curves that fluctuate and never fall
 SURE: Final = 0.99  # the confidence that an alarm needs
 DEFAULTS: Final = (SURE, LEAST_FALL, 0)  # arguments of `detect_overfitting`, 0 is the seed
@@ -127,7 +127,7 @@ class EpochScores:
     """Agreement of majority votes with reference labels."""
 
     shares: NDArray[np.float64]  # (epoch,), of the samples
-    by_group: NDArray[np.float64]  # (group, epoch): the same on every n-th sample
+    by_group: NDArray[np.float64]  # (group, epoch), the same on every n-th sample
     sizes: NDArray[np.intp]  # (group,) -> samples
 
     @property

@@ -19,8 +19,8 @@ class PairAgreement:
     """Agreement between pairs of networks at each epoch."""
 
     agreement: NDArray[np.float64]  # (epoch,), over all pairs and samples
-    by_network: NDArray[np.float64]  # (network, epoch): one network with each of the others
-    by_group: NDArray[np.float64]  # (group, epoch): all pairs, on every n-th sample
+    by_network: NDArray[np.float64]  # (network, epoch), one network with each of the others
+    by_group: NDArray[np.float64]  # (group, epoch), all pairs on every n-th sample
     sizes: NDArray[np.intp]  # (group,) -> samples
     numbers: tuple[int, ...]  # of the networks
 

@@ -60,8 +60,8 @@ class Recommendation:
 
     rule: str
     reason: str
-    directed: float | None = None  # the share of one-way mistakes; None if not measured
-    fall: float | None = None  # of the agreement between networks; None if not measured
+    directed: float | None = None  # share of asymmetric mistakes, if measured
+    fall: float | None = None  # fall of agreement, if measured
     agreement: Mapping[str, float] = field(default_factory=dict)  # of the two halves, by rule
 
 

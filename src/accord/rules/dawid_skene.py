@@ -116,7 +116,7 @@ class DawidSkeneFit:
     """Cached result of a Dawid-Skene fit."""
 
     prediction: Prediction
-    failure: str  # why the annotators are of no use for other samples; empty if they are
+    failure: str  # reason not to use the annotators for other samples
     mistakes: NDArray[np.float64]  # (label, class), expected votes of one network, last epoch
     annotators: Annotators | None  # None if too large to keep
 

@@ -29,10 +29,10 @@ from accord.store import RecordReader
 class RankingScore:
     """Quality of a ranking of labels and of a selection from it."""
 
-    auroc: float  # probability that a wrong label ranks above a right one; ties count half
-    average_precision: float  # the mean precision over the wrong labels
-    precision: float  # the share of wrong labels among those selected; nan if none is
-    recall: float  # the share of the wrong labels that are selected
+    auroc: float  # area under the ROC curve, ties count half
+    average_precision: float  # mean precision over the wrong labels
+    precision: float  # share of selected labels that are wrong, nan for an empty selection
+    recall: float  # share of wrong labels that are selected
 
 
 def score_ranking(
@@ -111,7 +111,7 @@ class Audit:
     agreement_given: NDArray[np.float64]  # (sample,), the given label's share of weighted votes
     agreement_proposed: NDArray[np.float64]  # (sample,), the proposed label's
     classes: int  # in the record
-    weights: NDArray[np.float64]  # (epoch,), of the votes; they sum to 1
+    weights: NDArray[np.float64]  # (epoch,), sum to 1
     final_agreement: float  # share of the votes at the last epoch for the given label
     beyond_chance: float  # share of pairs that agree against a label, at the epoch with the most
     excess: float  # of those pairs over chance, in standard errors

@@ -27,9 +27,9 @@ Shares = NDArray[np.float64]  # (epoch,)
 
 
 def independent_pairs(
-    contradicting: NDArray[np.intp],  # (network, epoch, class): contradicting votes
-    agreed: NDArray[np.intp],  # (network, epoch, class): votes for given labels, by label
-    sizes: NDArray[np.intp],  # (class,): samples by given label
+    contradicting: NDArray[np.intp],  # (network, epoch, class), contradicting votes
+    agreed: NDArray[np.intp],  # (network, epoch, class), votes for given labels
+    sizes: NDArray[np.intp],  # (class,), samples by given label
 ) -> tuple[Shares, Shares]:
     """Estimate the chance agreement of independent pairs of networks.
 
@@ -68,7 +68,7 @@ def beyond_chance(same: Shares, independent: Shares, *, alike: Shares, share: Sh
 
 
 MOST_SAMPLES: Final = 2_000  # compared, evenly spaced
-MOST_EPOCHS: Final = 32  # with a weight; neighbours are much alike
+MOST_EPOCHS: Final = 32  # with a weight, as neighbours are similar
 
 # Weights are integers, so that sums do not depend on the order of the votes. On development
 # records, eight steps ranked as well as weights that were not rounded; four did not.
@@ -271,7 +271,7 @@ def weigh_votes(
 
 
 def split_votes(
-    table: NDArray[Any],  # (sample, class): votes
+    table: NDArray[Any],  # (sample, class), votes
     given: NDArray[Any],  # (sample,)
     most: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:

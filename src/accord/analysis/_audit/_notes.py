@@ -10,12 +10,12 @@ from accord.store import SampleInfo
 
 TOGETHER: Final = 0.05  # of labels contradicted together at one epoch; above chance and errors
 MOST_NAMED: Final = 10  # classes in a note
-SPARED: Final = 0.01  # of all labels; fewer do not change the rate
+SPARED: Final = 0.01  # of all labels, ignored below
 # Of 52 small records, only the five whose networks were right on 55 to 64 % of unseen samples
 # exceed both limits; their noise rates are 10 to 35 points too high.
 LEAST_FINAL_AGREEMENT: Final = 0.9  # with given labels; less: networks learn little
 MOST_UNSURE: Final = 0.075  # of labels misjudged, by their own suspicions
-LEAST_EXCESS: Final = 3.0  # standard errors beyond chance; less could be random votes
+LEAST_EXCESS: Final = 3.0  # standard errors beyond chance
 UNINFORMATIVE: Final = (
     "no epoch is informative: at none do two networks contradict a label with the same class more "
     "often than by chance. No label is flagged, and the order of the ranking is arbitrary. Either "

@@ -15,7 +15,7 @@ from accord.rules import ABSTAINED, Prediction
 class Isotonic:
     """Isotonic calibration of scores."""
 
-    scores: NDArray[np.float64]  # (step,), rising: where each step begins
+    scores: NDArray[np.float64]  # (step,), start of each step in increasing order
     shares: NDArray[np.float64]  # (step,), never falling
 
     def __call__(self, scores: NDArray[Any]) -> NDArray[np.float64]:
@@ -86,7 +86,7 @@ def _pool(
 
 
 COLDEST, HOTTEST = 0.01, 100.0
-ROUNDS: Final = 60  # of golden-section search: twelve digits
+ROUNDS: Final = 60  # of golden-section search, for twelve digits
 GOLDEN: Final = (5**0.5 - 1) / 2
 
 Shares = NDArray[np.float64]  # (sample, class), rows sum to 1
@@ -178,7 +178,7 @@ class Calibration:
     unanimous votes, has an additional last bin. Empty bins hold nan.
     """
 
-    edges: NDArray[np.float64]  # (bin,), the lower edge; the last is 1
+    edges: NDArray[np.float64]  # (bin,), lower edges, the last is 1
     counts: NDArray[np.intp]  # (bin,)
     confidence: NDArray[np.float64]  # (bin,)
     accuracy: NDArray[np.float64]  # (bin,)

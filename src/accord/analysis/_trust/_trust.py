@@ -39,7 +39,7 @@ ORACLE: Final = (
 class RiskCoverage:
     """Risk-coverage curve of a prediction."""
 
-    thresholds: NDArray[np.float64]  # (threshold,), falling: every score that occurs
+    thresholds: NDArray[np.float64]  # (threshold,), distinct scores in decreasing order
     coverage: NDArray[np.float64]  # (threshold,), the share of samples that are answered
     risk: NDArray[np.float64]  # (threshold,)
 
@@ -162,8 +162,8 @@ def _checked(
 class Answers:
     """Coverage and risk of the samples above a threshold."""
 
-    target: float | None  # the risk to keep; None if the threshold was given
-    threshold: float | None  # None: no threshold keeps the risk, for `reason`
+    target: float | None  # target risk, None for a given threshold
+    threshold: float | None  # None if no threshold keeps the risk
     coverage: float = 0.0  # the share of samples that are answered
     risk: float | None = None  # the share of wrong answers, where the truth is known
     bound: float | None = None  # the true risk exceeds this with probability 1 - confidence
@@ -179,9 +179,9 @@ class Trust:
     prediction: Prediction
     by: Literal["margin", "score"]  # what the threshold applies to
     certainty: NDArray[np.float64]  # (sample,), that margin or score
-    bins: Calibration  # samples by score; its accuracies mean nothing without true labels
-    accuracy: float | None  # where the truth is known; an abstention counts as wrong
-    curve: RiskCoverage | None  # where the truth is known; of all samples
+    bins: Calibration  # accuracies are valid only with true labels
+    accuracy: float | None  # if the truth is known, abstentions count as wrong
+    curve: RiskCoverage | None  # of all samples, if the truth is known
     answers: Answers
     networks: tuple[NetworkHealth, ...]
     comparable: bool  # whether any two networks agree beyond chance
