@@ -101,7 +101,7 @@ def extract_with_logits(
 
     Images are averaged over their pixels. The network, on the device of the samples, is evaluated
     in one pass without changing its state. Activations of one batch at a time are in memory.
-    Layers are named as in `network.named_modules()`; `NAME:input` is the input of a layer.
+    Layers are named as in `network.named_modules()`. `NAME:input` is the input of a layer.
 
     Raises:
         ChoiceError: no layer has that name.

@@ -78,7 +78,7 @@ class Autoencoder(nn.Module):
 def build_autoencoder(network: nn.Module, *, classes: int, seed: int) -> Autoencoder:
     """Build an autoencoder around a copy of a trained network, with its last layer reinitialised.
 
-    New weights follow from the seed; torch's global random state is unchanged.
+    New weights follow from the seed. Torch's global random state is unchanged.
     """
     copy = deepcopy(network).requires_grad_(True)
     layer = find_layer(copy, last_layer(copy))
@@ -136,9 +136,9 @@ def nearest_classes(
 ) -> Tensor:
     """Predict the class of each sample from its nearest neighbours.
 
-    Neighbours are weighted by the inverse of their distance; those at distance 0 outvote all
+    Neighbours are weighted by the inverse of their distance. Those at distance 0 outvote all
     others. Ties go to the lowest class. `known` are the features (known, feature) of samples with
-    labels (known,); `samples` are features (sample, feature).
+    labels (known,). `samples` are features (sample, feature).
 
     >>> known, labels = torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([1, 1, 0])
     >>> nearest_classes(known, labels, torch.tensor([[4.9], [2.0]]), classes=2)

@@ -75,7 +75,7 @@ def fit_npc(
     """Fit NPC to the predictions of a trained network.
 
     The given labels are not used: the errors are learnt from the predictions for the training
-    samples and for similar samples. A copy of the network is trained; the network is unchanged.
+    samples and for similar samples. A copy of the network is trained. The network is unchanged.
     Torch's global random state is neither read nor changed.
 
     Args:

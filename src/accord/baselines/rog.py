@@ -50,7 +50,7 @@ class RogHead:
     def score(self, features: Table, labels: Labels) -> NDArray[np.float64]:
         """Compute a typicality score of at most 0 for each sample and its given class.
 
-        Minus half the squared Mahalanobis distance to the class; minus infinity for a class
+        Minus half the squared Mahalanobis distance to the class, or minus infinity for a class
         without training samples.
         """
         _check_features(features, wanted=self.means.shape[1])

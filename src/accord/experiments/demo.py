@@ -1,7 +1,7 @@
 """Demo with five small networks on digits with 40 % label noise.
 
 The demo is a spec. `run_demo` trains it in DIR/demo-run, moves the finished record to DIR/record,
-and predicts and reports from there; `accord compare` without a spec compares methods on it.
+and predicts and reports from there. `accord compare` without a spec compares methods on it.
 """
 
 import shutil

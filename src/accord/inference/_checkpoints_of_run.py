@@ -18,7 +18,7 @@ class RunCheckpoints:
     run: Run
     networks: tuple[NetworkSpec, ...]
     epochs: tuple[int, ...]  # of training, from 0
-    notes: tuple[str, ...] = ()  # what was left out
+    notes: tuple[str, ...] = ()  # on skipped networks and epochs
 
     @property
     def schema(self) -> InputSchema:

@@ -24,7 +24,7 @@ BET: Final = 4  # the bet on a leader with share p of two classes' votes: densit
 class Exit(ABC):
     """Base class for early exit criteria.
 
-    The number of votes of a sample is fixed; `left` of them are not counted yet.
+    The number of votes of a sample is fixed. `left` of them are not counted yet.
     """
 
     early: ClassVar[bool] = True  # may settle a sample before all votes are counted
@@ -107,7 +107,7 @@ def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray
     A likelihood ratio: the probability of the votes under a bet that the leader has more of the
     two classes' votes, divided by their probability if the other had as many. It is a
     supermartingale, whatever the votes for other classes. `leader` and `other` are votes so far,
-    (sample,); `left` is the number of votes to come.
+    (sample,). `left` is the number of votes to come.
 
     >>> evidence(np.array([8, 8, 5]), np.array([0, 2, 5]), left=90).round(1)
     array([ 4.8,  1.5, -inf])
@@ -202,7 +202,7 @@ def order_checkpoints(
     """Order the checkpoints, numbered as network · epochs + epoch, for evaluation.
 
     A random order where the exit requires it. Otherwise, checkpoints that agree with the winner
-    most often come first, as measured on a record; without a record, the last epochs.
+    most often come first, as measured on a record. Without a record, the last epochs.
     """
     networks, epochs = size
     if exit.random_order:

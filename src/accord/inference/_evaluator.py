@@ -65,7 +65,7 @@ def evaluate_checkpoints(
     """Evaluate checkpoints on all samples and collect the votes of each block.
 
     Each checkpoint is loaded once per block, and not at all once the block is settled. `start`
-    returns the empty votes of a block of consecutive samples; `whole` makes all samples one block.
+    returns the empty votes of a block of consecutive samples. `whole` makes all samples one block.
     `progress` is called with the evaluations done and in all, counted by sample.
     """
     evaluator = Evaluator(checkpoints)

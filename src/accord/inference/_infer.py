@@ -46,7 +46,7 @@ class Inferred:
     rule: str
     networks: tuple[int, ...]  # by number in the run's record
     epochs: tuple[int, ...]  # of training, from 0
-    notes: tuple[str, ...] = ()  # what was left out
+    notes: tuple[str, ...] = ()  # on skipped samples, networks and epochs
 
     def __len__(self) -> int:
         return len(self.prediction)

@@ -212,7 +212,7 @@ class TextBatches:
     """Batches of tokenized texts or text pairs, of shape (sample, part, token).
 
     The parts are the tokens, the attention mask and, for pairs, the token types. A batch is as
-    long as its longest text; the padding may be on either side.
+    long as its longest text. The padding may be on either side.
     """
 
     def __init__(self, tokens: NDArray[np.int32], *, device: torch.device) -> None:

@@ -124,7 +124,7 @@ def check_logits(
 ) -> None:
     """Check that a network returns logits of shape (sample, class).
 
-    The network computes in evaluation mode on the device of the batch, where it stays; its modes
+    The network computes in evaluation mode on the device of the batch, where it stays. Its modes
     and all random states are left as they were. Its own exceptions pass through.
 
     Args:

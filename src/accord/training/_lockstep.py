@@ -46,7 +46,7 @@ Compute = Callable[[nn.Module, nn.Module, Batches, Draws, Tensor, Tensor], Tenso
 
 @dataclass(frozen=True, eq=False)
 class LockstepNetwork:
-    """Network with its loss, recipe, seed and initial training state."""
+    """Network with its loss, recipe, seed and the state to resume from."""
 
     network: nn.Module
     loss: nn.Module
@@ -69,9 +69,9 @@ def lockstep_obstacle(samples: object) -> str | None:
 def train_lockstep(
     networks: Sequence[LockstepNetwork], samples: Batches, labels: Tensor
 ) -> Iterator[tuple[int, EpochResult | TrainingError]]:
-    """Train networks in lockstep and yield each result or failure with the network's position.
+    """Train networks in lockstep and yield results or failures with the position of the network.
 
-    All networks train for the same epochs in batches of the same size; those that resume from a
+    All networks train for the same epochs in batches of the same size. Those that resume from a
     later epoch join when the others have reached it.
 
     Raises:

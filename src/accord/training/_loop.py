@@ -23,7 +23,7 @@ def learning_rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epoc
     """Compute the learning rate after `progress` of `epochs` epochs.
 
     A cosine changes once per epoch, as in the paper's code, and restarts after every `cycle`
-    epochs; warm-up and linear schedules change with every step.
+    epochs. Warm-up and linear schedules change with every step.
 
     >>> cosine = ScheduleSpec(kind="cosine")
     >>> [round(learning_rate_at(p, schedule=cosine, lr=0.1, epochs=4), 3) for p in (0, 2, 4)]
@@ -240,7 +240,7 @@ def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of each parameter group, scaled by the group's factor."""
+    """Set the learning rate of each parameter group, scaled by its factor."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_factor"]
 

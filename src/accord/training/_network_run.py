@@ -103,29 +103,29 @@ class NetworkRun:
 
     @property
     def samples(self) -> Batches:
-        """The training samples."""
+        """Training samples."""
         return self.run.batches("train", self.spec)
 
     @property
     def labels(self) -> Tensor:
-        """The given labels of the training samples, (sample,)."""
+        """Given labels of the training samples, of shape (sample,)."""
         return torch.from_numpy(self.run.data.splits["train"].labels.astype(np.int64))
 
     @cached_property
     def network(self) -> nn.Module:
-        """The network with its initial weights, and their averages where some are recorded."""
+        """Network with initial weights, wrapped if averages are recorded."""
         network = build_network(self.run.spec, self.spec, self.run.data)
         averages = self.run.spec.record.averages
         return AveragedNetwork(network, averages) if averages and is_trainable(network) else network
 
     @cached_property
     def loss(self) -> nn.Module:
-        """The loss to minimise."""
+        """Loss to minimise."""
         return loss_for(self.spec, self.run.data)
 
     @cached_property
     def state(self) -> State | None:
-        """The training state to resume from, or None if a record lacks earlier epochs."""
+        """Training state to resume from, or None if a record lacks earlier epochs."""
         state = load_state(self.run.checkpoint_folder(self.spec))
         if state is None:
             return None

@@ -25,7 +25,7 @@ class Plan:
     recorded: dict[int, int]  # network -> epochs recorded
     record_bytes: int  # estimate, before packing
     device: str
-    notes: tuple[str, ...] = ()  # for people to read
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
 @warn_once()

@@ -81,7 +81,7 @@ class PreparedData:
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
+        """Number of classes."""
         return self.dataset.classes
 
     @property

@@ -81,7 +81,7 @@ class Run:
         Args:
             path: the folder.
             spec: what to train.
-            source: the text of the spec, kept as it is; by default the spec is written anew.
+            source: the text of the spec, kept unchanged; by default the spec is written anew.
 
         Raises:
             SpecError: the folder holds a run of another spec.
@@ -115,17 +115,17 @@ class Run:
 
     @cached_property
     def data(self) -> PreparedData:
-        """The data of the run, with its noise and splits."""
+        """Data of the run, with noise and splits."""
         return prepare_data(self.spec)
 
     @cached_property
     def stored_input_schema(self) -> InputSchema | None:
-        """The input schema stored with the run, or None before training."""
+        """Input schema stored with the run, or None before training."""
         return load_input_schema(self.path)
 
     @cached_property
     def input_schema(self) -> InputSchema:
-        """The input schema of the samples, computed from the data if it is not stored.
+        """Input schema of the samples, computed from the data if it is not stored.
 
         Raises:
             SourceError: the file is missing or damaged, and the data cannot be read.

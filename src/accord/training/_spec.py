@@ -53,7 +53,7 @@ class DataSpec(_Part):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the reader."""
+        """Options of the reader."""
         return dict(self.model_extra or {})
 
 
@@ -113,7 +113,7 @@ class LossSpec(_Part):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the loss."""
+        """Options of the loss."""
         return dict(self.model_extra or {})
 
 

@@ -2,7 +2,7 @@
 
 `train` prepares the run folder once, then hands the unfinished networks to one of three executors:
 lockstep (side by side on a GPU), worker processes (on the cores of a CPU), or one after the other.
-Each executor is an iterator of `Progress`; all of them train a network as `train_network` does.
+Each executor is an iterator of `Progress`. All of them train a network as `train_network` does.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ class RunResult:
     """Result of training a run."""
 
     out: Path
-    failed: dict[int, str]  # network -> why its training stopped
-    notes: tuple[str, ...] = ()  # for people to read
+    failed: dict[int, str]  # network -> error message
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
 def default_out(spec: Spec) -> Path:
@@ -53,15 +53,15 @@ def train(
     """Train the networks of a spec and record their predictions in a run folder.
 
     Writes `spec.toml`, one record for each split, `checkpoints/` and `metrics.csv`. A network
-    whose loss or predictions become NaN is stopped and reported; the others continue.
+    whose loss or predictions become NaN is stopped and reported. The others continue.
 
     Small networks train in one thread. If they take long enough, worker processes train them in
-    parallel, one on each core; the labels are the same to the last bit.
+    parallel, one on each core. The labels are the same to the last bit.
 
     Args:
         spec: what to train.
         out: the run folder.
-        source: the text of the spec, kept with the run; by default it is written anew.
+        source: the text of the spec, kept with the run. By default it is written anew.
         networks: train only these, by number, so that several machines can share a run.
         processes: the number of processes to train in, on a CPU; by default chosen by the size of
             the networks.

@@ -40,7 +40,7 @@ def train_in_workers(
 ) -> Generator[Progress]:
     """Train each network in a worker process and yield progress events.
 
-    If the iterator is closed early, all workers are killed; they also die with this process.
+    If the iterator is closed early, all workers are killed. They also die with this process.
     A network whose worker could not be started for lack of memory is trained in this process.
 
     Args:
@@ -128,7 +128,7 @@ class _Worker:
             self._events.put(None)
 
     def _read_events(self, job: str) -> bool:
-        """Queue the worker's events and check that it reported its end."""
+        """Queue the events of the worker and check that it reported its end."""
         stdin, stdout = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
         with contextlib.suppress(BrokenPipeError):  # it was killed, which its status will show
             stdin.write(f"{job}\n")

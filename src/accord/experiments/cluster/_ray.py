@@ -133,7 +133,7 @@ class Cluster:
             self._ray.shutdown()
 
     def nodes(self) -> list[Node]:
-        """Return the nodes that are alive."""
+        """List the nodes that are alive."""
         return [
             Node(
                 name=node["NodeManagerHostname"],
@@ -152,7 +152,7 @@ class Cluster:
         resources: Resources,
         retries: int,
     ) -> Task:
-        """Start a function of Accord, by name, on any node with these resources.
+        """Start a function of Accord by name on a node with these resources.
 
         If its worker or node dies, it is started again, up to `retries` times.
         """
@@ -164,12 +164,12 @@ class Cluster:
         return task
 
     def wait(self, tasks: Sequence[Task], *, seconds: float | None = None) -> list[Task]:
-        """Return the finished tasks, as soon as there is one or after `seconds`."""
+        """Wait for a task to finish, for at most `seconds`, and return all finished tasks."""
         done, _ = self._ray.wait(list(tasks), timeout=seconds, fetch_local=False)
         return list(done)
 
     def result(self, task: Task) -> Plain:
-        """Return the result of a task, or raise its error."""
+        """Get the result of a task or raise its error."""
         self._tasks.remove(task)
         try:
             node, version, result = self._ray.get(task)

@@ -209,14 +209,14 @@ def train_remotely(
         source: the spec's text, stored with the run; by default written anew.
         address: None or "local" starts Ray on this machine; "auto", "HOST:PORT" or
             "ray://HOST:PORT" joins a cluster.
-        gpus: per network, a fraction or a whole number; by default as much as lets all networks
+        gpus: per network, a fraction or an integer; by default as much as lets all networks
             train at once.
         cpus: per network; also its number of torch threads.
         retries: restarts of a network whose worker died.
         networks: train only these, by number.
         ship: send this version of Accord to the nodes, which need only its dependencies.
         progress: called when a network has recorded more, with its latest epoch.
-        notify: called with messages for people.
+        notify: called with messages for the user.
 
     Returns:
         As `train`. A network whose worker died too often is among the failed ones.

@@ -1,7 +1,7 @@
 """Compare max agreement with other methods.
 
-`_runs` derives the specs and trains them; `_methods` lists the methods, each measured on one run;
-`_compare` repeats and summarises.
+`_runs` derives the specs and trains them, `_methods` lists the methods, each measured on one run,
+and `_compare` repeats and summarises.
 """
 
 from accord.experiments.comparison._compare import (

@@ -65,7 +65,7 @@ def repeated_spec(spec: Spec, repetition: int) -> Spec:
 def snapshot_spec(spec: Spec) -> Spec:
     """Build the spec of a network with a cyclic learning rate.
 
-    A cycle is a whole number of recorded epochs, so that its end is recorded.
+    A cycle is an integer number of recorded epochs, so that its end is recorded.
     """
     every = min(max(1, round(spec.record.every)), spec.train.epochs)  # the last is recorded too
     cycle = every * max(1, round(spec.train.epochs / SNAPSHOTS / every))

@@ -136,8 +136,8 @@ def picture_of(
     Args:
         pictures: (sample, height, width) in grey or (sample, height, width, 3) in colour;
             integers in 0..255, or fractions in 0..1.
-        sample: the index of the picture.
-        samples: the expected number of pictures.
+        sample: the index of the image.
+        samples: the expected number of images.
 
     >>> picture_of(np.ones((4, 1, 2)), 3, samples=4)
     [[[255, 255, 255], [255, 255, 255]]]

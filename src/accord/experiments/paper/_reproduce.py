@@ -1,7 +1,7 @@
 """Reproduce the targets of the paper.
 
 Every target is planned before the first is trained, so that missing data show at once. A target
-that fails does not stop the others; it is returned with the reason.
+that fails does not stop the others. It is returned with the reason.
 """
 
 import math
@@ -52,7 +52,7 @@ def reproduce(
     """Train the missing runs of a target, measure it and store the result.
 
     Writes `OUT/TARGET/SCALE.json` and `.md`, for a figure also `.svg` and `.png`. Runs lie below
-    `OUT/runs` and are shared by all targets with the same training; nothing is trained twice. A
+    `OUT/runs` and are shared by all targets with the same training. Nothing is trained twice. A
     stored result is measured again if its records still exist, and replaced if it differs, except
     for table 2, whose methods need the networks, and for targets that train no network. Where a
     record was packed without probabilities, the stored values of rules that need them are kept.

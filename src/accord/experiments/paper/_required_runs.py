@@ -105,7 +105,7 @@ class ReproduceContext:
     on_cpu: bool = False  # train without a GPU at scales that require one
     has_gpu: Callable[[], bool] = lambda: torch.cuda.is_available()  # of the machine that trains
     machine: str | None = None  # that trains, if not this one
-    notify: Callable[[str], None] = _ignore  # called with messages for people
+    notify: Callable[[str], None] = _ignore  # called with messages for the user
 
     def cost_log(self, folder: Path) -> CostLog:
         """Build a progress callback that records the cost of a run."""

@@ -1,7 +1,7 @@
 """Measure the theory of the paper on linear regressions.
 
-`_regression` draws problems and runs gradient descent; `_lemmas` measures the lemmas and the
-theorem on them; `run_theory` runs everything. `toy` trains the networks of figure 9.
+`_regression` draws problems and runs gradient descent, `_lemmas` measures the lemmas and the
+theorem on them, and `run_theory` runs everything. `toy` trains the networks of figure 9.
 """
 
 from dataclasses import asdict, dataclass

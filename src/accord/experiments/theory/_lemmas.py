@@ -48,7 +48,7 @@ class ContractionEvidence:
 class LimitEvidence:
     """Evidence for lemma 3 after a number of steps.
 
-    Distances are relative to the mean network's initial distance; medians over the draws.
+    Distances are relative to the mean network's initial distance, as medians over the draws.
     """
 
     steps: int
@@ -210,7 +210,7 @@ def first_order(descent: Descent) -> tuple[Array, Array]:
     """Compute the first-order terms `joint` and `separate` of the change of disagreement.
 
     For small steps, disagreement changes by step size × (joint - separate). `separate` is twice
-    the mean product of a network's training and test gradients, negative where all overfit;
+    the mean product of a network's training and test gradients, negative where all overfit.
     `joint` is twice the product of the mean gradients, which the theorem's proof takes for zero.
     """
     means = descent.gradients.mean(axis=0) * descent.test_gradients.mean(axis=0)

@@ -24,7 +24,7 @@ def build_timm(
 ) -> nn.Module:
     """Build an untrained timm network.
 
-    The options are passed to `timm.create_model`; networks that depend on the image size take it
+    The options are passed to `timm.create_model`. Networks that depend on the image size take it
     as `img_size`. Published weights are loaded from a file.
     """
     try:

@@ -2,7 +2,7 @@
 
 Each layer computes y = ((x ∘ rᵢ) W) ∘ sᵢ + bᵢ with two vectors and a bias for member i; W and
 batch normalisation are shared. Inside the network the members are stacked along the batch,
-(member · sample, …); `BatchEnsemble` stacks the inputs and splits the outputs.
+(member · sample, …). `BatchEnsemble` stacks the inputs and splits the outputs.
 """
 
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ class BatchEnsemble(nn.Module):
 def to_batch_ensemble(network: nn.Module, *, members: int, seed: int) -> BatchEnsemble:
     """Convert a copy of a network to a BatchEnsemble.
 
-    The weights of the network become the shared ones; the parameters of the members follow from
+    The weights of the network become the shared ones. The parameters of the members follow from
     the seed. Batch normalisation is shared.
 
     Raises:

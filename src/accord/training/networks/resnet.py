@@ -37,7 +37,7 @@ class BasicBlock(nn.Module):
 class Bottleneck(nn.Module):
     """Residual block with a 3 by 3 convolution between two 1 by 1 convolutions.
 
-    The 3 by 3 convolution strides, as in torchvision; in the paper the first 1 by 1 does.
+    The 3 by 3 convolution strides, as in torchvision. In the paper the first 1 by 1 does.
     """
 
     expansion: ClassVar = 4

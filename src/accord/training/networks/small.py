@@ -52,7 +52,7 @@ class MLP(nn.Module):
 class SmallCNN(nn.Module):
     """Convolutional network with three convolutions and global average pooling.
 
-    Each convolution doubles the width; the last one computes at half the image size.
+    Each convolution doubles the width. The last one computes at half the image size.
 
     Args:
         classes: the number of classes.
@@ -111,7 +111,7 @@ class RandomPredictor(nn.Module):
     """Predictor of a uniformly random class for each sample and epoch.
 
     The prediction follows from the seed, the epoch and the values of the sample alone: identical
-    samples get the same class in any batch. It has nothing to train; call `start_epoch` instead.
+    samples get the same class in any batch. It has nothing to train. Call `start_epoch` instead.
 
     Args:
         classes: the number of classes.
