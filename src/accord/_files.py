@@ -155,10 +155,7 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 @contextlib.contextmanager
 def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
-    """Context manager for opening a CSV file.
-
-    Errors raise `SourceError` with the line number if known.
-    """
+    """Context manager for opening a CSV file that raises `SourceError` on failure."""
     reader = None
     try:
         # csv refuses cells of more than 131,072 characters, by a limit that all threads share.

@@ -42,10 +42,7 @@ class Storage(ABC):
 
     @abstractmethod
     def get(self, key: str) -> bytes | None:
-        """Read the value of a key.
-
-        The result is None if the key does not exist.
-        """
+        """Read the value of a key if it exists."""
 
     @abstractmethod
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:
@@ -56,10 +53,7 @@ class Storage(ABC):
 
     @abstractmethod
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
-        """Write a value durably unless the key exists.
-
-        Returns True if the value was written.
-        """
+        """Write a value durably and return True unless the key exists."""
 
     @abstractmethod
     def children(self, prefix: str = "") -> list[str]:

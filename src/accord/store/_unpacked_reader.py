@@ -30,10 +30,8 @@ def open_reader(
 ) -> RecordReader:
     """Open a record for reading.
 
-    Rows committed later are not seen.
-
     Args:
-        location: a path or URL.
+        location: a path or URL. Rows committed later are not seen.
         common: cut networks of unequal length to the epochs that all of them have.
         networks: only these, by number. The others need not be readable.
     """

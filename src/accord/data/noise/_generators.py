@@ -27,8 +27,7 @@ def symmetric_noise(labels: Labels, *, rate: float, classes: int, seed: int) -> 
     """Generate symmetric label noise.
 
     Exactly `int(rate * samples)` labels move, to each other class with equal probability.
-    A moved label never keeps its class. (Some sources count the true class among the
-    possible ones; the paper and its code do not.)
+    (Some sources count the true class among them. The paper and its code do not.)
 
     Args:
         labels: the class of each sample.

@@ -63,8 +63,7 @@ def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **option
 
     Args:
         kind: the name of the layout, a key of `READERS`.
-        path: the file or folder, as `READERS[kind].layout` describes it. Nothing is
-            downloaded.
+        path: the local file or folder, as `READERS[kind].layout` describes it.
         options: those in `READERS[kind].options`; for image files also size, resize, cache
             and skip_unreadable, as for `accord.data.prepare_images`.
 

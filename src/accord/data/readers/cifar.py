@@ -239,10 +239,8 @@ def read_cifar10n(
 ) -> Dataset:
     """Read the CIFAR-10N data set, with human labels for training.
 
-    The clean labels are the truth.
-
     Args:
-        path: the CIFAR-10 folder, as for `cifar10`.
+        path: the CIFAR-10 folder, as for `cifar10`, whose labels are the truth.
         labels: "aggre", "worse", "random1", "random2" or "random3".
         labels_file: the published `CIFAR-10_human.pt`, or an .npz of the same arrays. By
             default searched in `path` and the folder above.
@@ -259,10 +257,8 @@ def read_cifar100n(
 ) -> Dataset:
     """Read the CIFAR-100N data set, with human labels for training.
 
-    The clean labels are the truth.
-
     Args:
-        path: the CIFAR-100 folder, as for `cifar100`.
+        path: the CIFAR-100 folder, as for `cifar100`, whose labels are the truth.
         labels: "noisy" for the 100 classes, "noisy_coarse" for the 20 superclasses.
         labels_file: the published `CIFAR-100_human.pt`, or an .npz of the same arrays. By
             default searched in `path` and the folder above.

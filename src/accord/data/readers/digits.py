@@ -23,7 +23,6 @@ def load_digits() -> Digits:
     """Load the digits data set.
 
     It has 1,797 images of 8 by 8 pixels, in the order of scikit-learn.
-
     The images are the test part of "Optical Recognition of Handwritten Digits" by
     E. Alpaydin and C. Kaynak, UCI Machine Learning Repository (1998), CC BY 4.0.
 
