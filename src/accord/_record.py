@@ -346,7 +346,7 @@ def open_record(
 ) -> Record:
     """Open a record from a path or URL.
 
-    A path is a folder, a packed record or a zip file; a URL is that of an object store.
+    A path leads to a folder, a packed record or a zip file, a URL to an object store.
 
     Rows recorded later are not visible; open the record again to read them.
 

@@ -35,7 +35,7 @@ class PairAgreement:
         return len(self.agreement)
 
     def without(self, network: int) -> NDArray[np.float64]:
-        """Compute the mean agreement without one network."""
+        """Compute the mean agreement without the network at one position."""
         if self.networks < 3:
             raise ChoiceError("of two networks neither can be left out; no pair would be left")
         twice_the_rest = self.by_network.sum(axis=0) - 2 * self.by_network[network]
@@ -117,6 +117,8 @@ def sum_by_group(
     groups: int,
 ) -> NDArray[np.intp]:  # (group, epoch)
     """Sum counts over the samples of each group.
+
+    The first sample has position `start`.
 
     >>> sum_by_group(np.array([[1, 2, 3]]), start=1, groups=2)
     array([[2],
