@@ -38,7 +38,6 @@ class StoredArray:
     """Array on disk that is read when indexed.
 
     Its axes are (network, epoch, sample) or (network, epoch, sample, class).
-
     Index it like a numpy array: `record.labels[:, -1]` reads the last epoch alone.
     """
 
@@ -193,10 +192,7 @@ class Record:
     def select(
         self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Record":
-        """Select networks by number and epochs by position.
-
-        Negative positions count from the last epoch.
-        """
+        """Select networks by number and epochs by position from either end."""
         return Record(self.reader.select(networks, epochs))
 
     def predict(self, rule: str | Rule = "max-agreement") -> Prediction:
@@ -255,17 +251,11 @@ class Record:
         return analysis.margin_of(self.reader)
 
     def final_margin(self) -> NDArray[np.float64]:
-        """Compute the margin of the majority class at the last epoch.
-
-        A margin is negative if another class has more votes over all epochs.
-        """
+        """Compute the signed margin of the majority class at the last epoch."""
         return analysis.final_margin_of(self.reader)
 
     def score(self, rules: Sequence[str | Rule] | None = None) -> list[analysis.Score]:
-        """Compute the accuracy of rules.
-
-        By default, all rules that the record allows are scored.
-        """
+        """Compute the accuracy of the named rules or of all that the record allows."""
         return analysis.score(self.reader, rules)
 
     def recommend(self) -> Recommendation:
@@ -287,10 +277,7 @@ class Record:
     def by_epochs(
         self, rule: str | Rule = "max-agreement", counts: Sequence[int] | None = None
     ) -> analysis.Sweep:
-        """Compute the accuracy of a rule by number of equally spaced epochs.
-
-        By default, `counts` is 1, 2, 4 … and the number of epochs.
-        """
+        """Compute the accuracy of a rule on 1, 2, 4 … or `counts` equally spaced epochs."""
         return analysis.by_epochs(self.reader, rule, counts)
 
     def changes(
@@ -347,7 +334,6 @@ def open_record(
     """Open a record from a path or URL.
 
     A path leads to a folder, a packed record or a zip file, a URL to an object store.
-
     Rows recorded later are not visible; open the record again to read them.
 
     Args:

@@ -226,10 +226,7 @@ def _votes_by_epoch(reader: RecordReader, positions: NDArray[np.intp]) -> NDArra
 
 @dataclass(frozen=True)
 class Rescued:
-    """Samples that max agreement corrects.
-
-    Their vote at the last epoch is wrong and not unanimous.
-    """
+    """Samples that max agreement corrects after a wrong and divided vote."""
 
     name: str  # of the record
     samples: NDArray[np.intp]  # (rescued,), ascending

@@ -99,8 +99,6 @@ def weighted_vote(
 ) -> Prediction:
     """Predict by max agreement with weighted networks.
 
-    Ties go to the smallest class.
-
     Raises:
         ChoiceError: there is not one weight for each network, one is negative or not finite, or
             all are 0.

@@ -31,10 +31,7 @@ LARGE: Final = 2.0**LARGE_BITS
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Accuracy metrics of a prediction.
-
-    Abstentions count as wrong.
-    """
+    """Accuracy metrics with abstentions counted as wrong."""
 
     accuracy: float
     balanced_accuracy: float  # the mean recall of the classes that occur
@@ -107,10 +104,7 @@ class Changes:
 def changes(
     reader: RecordReader, first: str | Rule, second: str | Rule, *, confidence: float = 0.95
 ) -> Changes:
-    """Compare the predictions of two rules on a record.
-
-    The rule `single` stands for the first network.
-    """
+    """Compare the predictions of two rules on a record."""
     context = Context.of(reader)
     before, after = (context.once(find_rule(rule)).labels for rule in (first, second))
     return paired_changes(before, after, context.truth(), confidence=confidence)

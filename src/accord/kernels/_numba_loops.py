@@ -30,10 +30,7 @@ def _compiled(loop: Loop) -> Loop:
 
 
 def guess(block: Block) -> tuple[CompactLabels, Votes]:
-    """Guess the winner of each sample and count its votes.
-
-    The guess may differ from numpy's if no class has half of the votes.
-    """
+    """Guess the winner of each sample and count its votes."""
     labels, votes = np.empty(block.width, block.labels.dtype), np.zeros(block.width, np.intp)
     _guess(_read_only(block.flat_labels), block.start, block.stop, labels)
     _count_matching(_read_only(block.flat_labels), block.start, block.stop, labels, votes)

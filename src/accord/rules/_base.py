@@ -60,10 +60,7 @@ class Rule(ABC):
         """Predict labels for all samples."""
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
-        """Predict labels after each epoch.
-
-        Yields blocks of labels (epoch, sample).
-        """
+        """Iterate over blocks of labels (epoch, sample) predicted after each epoch."""
         prefixes = (reader.select(epochs=range(epoch + 1)) for epoch in range(reader.epochs))
         yield Block(0, reader.samples, np.stack([self(prefix).labels for prefix in prefixes]))
 
@@ -80,10 +77,7 @@ class Rule(ABC):
         )
 
     def left_out(self, reader: RecordReader) -> str:  # noqa: ARG002
-        """Get the reason for leaving out the rule.
-
-        The text is empty if the rule can predict the record.
-        """
+        """Get the reason for leaving out the rule or an empty string."""
         return ""
 
 
@@ -92,8 +86,6 @@ def most_supported(
     voters: float,
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Find the class with the largest support and its share.
-
-    Ties go to the smallest class.
 
     Half-precision probabilities are multiples of 2**-24, so their sums in double precision
     are exact: the order of the networks and epochs cannot change a tie.

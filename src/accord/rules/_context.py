@@ -30,10 +30,7 @@ Result = TypeVar("Result")
 
 
 def memory_budget() -> int:
-    """Get the memory budget in bytes.
-
-    `ACCORD_MEMORY` sets the budget, 512 MiB by default.
-    """
+    """Read the memory budget in bytes from `ACCORD_MEMORY`."""
     text = os.environ.get(VARIABLE, "")
     if not text:
         return MEMORY
