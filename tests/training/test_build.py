@@ -1,7 +1,6 @@
 """Networks, losses and recipes are built from a spec, and checked beforehand."""
 
 import random
-import sys
 
 import numpy as np
 import pytest
@@ -14,20 +13,6 @@ from accord.training import Run, _build, network_specs, parse_spec, plan_run
 from accord.training._build import build_network, check_logits
 from accord.training._prepared_data import prepare_data
 from accord.training.networks import to_batch_ensemble
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    (tmp_path / "own_of_a_run.py").write_text(
-        "from torch import nn\n"
-        "def net(classes, channels, size, *, more=0):\n"
-        "    inputs = channels * size[0] * size[1]\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, classes + more))\n"
-    )
-    yield
-    sys.modules.pop("own_of_a_run", None)
 
 
 def test_what_follows_from_the_data_is_not_an_option(tmp_path):

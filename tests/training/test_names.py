@@ -14,21 +14,6 @@ from accord.training._names import LOSS_NAMES, NETWORK_NAMES, registered_names
 from accord.training._spec import ScheduleSpec
 from accord.training.networks import NETWORKS
 
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    (tmp_path / "own_of_a_run.py").write_text(
-        "from torch import nn\n"
-        "def net(classes, channels, size, *, more=0):\n"
-        "    inputs = channels * size[0] * size[1]\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, classes + more))\n"
-    )
-    yield
-    sys.modules.pop("own_of_a_run", None)
-
-
 NARROW = {
     "mlp": "{ widths = [8] }",
     "small-cnn": "{ width = 4 }",

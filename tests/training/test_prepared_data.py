@@ -1,7 +1,5 @@
 """Data are split and made noisy as the spec defines."""
 
-import sys
-
 import numpy as np
 import pytest
 from small_run import changed, train_text
@@ -10,20 +8,6 @@ import accord
 from accord.errors import SpecError
 from accord.training import parse_spec, plan_run, train
 from accord.training._prepared_data import prepare_data
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    (tmp_path / "own_of_a_run.py").write_text(
-        "from torch import nn\n"
-        "def net(classes, channels, size, *, more=0):\n"
-        "    inputs = channels * size[0] * size[1]\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, classes + more))\n"
-    )
-    yield
-    sys.modules.pop("own_of_a_run", None)
 
 
 def write_table(path, train, test):

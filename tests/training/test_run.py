@@ -1,26 +1,10 @@
 """A run folder holds one run, and is claimed only once everything is checked."""
 
-import sys
-
 import pytest
 from small_run import SMALL_CNN, changed, train_text
 
 from accord.errors import ChoiceError, SourceError, SpecError
 from accord.training import Run, parse_spec, plan_run
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    (tmp_path / "own_of_a_run.py").write_text(
-        "from torch import nn\n"
-        "def net(classes, channels, size, *, more=0):\n"
-        "    inputs = channels * size[0] * size[1]\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, classes + more))\n"
-    )
-    yield
-    sys.modules.pop("own_of_a_run", None)
 
 
 @pytest.mark.parametrize(
