@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from narrow_networks import NARROW
 from torch import nn
 from torch.nn import functional
 
@@ -16,22 +17,13 @@ from accord.training.networks import (
 )
 
 MEMBERS = 3
-NARROW = {
-    "mlp": {"widths": [8]},
-    "small-cnn": {"width": 4},
-    "resnet18": {"width": 8},
-    "resnet32": {"width": 4},
-    "resnet50": {"width": 4},
-    "densenet121": {"growth": 4},
-    "wideresnet28-10": {"widen": 1},
-    "mobilenetv2": {"dropout": 0.0},
-}
+OPTIONS = {**NARROW, "mobilenetv2": {"dropout": 0.0}}
 
 
 def new_network(name="small-cnn"):
     """In float64, its batch norms as after some training."""
     sizes = {"classes": 5, "channels": 3, "size": 8, "seed": 0}
-    network = build(name, **sizes, **NARROW[name]).double()
+    network = build(name, **sizes, **OPTIONS[name]).double()
     generator = torch.Generator().manual_seed(0)
     for norm in network.modules():
         if isinstance(norm, nn.BatchNorm2d):
@@ -106,7 +98,7 @@ def test_convolution_equals_a_loop_over_its_members(options):
     torch.testing.assert_close(layer(batch.flatten(0, 1)), torch.cat(slow))
 
 
-@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("name", OPTIONS)
 def test_members_that_own_only_ones_equal_the_plain_network(name):
     plain = new_network(name)
     ensemble = to_batch_ensemble(plain, members=MEMBERS, seed=0)
@@ -120,7 +112,7 @@ def test_members_that_own_only_ones_equal_the_plain_network(name):
     assert_same(ensemble(images()), plain(images()).expand(MEMBERS, -1, -1))
 
 
-@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize("name", OPTIONS)
 def test_every_member_equals_the_plain_network_with_its_own_weights(name):
     """W ∘ (s rᵀ), with a bias of its own, does what x ∘ r, W, ∘ s do."""
     plain = new_network(name).eval()
@@ -260,7 +252,7 @@ def test_what_cannot_have_members_is_refused(network, members, message):
 
 
 def test_all_networks_are_covered_here():
-    assert {*NARROW, "random"} == NETWORKS.keys()
+    assert {*OPTIONS, "random"} == NETWORKS.keys()
 
 
 @pytest.mark.parametrize("plain", [nn.Linear(4, 3), nn.Conv2d(4, 3, 3)])

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from narrow_networks import NARROW
 from torch import nn
 from torch.nn import functional
 
@@ -12,16 +13,6 @@ from accord.training.networks._registry import call_with_options
 SMALL = {"classes": 10, "channels": 3, "size": 32}
 IMAGENET = {"classes": 1000, "channels": 3, "size": 224}
 TRAINABLE = [name for name in NETWORKS if name != "random"]
-# The same shapes of layers, but narrow: what is tested with these does not depend on the width.
-NARROW = {
-    "mlp": {"widths": [8]},
-    "small-cnn": {"width": 4},
-    "resnet18": {"width": 8},
-    "resnet32": {"width": 4},
-    "resnet50": {"width": 4},
-    "densenet121": {"growth": 4},
-    "wideresnet28-10": {"widen": 1},
-}
 
 
 def build_narrow(name, *, classes=10, channels=3, size=8, seed=0, **options):
