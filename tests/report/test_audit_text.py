@@ -1,4 +1,4 @@
-"""An audit is document in text and in JSON as it was found."""
+"""Text and JSON of an audit."""
 
 import dataclasses
 import json

@@ -22,7 +22,7 @@ def draw_logits(seed, *, spread=3.0):
 
 
 def elr_by_definition(logits, labels, q, *, beta, strength):
-    """As METHODS states it, sample by sample: the loss and the new q of the batch."""
+    """ELR as its paper defines it, sample by sample: the loss and the new q of the batch."""
     total, targets = 0, []
     for one, label, old in zip(logits, labels, q, strict=True):
         p = (one.exp() / one.exp().sum()).clamp(1e-4, 1 - 1e-4)
@@ -59,7 +59,7 @@ def test_elr_equals_the_definition_over_several_epochs(beta, strength, spread):
 
 
 def test_elr_updates_before_it_is_computed():
-    """At first q is zero: were it used before the update, nothing but cross-entropy came out."""
+    """q starts at zero: used before its update, the loss would be cross-entropy."""
     logits = draw_logits(0)
     departed = new_elr()(logits, LABELS, SAMPLES)
     assert departed < functional.cross_entropy(logits, LABELS) - 0.1
