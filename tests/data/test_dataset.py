@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from accord.data import Dataset, Split, fewer_per_class, hold_out
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.errors import ChoiceError, SourceError
 
 IMAGES = np.arange(4 * 3 * 2 * 2, dtype=np.uint8).reshape(4, 3, 2, 2)

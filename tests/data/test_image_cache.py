@@ -9,7 +9,7 @@ import pytest
 from accord.data import _image_cache as image_cache
 from accord.data import read_dataset
 from accord.data._image_cache import cache_images, prepare_images
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.errors import ChoiceError, SourceError, StorageError
 
 

@@ -76,7 +76,7 @@ from accord.analysis._trust._calibration import (
     fit_isotonic,
     fit_temperature,
 )
-from accord.analysis._trust._intervals import share_interval
+from accord.analysis._trust._confidence_intervals import share_interval
 from accord.analysis._trust._noisy_accuracy import (
     Estimate,
     corrected_accuracy,

@@ -7,7 +7,7 @@
 
 from accord.data._dataset import Dataset, Inputs, Split, fewer_per_class, hold_out
 from accord.data._image_cache import prepare_images
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.data._new_samples import SAMPLE_FORMATS, Layout, Source, read_samples
 from accord.data._schema import InputSchema, Samples
 from accord.data.noise import NOISES, add_noise

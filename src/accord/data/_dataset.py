@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.errors import ChoiceError, SourceError
 from accord.kernels import check_class_range
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data._dataset import Dataset, Split
-from accord.data._images import ImageFiles, decode_ahead
+from accord.data._image_files import ImageFiles, decode_ahead
 from accord.errors import ChoiceError, SourceError, StorageError, counted
 
 IMAGE_OPTIONS: Final = ("size", "resize", "cache", "skip_unreadable")

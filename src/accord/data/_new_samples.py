@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from accord._files import load_npy, load_npz
 from accord.data._dataset import Images, Inputs, Labels, NamedColumns
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.data._schema import InputSchema, Samples, check_samples, match_labels
 from accord.data.readers import find_reader, read_dataset
 from accord.data.readers._published_files import read_text

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data._dataset import Inputs, Kind, Labels, NamedColumns
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.errors import SourceError
 from accord.kernels import check_class_range
 

@@ -17,7 +17,7 @@ from accord.kernels._blocks import spans
 from accord.store import CountProgress
 from accord.training import NetworkSpec
 from accord.training._batches import Batches
-from accord.training._build import build_network
+from accord.training._build_networks import build_network
 from accord.training._checkpoints import load_checkpoint
 from accord.training._hardware import choose_device, uses_bfloat16
 from accord.training._loop import predict_probabilities

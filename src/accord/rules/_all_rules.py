@@ -9,7 +9,7 @@ from typing import Final
 
 from accord.errors import ChoiceError, SourceError, suggest
 from accord.rules._base import Rule
-from accord.rules._fitted import RULE, FittedRule, read_arrays
+from accord.rules._fitted_rule import RULE, FittedRule, read_arrays
 
 MODULES: Final = {
     "before_overfit": "BeforeOverfit",

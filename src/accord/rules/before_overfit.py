@@ -6,7 +6,7 @@ import numpy as np
 
 from accord.rules._base import Prediction
 from accord.rules._context import Context
-from accord.rules._fitted import check_networks
+from accord.rules._fitted_rule import check_networks
 from accord.rules._overfitting import epochs_before_overfitting, first_epochs
 from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
 from accord.store import RecordReader

@@ -17,7 +17,7 @@ from accord.rules._epoch_weights import (
     regression_weights,
     reliability,
 )
-from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_sizes
+from accord.rules._fitted_rule import Arrays, FittedRule, check_networks, check_numbers, check_sizes
 from accord.rules.max_agreement import MaxAgreement
 from accord.store import RecordReader
 

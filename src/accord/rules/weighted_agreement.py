@@ -18,7 +18,7 @@ from accord.rules._epoch_weights import (
     predict_weighted,
     reliability,
 )
-from accord.rules._fitted import Arrays, FittedRule, check_networks, check_numbers, check_sizes
+from accord.rules._fitted_rule import Arrays, FittedRule, check_networks, check_numbers, check_sizes
 from accord.rules._overfitting import epochs_before_early_overfitting, first_epochs
 from accord.store import RecordReader
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from accord._recorder import Recorder, record_missing
 from accord.errors import PredictionError, TrainingError
 from accord.training._batches import Batches
-from accord.training._build import build_network, loss_for, recipe_for
+from accord.training._build_networks import build_network, loss_for, recipe_for
 from accord.training._checkpoints import State, load_state, save_checkpoint, save_state
 from accord.training._hardware import count_threads, torch_threads
 from accord.training._loop import EpochResult, Recipe, predict_probabilities, train_loop

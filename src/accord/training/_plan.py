@@ -8,7 +8,7 @@ from typing import Any
 
 from accord._recorders.schedule import RecordedEpochs
 from accord.errors import counted
-from accord.training._build import check_networks, choose_networks
+from accord.training._build_networks import check_networks, choose_networks
 from accord.training._run import Run
 from accord.training._spec import NetworkSpec, Spec
 from accord.training.networks import warn_once

@@ -17,16 +17,16 @@ from accord.errors import AccordError, NotARecord, SourceError, SpecError, Stora
 from accord.kernels import equally_spaced
 from accord.store import Folder, describe, open_reader
 from accord.training._batches import Batches
-from accord.training._build import build_network, check_networks
+from accord.training._build_networks import build_network, check_networks
 from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_state
 from accord.training._hardware import choose_device
-from accord.training._input_schema import (
+from accord.training._prepared_data import PreparedData, prepare_data
+from accord.training._schema_file import (
     SCHEMA_FILE,
     load_input_schema,
     measure_input_schema,
     save_input_schema,
 )
-from accord.training._prepared_data import PreparedData, prepare_data
 from accord.training._spec import DIGEST_EXCLUDES, NetworkSpec, Spec, network_specs
 from accord.training._spec_toml import dump_spec, load_spec
 

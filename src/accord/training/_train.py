@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import torch
 
 from accord.errors import ChoiceError, NotCapturable, TrainingError
-from accord.training._build import build_network, choose_networks
+from accord.training._build_networks import build_network, choose_networks
 from accord.training._hardware import choose_device, count_processes, multiply_adds
 from accord.training._lockstep import LockstepNetwork, lockstep_obstacle, train_lockstep
 from accord.training._network_run import NetworkRun, Progress, train_network

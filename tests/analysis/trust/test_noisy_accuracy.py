@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from accord.analysis._trust._intervals import share_interval
+from accord.analysis._trust._confidence_intervals import share_interval
 from accord.analysis._trust._noisy_accuracy import (
     corrected_accuracy,
     corrected_difference,

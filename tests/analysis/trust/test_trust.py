@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from accord._record import Record
 from accord.analysis import CorruptReader
-from accord.analysis._trust._intervals import highest_share
+from accord.analysis._trust._confidence_intervals import highest_share
 from accord.analysis._trust._trust import (
     TRAINED_ON,
     abstain_below,

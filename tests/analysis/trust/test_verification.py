@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from accord.analysis._trust._intervals import share_interval
+from accord.analysis._trust._confidence_intervals import share_interval
 from accord.analysis._trust._verification import (
     Sampling,
     choose_to_verify,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.data.noise import _generators as module
 from accord.data.noise import (
     asymmetric_noise,

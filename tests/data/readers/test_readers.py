@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accord.data import READERS, read_dataset
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.errors import ChoiceError, SourceError
 
 ON_DISK = [kind for kind in READERS if READERS[kind].needs_path]

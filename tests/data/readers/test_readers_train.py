@@ -9,7 +9,7 @@ from torch import nn
 
 import accord
 from accord.data import READERS, read_dataset
-from accord.training import _build as members
+from accord.training import _build_networks as members
 from accord.training import _prepared_data as material
 from accord.training import parse_spec, train
 

@@ -21,7 +21,7 @@ from accord.experiments.theory._lemmas import (
     draw_setting,
     first_order,
 )
-from accord.experiments.theory._regression import descend, draw_regression
+from accord.experiments.theory._linear_regression import descend, draw_regression
 
 quickly = settings(max_examples=15)
 seeds = st.integers(0, 10_000)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis._trust._intervals import check_confidence, mean_interval
+from accord.analysis._trust._confidence_intervals import check_confidence, mean_interval
 from accord.errors import PredictionError
 from accord.kernels._checks import checked_classes
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accord.analysis._dynamics import Forgetting, forgetting, margin_of
 from accord.analysis._network_health import NetworkHealth, chance_error, network_health
 from accord.analysis._trust._calibration import Calibration, calibration, check_paired
-from accord.analysis._trust._intervals import check_confidence, highest_share
+from accord.analysis._trust._confidence_intervals import check_confidence, highest_share
 from accord.errors import ChoiceError, PredictionError, counted
 from accord.rules import ABSTAINED, Context, Prediction, Rule, resolve_rule
 from accord.store import RecordReader

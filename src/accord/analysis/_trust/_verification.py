@@ -21,7 +21,7 @@ from accord.analysis._audit._review_files import (
     read_decisions,
     unreadable,
 )
-from accord.analysis._trust._intervals import mean_interval
+from accord.analysis._trust._confidence_intervals import mean_interval
 from accord.analysis._trust._noisy_accuracy import Estimate, smooth_moments
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
 from accord.rules import Prediction

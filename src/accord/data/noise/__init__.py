@@ -7,7 +7,7 @@ from typing import Final
 
 from accord._options import check_options, option_names
 from accord.data._dataset import Labels
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.data._label_files import labels_from_file
 from accord.data.noise._generators import Mapping as ClassMapping
 from accord.data.noise._generators import (

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data._dataset import Labels
-from accord.data._images import ImageFiles
+from accord.data._image_files import ImageFiles
 from accord.data.readers.cifar import CIFAR10_NAMES, CIFAR100_SUPERCLASS
 from accord.errors import ChoiceError, PredictionError
 from accord.kernels import check_class_range

@@ -17,7 +17,7 @@ from accord.experiments.comparison._runs import SHARED, FinishedRun
 from accord.kernels import winners
 from accord.rules import all_rules, epochs_before_overfitting, find_rule
 from accord.training import network_specs
-from accord.training._build import recipe_for
+from accord.training._build_networks import recipe_for
 
 NOT_FOR_BATCH_ENSEMBLES: Final = ("swa", "ema", "rog", "npc")
 

@@ -22,7 +22,7 @@ from accord.training import (
     network_specs,
     train,
 )
-from accord.training._build import build_network
+from accord.training._build_networks import build_network
 from accord.training._checkpoints import load_checkpoint
 from accord.training._run import is_trainable
 from accord.training._spec import SEEDS_APART

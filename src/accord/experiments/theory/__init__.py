@@ -1,6 +1,6 @@
 """Measure the theory of the paper on linear regressions.
 
-`_regression` draws problems and runs gradient descent, `_lemmas` measures the lemmas and the
+`_linear_regression` draws problems and runs gradient descent, `_lemmas` measures the lemmas and the
 theorem on them, and `run_theory` runs everything. `toy` trains the networks of figure 9.
 """
 
@@ -24,7 +24,7 @@ from accord.experiments.theory._lemmas import (
     count_overfitting,
     descend_setting,
 )
-from accord.experiments.theory._regression import draw_regression
+from accord.experiments.theory._linear_regression import draw_regression
 from accord.experiments.theory.toy import Toy, run_toy
 
 __all__ = ["SettingOutcome", "TheoryResult", "Toy", "Trajectory", "run_theory", "run_toy"]

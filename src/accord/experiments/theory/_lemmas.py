@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, suggest
-from accord.experiments.theory._regression import (
+from accord.experiments.theory._linear_regression import (
     Array,
     Descent,
     Regression,

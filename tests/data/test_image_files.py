@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from accord.data._images import ImageFiles, decode_ahead, decode_image
+from accord.data._image_files import ImageFiles, decode_ahead, decode_image
 from accord.errors import ChoiceError, ExtraMissing, SourceError
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.errors import ChoiceError
-from accord.experiments.theory._regression import (
+from accord.experiments.theory._linear_regression import (
     Regression,
     descend,
     disagreement_of,

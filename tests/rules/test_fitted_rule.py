@@ -6,7 +6,7 @@ from voting import draw_rows
 
 from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.rules import find_rule, load_rule
-from accord.rules._fitted import UNNAMED, Voters
+from accord.rules._fitted_rule import UNNAMED, Voters
 from accord.store import ArrayReader, NetworkInfo
 
 RULES = ["before-overfit", "dawid-skene", "weighted-agreement"]

@@ -9,8 +9,8 @@ from small_run import SMALL_CNN, changed, labels_of, train_text
 from torch import nn
 
 from accord.errors import ChoiceError
-from accord.training import Run, _build, network_specs, parse_spec, plan_run
-from accord.training._build import build_network, check_logits
+from accord.training import Run, _build_networks, network_specs, parse_spec, plan_run
+from accord.training._build_networks import build_network, check_logits
 from accord.training._prepared_data import prepare_data
 from accord.training.networks import to_batch_ensemble
 
@@ -33,9 +33,9 @@ def test_what_follows_from_the_data_is_not_an_option(tmp_path):
 
 def test_each_architecture_is_checked_once_and_not_when_resuming(whole, monkeypatch):
     built = []
-    monkeypatch.setattr(_build, "build_network", lambda *given: built.append(given))
+    monkeypatch.setattr(_build_networks, "build_network", lambda *given: built.append(given))
     spec = parse_spec(changed(("networks = 2", 'networks = [{}, {}, { network = "mlp" }]')))
-    _build.check_networks(spec, prepare_data(spec))
+    _build_networks.check_networks(spec, prepare_data(spec))
     assert [network_spec.number for _, network_spec, _ in built] == [0, 2]
     assert train_text(whole).failed == {}
     assert len(built) == 2
@@ -55,7 +55,7 @@ def test_user_code_with_a_wrong_output_leaves_no_folder(tmp_path, own, members):
 def test_checking_user_code_does_not_change_its_training(tmp_path, own, monkeypatch):
     text = changed((SMALL_CNN, 'network = "own_of_a_run:net"'), ("epochs = 4", "epochs = 1"))
     train_text(tmp_path / "tried", text)
-    monkeypatch.setattr(_build, "check_logits", lambda *_, **__: None)
+    monkeypatch.setattr(_build_networks, "check_logits", lambda *_, **__: None)
     train_text(tmp_path / "untried", text)
     np.testing.assert_array_equal(labels_of(tmp_path / "tried"), labels_of(tmp_path / "untried"))
 
@@ -71,9 +71,11 @@ def test_paths_of_a_spec_are_relative_to_its_root(tmp_path, monkeypatch):
     train = {"pretrained": "weights.safetensors", "network": "transformers:tiny"}
     spec = rooted.model_copy(update={"train": rooted.train.model_copy(update=train)})
     requested = []
-    monkeypatch.setattr(_build, "build", lambda name, **facts: requested.append((name, facts)))
+    monkeypatch.setattr(
+        _build_networks, "build", lambda name, **facts: requested.append((name, facts))
+    )
     (network_spec, _) = network_specs(spec)
-    _build.build_network(spec, network_spec, material)
+    _build_networks.build_network(spec, network_spec, material)
     tiny = f"transformers:{tmp_path / 'tiny'}"
     assert [(name, facts["pretrained"]) for name, facts in requested] == [
         (tiny, tmp_path / "weights.safetensors")

@@ -3,7 +3,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from accord.analysis._trust._intervals import highest_share, mean_interval, share_interval
+from accord.analysis._trust._confidence_intervals import (
+    highest_share,
+    mean_interval,
+    share_interval,
+)
 from accord.errors import PredictionError
 
 
