@@ -94,6 +94,29 @@ def test_stored_labels_become_an_array(record, labels):
         np.array(record.labels, copy=False)
 
 
+def test_stored_labels_compute_as_an_array_does(record, labels):
+    np.testing.assert_array_equal(record.labels == record.truth, labels == record.truth)
+    np.testing.assert_array_equal(record.truth != record.labels, labels != record.truth)
+    np.testing.assert_array_equal(record.labels.astype(int) + 1, labels + 1)
+    np.testing.assert_array_equal(np.unique(record.labels), np.unique(labels))
+    assert (record.labels == record.labels).all()
+    assert record.labels.mean() == np.mean(record.labels) == labels.mean()
+    assert (record.labels.max(), record.labels.size) == (labels.max(), labels.size)
+    with pytest.raises(AttributeError, match="a stored array has no attribute 'meen'"):
+        _ = record.labels.meen
+
+
+def test_stored_labels_are_read_when_they_are_used(record):
+    def read(*_):
+        raise AssertionError("was read")
+
+    stored = record.labels
+    stored._read = read
+    assert repr(stored), stored.shape
+    with pytest.raises(AssertionError, match="was read"):
+        _ = stored == 0
+
+
 def test_predictions_from_record_and_from_arrays_are_the_same(record, labels):
     predicted = record.predict()
     np.testing.assert_array_equal(predicted.labels, accord.max_agreement(labels, classes=CLASSES))
@@ -138,6 +161,19 @@ def test_the_analysis_is_at_hand(record):
     assert record.changes("majority", "max-agreement").samples == SAMPLES
     assert record.persistence().right_onsets.shape == (4,)
     assert record.final_margin().shape == (SAMPLES,)
+
+
+def test_one_rule_is_scored_by_name(record):
+    assert record.score("max-agreement") == record.score(["max-agreement"])
+    assert record.score(find_rule("majority"))[0].rule == "majority"
+
+
+def test_the_recommended_rule_has_curves_and_changes(record):
+    name = record.recommend().rule
+    np.testing.assert_array_equal(record.curve("recommended").accuracy, record.curve(name).accuracy)
+    assert record.by_networks("recommended").rule == record.by_epochs("recommended").rule == name
+    assert record.changes("recommended", name).turned_right == 0
+    assert record.forgetting("recommended") is not None
 
 
 def test_probabilities_that_were_not_recorded_raise(record):

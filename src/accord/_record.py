@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
 from accord import analysis, kernels
@@ -34,11 +35,12 @@ from accord.store import NetworkInfo, RecordReader, label_dtype, open_reader
 Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
 
 
-class StoredArray:
-    """Array on disk that is read when indexed.
+class StoredArray(NDArrayOperatorsMixin):
+    """Array on disk that is read when it is used.
 
     Its axes are (network, epoch, sample) or (network, epoch, sample, class).
-    Index it like a numpy array: `record.labels[:, -1]` reads the last epoch alone.
+    It behaves like a numpy array: `record.labels[:, -1]` reads the last epoch alone,
+    `record.labels == record.truth` and `record.labels.max()` all of it.
     """
 
     def __init__(self, read: Read, shape: tuple[int, ...], dtype: DTypeLike) -> None:
@@ -68,6 +70,15 @@ class StoredArray:
         if copy is False:
             raise ValueError("a stored array can only be read into a copy")
         return self[:].astype(dtype or self.dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        arrays = [one[:] if isinstance(one, StoredArray) else one for one in inputs]
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a stored array has no attribute {name!r}")
+        return getattr(self[:], name)
 
     def __repr__(self) -> str:
         return f"<stored array, shape {self.shape}, {self.dtype}>"
@@ -254,9 +265,9 @@ class Record:
         """Compute the signed margin of the majority class at the last epoch."""
         return analysis.final_margin_of(self.reader)
 
-    def score(self, rules: Sequence[str | Rule] | None = None) -> list[analysis.Score]:
-        """Compute the accuracy of the named rules or of all that the record allows."""
-        return analysis.score(self.reader, rules)
+    def score(self, rules: str | Rule | Sequence[str | Rule] | None = None) -> list[analysis.Score]:
+        """Compute the accuracy of one or several rules, or of all that the record allows."""
+        return analysis.score(self.reader, [rules] if isinstance(rules, str | Rule) else rules)
 
     def recommend(self) -> Recommendation:
         """Recommend a rule for this record from its votes alone."""

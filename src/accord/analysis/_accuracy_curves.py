@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accord.analysis._scores import Accuracy, from_hits
 from accord.kernels import equally_spaced, subsets_of, winners_by_spacing, winners_by_subset
-from accord.rules import ABSTAINED, Context, Rule, find_rule
+from accord.rules import ABSTAINED, Context, Rule, resolve_rule
 from accord.store import RecordReader
 
 MAX_SUBSETS: Final = 256  # maximum number of subsets of one size
@@ -63,7 +63,8 @@ def curve(reader: RecordReader, rule: str | Rule) -> Curve:
 
     The curve of `single` is the mean over the networks.
     """
-    context, rule = Context.of(reader), find_rule(rule)
+    context = Context.of(reader)
+    rule, _ = resolve_rule(rule, context)
     views = [context]
     if rule.by_network:
         views = [context.select(networks=[number]) for number in context.numbers]
@@ -91,7 +92,8 @@ def by_networks(
 
     All subsets of each size are evaluated, or `most_subsets` random ones drawn with `seed`.
     """
-    context, rule = Context.of(reader), find_rule(rule)
+    context = Context.of(reader)
+    rule, _ = resolve_rule(rule, context)
     networks, classes = context.networks, context.classes
     sizes = tuple(range(1, networks + 1))
     choices = [subsets_of(networks, size, limit=most_subsets, seed=seed) for size in sizes]
@@ -114,7 +116,8 @@ def by_epochs(reader: RecordReader, rule: str | Rule, counts: Sequence[int] | No
 
     By default, `counts` is 1, 2, 4 … and the number of epochs.
     """
-    context, rule = Context.of(reader), find_rule(rule)
+    context = Context.of(reader)
+    rule, _ = resolve_rule(rule, context)
     epochs, classes = context.epochs, context.classes
     powers = (2**power for power in range(epochs.bit_length()) if 2**power < epochs)
     sizes = (*powers, epochs) if counts is None else tuple(counts)

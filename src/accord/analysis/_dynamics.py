@@ -17,7 +17,7 @@ from accord.kernels import (
     winners,
 )
 from accord.kernels._checks import check_labels
-from accord.rules import Context, Rule, find_rule
+from accord.rules import Context, Rule, find_rule, resolve_rule
 from accord.rules.majority import Majority
 from accord.store import RecordReader
 
@@ -113,7 +113,8 @@ def forgetting(reader: RecordReader, *, judge: str | Rule | None = None) -> Forg
     Raises:
         TruthMissing: there are no true labels and no judge.
     """
-    reader, chosen = Context.of(reader), None if judge is None else find_rule(judge)
+    reader = Context.of(reader)
+    chosen = None if judge is None else resolve_rule(judge, reader)[0]
     labels = reader.truth() if chosen is None else reader.once(chosen).labels
     forgotten: list[NDArray[np.intp]] = []
     last_known: list[NDArray[np.intp]] = []

@@ -16,7 +16,6 @@ from accord.rules import (
     Prediction,
     Rule,
     all_rules,
-    find_rule,
     recommend,
     resolve_rule,
 )
@@ -106,7 +105,9 @@ def changes(
 ) -> Changes:
     """Compare the predictions of two rules on a record."""
     context = Context.of(reader)
-    before, after = (context.once(find_rule(rule)).labels for rule in (first, second))
+    before, after = (
+        context.once(resolve_rule(rule, context)[0]).labels for rule in (first, second)
+    )
     return paired_changes(before, after, context.truth(), confidence=confidence)
 
 
