@@ -10,17 +10,19 @@ import threading
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, SourceError, StorageError
+from accord.errors import ChoiceError, SourceError, StorageError, missing_extra
 
 if TYPE_CHECKING:
     import _csv
+
+Columns: TypeAlias = dict[str, Sequence[Any] | NDArray[Any]]  # one value per row
 
 PART: Final = ".part"  # the ending of files that are being written
 _CRLF: Final = "\r\n"
@@ -213,3 +215,26 @@ def _numpy_cause(error: Exception) -> str:
     if "allow_pickle" in str(error):
         return "it holds pickled objects, which are never loaded"
     return str(error)
+
+
+def read_parquet(path: Path) -> Columns:
+    """Read the columns of a Parquet file."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise missing_extra(
+            f"{path}: reading .parquet files", "pyarrow", extra="parquet", cause=error
+        ) from error
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error
+    numeric = ("int", "uint", "float", "double", "halffloat", "bool")
+    columns = {name: table.column(name) for name in table.column_names}
+    return {
+        name: column.to_numpy()
+        if str(column.type).startswith(numeric) and not column.null_count
+        else column.to_pylist()
+        for name, column in columns.items()
+    }

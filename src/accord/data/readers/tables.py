@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import open_csv
+from accord._files import Columns, open_csv, read_parquet
 from accord.data._dataset import (
     Dataset,
     Features,
@@ -21,10 +21,9 @@ from accord.data._dataset import (
     hold_out,
 )
 from accord.data.readers._published_files import missing
-from accord.errors import ChoiceError, SourceError, missing_extra
+from accord.errors import ChoiceError, SourceError
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
-Columns: TypeAlias = dict[str, Column]
 
 
 def read_table(
@@ -304,26 +303,3 @@ def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int
         raise SourceError(f"{path}: line {short[0]} has fewer cells than the header's {width}.")
     rows = [row[:width] for row in lines[1:] if len(row) >= width]
     return dict(zip(header, zip(*rows, strict=True), strict=True)), len(short)
-
-
-def read_parquet(path: Path) -> Columns:
-    """Read the columns of a Parquet file."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise missing_extra(
-            f"{path}: reading .parquet files", "pyarrow", extra="parquet", cause=error
-        ) from error
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error
-    numeric = ("int", "uint", "float", "double", "halffloat", "bool")
-    columns = {name: table.column(name) for name in table.column_names}
-    return {
-        name: column.to_numpy()
-        if str(column.type).startswith(numeric) and not column.null_count
-        else column.to_pylist()
-        for name, column in columns.items()
-    }
