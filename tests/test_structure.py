@@ -105,7 +105,6 @@ TESTED_BY = {
     "sklearn/test_fit_by_epoch.py": "tests/sklearn/test_classifier.py",
     "sklearn/test_module.py": "tests/sklearn/test_classifier.py",
     "store/test_layout.py": "tests/store/test_writer.py",
-    "store/test_metadata.py": "tests/store/test_writer.py",
     "store/test_object_store.py": "tests/store/test_storage.py",
     "test_errors.py": "docs/reference/python.md",
     "test_lightning.py": "clients/test_lightning.py",

@@ -340,20 +340,25 @@ class Record:
 
 
 def open_record(
-    path: str | os.PathLike[str], *, common: bool = False, networks: Sequence[int] | None = None
+    path: str | os.PathLike[str],
+    *,
+    common: bool = False,
+    networks: Sequence[int] | None = None,
+    split: str | None = None,
 ) -> Record:
     """Open a record from a path or URL.
 
-    A path leads to a folder, a packed record or a zip file, a URL to an object store.
+    A path leads to a folder, a packed record, a zip file or a run folder, a URL to an object store.
     Rows recorded later are not visible; open the record again to read them.
 
     Args:
         path: of a record that a recorder, `accord import` or `accord pack` wrote.
         common: if networks hold different numbers of epochs, use the epochs that all have.
         networks: their numbers; other networks may be unfinished or damaged.
+        split: which record of a run folder, by default "test", else the only one.
 
     Raises:
         RecordMissing, NotARecord, VersionError: there is no readable record.
         UnequalNetworks: networks hold different numbers of epochs, without `common`.
     """
-    return Record(open_reader(path, common=common, networks=networks))
+    return Record(open_reader(path, common=common, networks=networks, split=split))

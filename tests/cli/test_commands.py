@@ -321,3 +321,22 @@ def test_every_summary_in_the_help_fits_on_one_line(accord, monkeypatch):
     assert status == 0
     assert "..." not in out.replace("[ARGS]...", "")
     assert all(f"\n{group}:\n" in out for group in GROUPS)
+
+
+def test_a_run_folder_is_accepted_wherever_a_record_is(accord, tmp_path):
+    run = tmp_path / "run"
+    write_record(run / "test", truth=labels_of(9, 9))
+    write_record(run / "train", split="train", given=labels_of(9, 9))
+    assert "of the test split" in accord("show", run)[1]
+    assert "of the train split" in accord("show", run, "--split", "train")[1]
+    assert accord("score", run, "--json") == accord("score", run / "test", "--json")
+    assert accord("audit", run, "--json") == accord("audit", run / "train", "--json")
+    assert accord("watch", run, "--json") == accord("watch", run / "test", "--json")
+    checked = accord("check", run)
+    assert checked[0] == 0
+    assert checked[1].splitlines() == [
+        f"{run}/{split}: 6 rows, all can be read" for split in ("test", "train")
+    ]
+    status, _, err = accord("predict", run, "--split", "validation")
+    assert status == 2
+    assert "there is no validation: --split test" in err

@@ -137,6 +137,7 @@ class RecordFollower:
         path: str | os.PathLike[str],
         *,
         networks: Sequence[int] | None = None,
+        split: str | None = None,
         sure: float = SURE,
         least_fall: float = LEAST_FALL,
     ) -> None:
@@ -146,6 +147,7 @@ class RecordFollower:
         self.trained_on = False  # whether networks are trained on these samples
         self._path = path
         self._networks = networks
+        self._split = split
         self._sure = sure
         self._least_fall = least_fall
         self._pairs: PairAgreement | None = None
@@ -175,7 +177,9 @@ class RecordFollower:
     def _open(self) -> RecordReader | None:
         self.waiting_for, self.missing = "", None
         try:
-            reader = open_reader(self._path, common=True, networks=self._networks)
+            reader = open_reader(
+                self._path, common=True, networks=self._networks, split=self._split
+            )
         except RecordMissing as error:  # training has not begun to record
             if str(self._path).startswith(EXAMPLE):
                 raise  # nothing will record one

@@ -23,13 +23,17 @@ RecordPath = Annotated[
     str,
     typer.Argument(
         metavar="RECORD",
-        help="folder, packed record or URL; `accord show RECORD` describes it",
+        help="folder, packed record, run folder or URL; `accord show RECORD` describes it",
         show_default=False,
     ),
 ]
 Common = Annotated[
     bool,
     typer.Option("--common", help="if lengths differ, use the epochs that all networks have"),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="which record of a run folder", show_default="test"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
 Networks = Annotated[
@@ -121,13 +125,21 @@ def parse_numbers(text: str | None) -> list[int] | None:
 
 
 def open_selected(
-    record: str, *, common: bool, networks: str | None, epochs: str | None
+    record: str,
+    *,
+    split: str | None,
+    common: bool,
+    networks: str | None,
+    epochs: str | None,
+    first: str = "test",
 ) -> "Record":
     """Open a record with the networks and epochs that the options select."""
-    from accord._record import open_record
+    from accord._record import Record
+    from accord.store import open_reader
 
     numbers, span = parse_numbers(networks), parse_slice(epochs)
-    return open_record(record, common=common, networks=numbers).select(epochs=span)
+    reader = open_reader(record, common=common, networks=numbers, split=split, first=first)
+    return Record(reader).select(epochs=span)
 
 
 def check_rule(rule: str) -> "str | Rule":

@@ -75,6 +75,10 @@ def audit(
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
+    split: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="which record of a run folder", show_default="train"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Find wrong training labels and propose corrections.
@@ -92,7 +96,9 @@ def audit(
     check_files(
         audit=out, probabilities=probabilities, queue=queue, decisions=decisions, labels=corrected
     )
-    reader = open_selected(record, common=common, networks=networks, epochs=epochs).reader
+    reader = open_selected(
+        record, split=split, common=common, networks=networks, epochs=epochs, first="train"
+    ).reader
     # Decisions are checked before anything is computed or written.
     decided = (
         None if decisions is None else read_decisions(decisions, sample_info=reader.sample_info)

@@ -11,16 +11,19 @@ EPILOG = epilog("accord check runs/mine", done="every committed row can be read"
 def check(record: RecordPath) -> None:
     """Verify every row of RECORD against its checksum.
 
-    Damaged rows are named. Leftovers of interrupted writers and networks of unequal length are
-    listed as notes; they do no harm.
+    In a run folder, all records are verified. Damaged rows are named. Leftovers of interrupted
+    writers and networks of unequal length are listed as notes; they do no harm.
     """
-    from accord.store import check_record
+    from accord.store import check_record, record_paths
 
-    result = check_record(record)
-    for finding in result.findings:
-        typer.echo(f"{'damaged' if finding.damage else 'note'}: {finding.text}")
-    damaged = sum(finding.damage for finding in result.findings)
-    verdict = f"{damaged} damaged" if damaged else "all can be read"
-    typer.echo(f"{record}: {counted(result.rows, 'row')}, {verdict}")
-    if not result.sound:
+    sound = True
+    for path in record_paths(record).values() or [record]:
+        result = check_record(path)
+        for finding in result.findings:
+            typer.echo(f"{'damaged' if finding.damage else 'note'}: {finding.text}")
+        damaged = sum(finding.damage for finding in result.findings)
+        verdict = f"{damaged} damaged" if damaged else "all can be read"
+        typer.echo(f"{path}: {counted(result.rows, 'row')}, {verdict}")
+        sound = sound and result.sound
+    if not sound:
         raise typer.Exit(1)

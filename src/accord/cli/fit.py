@@ -11,6 +11,7 @@ from accord.cli._arguments import (
     Epochs,
     Networks,
     RecordPath,
+    Split,
     epilog,
     open_selected,
     print_note,
@@ -48,6 +49,7 @@ def fit(
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
+    split: Split = None,
 ) -> None:
     """Fit a rule on RECORD, to predict other samples with.
 
@@ -57,7 +59,7 @@ def fit(
     if out.suffix != ".npz":
         raise ChoiceError(f"{out}: a fitted rule is saved as an .npz file")
 
-    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
+    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
     if opened.reader.sample_info.trained_on:
         print_note(TRAINED_ON)
     fitted = opened.fit(resolve_rule(opened, rule))

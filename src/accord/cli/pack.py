@@ -9,6 +9,7 @@ from accord.cli._arguments import (
     Epochs,
     Networks,
     RecordPath,
+    Split,
     epilog,
     parse_numbers,
     parse_slice,
@@ -33,6 +34,7 @@ def pack(
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
+    split: Split = None,
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="leave probabilities out")
     ] = False,
@@ -51,6 +53,7 @@ def pack(
             networks=parse_numbers(networks),
             epochs=parse_slice(epochs),
             labels_only=labels_only,
+            split=split,
             progress=bar.samples,
         )
     typer.echo(f"{out}: written", err=True)

@@ -14,6 +14,7 @@ from accord.cli._arguments import (
     LabelsFile,
     Networks,
     RecordPath,
+    Split,
     epilog,
     open_selected,
     print_note,
@@ -46,6 +47,7 @@ def predict(
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
+    split: Split = None,
     out: LabelsFile = None,
 ) -> None:
     """Combine the votes in RECORD into one class per sample.
@@ -57,7 +59,7 @@ def predict(
     if out is not None:
         check_ending(out)
     wanted = wanted_rule(rule, fitted)
-    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
+    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
     chosen = resolve_rule(opened, wanted)
     prediction = opened.predict(chosen)
     if prediction.note:

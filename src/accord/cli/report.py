@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Common, Networks, RecordPath, epilog, parse_numbers
+from accord.cli._arguments import Common, Networks, RecordPath, Split, epilog, parse_numbers
 from accord.errors import ChoiceError
 
 EPILOG = epilog("accord report runs/mine --out report.html", done="written")
@@ -18,6 +18,7 @@ def report(
     ),
     networks: Networks = None,
     common: Common = False,
+    split: Split = None,
 ) -> None:
     """Write one self-contained HTML page on RECORD.
 
@@ -32,6 +33,6 @@ def report(
     from accord.report import write_report
 
     out = local_path(out)
-    opened = open_record(record, common=common, networks=parse_numbers(networks))
+    opened = open_record(record, common=common, networks=parse_numbers(networks), split=split)
     write_report(summarize(opened.reader), out)
     typer.echo(f"{out}: written", err=True)

@@ -11,6 +11,7 @@ from accord.cli._arguments import (
     Json,
     Networks,
     RecordPath,
+    Split,
     check_rule,
     epilog,
     in_colour,
@@ -36,6 +37,7 @@ def score(
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
+    split: Split = None,
     as_json: Json = False,
 ) -> None:
     """Score every rule against the true labels of RECORD.
@@ -47,7 +49,7 @@ def score(
     from accord.report._record_text import score_json, score_text
 
     wanted = [check_rule(name) for name in rule or ()]
-    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
+    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
     found = compare_rules(opened.reader, [resolve_rule(opened, one) for one in wanted] or None)
     for name, reason in found.left_out.items():
         print_note(f"{name} is left out: {reason}")

@@ -5,12 +5,12 @@ import json
 
 import typer
 
-from accord.cli._arguments import Json, RecordPath, epilog
+from accord.cli._arguments import Json, RecordPath, Split, epilog
 
 EPILOG = epilog("accord show runs/mine", done="shown")
 
 
-def show(record: RecordPath, as_json: Json = False) -> None:
+def show(record: RecordPath, split: Split = None, as_json: Json = False) -> None:
     """Describe RECORD: networks, epochs, samples and classes.
 
     Also shows what else is stored, the form and size, and the versions that wrote it.
@@ -18,7 +18,7 @@ def show(record: RecordPath, as_json: Json = False) -> None:
     from accord.report._record_text import description_text
     from accord.store import describe
 
-    description = describe(record)
+    description = describe(record, split=split)
     if as_json:
         described = dataclasses.asdict(description)
         described["about"] = described.pop("metadata")  # the documented key

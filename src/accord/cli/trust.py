@@ -16,6 +16,7 @@ from accord.cli._arguments import (
     Json,
     Networks,
     RecordPath,
+    Split,
     epilog,
     open_selected,
     output_path,
@@ -75,6 +76,7 @@ def trust(
     networks: Networks = None,
     epochs: Epochs = None,
     common: Common = False,
+    split: Split = None,
     as_json: Json = False,
     out: Annotated[
         Path | None,
@@ -96,7 +98,7 @@ def trust(
     from accord.analysis import Overview, measure_trust, read_verification
     from accord.report._trust_text import trust_json, trust_text
 
-    opened = open_selected(record, common=common, networks=networks, epochs=epochs)
+    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
     if risk is not None and opened.truth is None:
         print_note(f"--risk {risk:g} has no effect: {NO_EFFECT}")
     chosen = resolve_rule(opened, rule).name

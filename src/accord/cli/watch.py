@@ -10,6 +10,7 @@ from accord.cli._arguments import (
     Json,
     Networks,
     RecordPath,
+    Split,
     epilog,
     in_colour,
     parse_numbers,
@@ -35,6 +36,7 @@ EPILOG = epilog(
 def watch(
     record: RecordPath,
     networks: Networks = None,
+    split: Split = None,
     as_json: Json = False,
     follow: Annotated[
         bool,
@@ -75,22 +77,25 @@ def watch(
     numbers = parse_numbers(networks)
     alarmed = False
     if follow:
+        from accord.analysis._watch import RecordFollower
+
+        follower = RecordFollower(record, networks=numbers, split=split)
         waits = every or EVERY, idle
-        alarmed = _follow(record, numbers, *waits, until_alarm=until_alarm, to_stderr=as_json)
+        alarmed = _follow(record, follower, *waits, until_alarm=until_alarm, to_stderr=as_json)
     if not follow or as_json:
-        alarmed = _print(record, numbers, as_json=as_json) or alarmed
+        alarmed = _print(record, split, numbers, as_json=as_json) or alarmed
     if alarmed and until_alarm:
         raise typer.Exit(ALARMED)
 
 
-def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
+def _print(path: str, split: str | None, numbers: list[int] | None, *, as_json: bool) -> bool:
     from accord._record import open_record
     from accord.analysis import Overview
     from accord.report._record_text import watch_json, watch_text
     from accord.store import describe
 
-    lengths = describe(path).epochs
-    opened = open_record(path, common=True, networks=numbers)
+    lengths = describe(path, split=split).epochs
+    opened = open_record(path, common=True, networks=numbers, split=split)
     overview, found, health = Overview.of(opened.reader), opened.watch(), opened.network_health()
     if len({lengths[number] for number in overview.numbers}) > 1:
         common = counted(overview.epochs, "epoch")
@@ -104,7 +109,7 @@ def _print(path: str, numbers: list[int] | None, *, as_json: bool) -> bool:
 
 def _follow(
     path: str,
-    numbers: list[int] | None,
+    follower: "RecordFollower",
     every: float,  # seconds between two reads
     idle: float | None,  # stop after so many seconds without a new epoch
     *,
@@ -113,11 +118,10 @@ def _follow(
 ) -> bool:
     """Print each epoch until a reason to stop; return whether the alarm was raised."""
     from accord.analysis import TRAINED_ON
-    from accord.analysis._watch import RecordFollower, check_parent_folder
+    from accord.analysis._watch import check_parent_folder
 
     if idle is None:  # a mistyped path would be waited for without end
         check_parent_folder(path)
-    follower = RecordFollower(path, networks=numbers)
     last_news, shown, warned = time.monotonic(), "", False
     while True:
         seen = follower.poll()

@@ -8,7 +8,7 @@ memory. `_layout` defines keys and documents, `_storage` and `_object_store` whe
 from accord.store._imports import import_arrays, import_record, reader_from_arrays
 from accord.store._inspect import CheckReport, Description, Finding, check_record, describe
 from accord.store._layout import label_dtype, made_with, network_folder
-from accord.store._metadata import make_sample_info
+from accord.store._metadata import make_sample_info, record_paths
 from accord.store._packed import pack_record, write_packed
 from accord.store._packed_reader import PackedReader
 from accord.store._record_reader import (
@@ -51,6 +51,7 @@ __all__ = [
     "open_storage",
     "pack_record",
     "reader_from_arrays",
+    "record_paths",
     "row_from_logits",
     "row_from_predictions",
     "to_numpy",

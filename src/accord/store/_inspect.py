@@ -12,7 +12,12 @@ from accord._files import storage_error
 from accord.errors import RowDamaged
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, read_commit
-from accord.store._metadata import read_root, read_sample_array, read_sample_info
+from accord.store._metadata import (
+    open_record_storage,
+    read_root,
+    read_sample_array,
+    read_sample_info,
+)
 from accord.store._packed_reader import PackedReader
 from accord.store._record_reader import SampleInfo
 from accord.store._storage import Storage, open_storage
@@ -38,9 +43,9 @@ class Description:
     size: int | None  # bytes on a local disk
 
 
-def describe(location: str | os.PathLike[str]) -> Description:
-    """Summarize the contents of a record."""
-    storage = open_storage(location)
+def describe(location: str | os.PathLike[str], *, split: str | None = None) -> Description:
+    """Summarize the contents of a record, or of one record of a run folder."""
+    storage = open_record_storage(location, split=split)
     root = read_root(storage)
     packed = root["layout"] == layout.PACKED
     if packed:

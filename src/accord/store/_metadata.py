@@ -1,7 +1,9 @@
 """Metadata on the samples and classes of a record."""
 
+import contextlib
 import json
 import operator
+import os
 import time
 from collections import Counter
 from typing import Any, Final
@@ -10,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import (
+    ChoiceError,
     NotARecord,
     PredictionError,
     RecordMismatch,
     RecordMissing,
     RowDamaged,
+    StorageError,
     VersionError,
     counted,
 )
 from accord.store import _layout as layout
 from accord.store._record_reader import SampleInfo
-from accord.store._storage import Storage
+from accord.store._storage import Storage, open_storage
 from accord.store._validation import as_labels, ids_to_numpy, to_numpy
 
 MOST_CLASSES: Final = 2**32  # labels are stored as uint32 at most
@@ -123,6 +127,53 @@ def _as_texts(names: NDArray[Any], argument: str) -> list[str]:
                 "Is it a file name in another encoding? Decode it with that encoding."
             ) from error
     return texts
+
+
+def record_paths(location: str | os.PathLike[str]) -> dict[str, str]:
+    """Find the records of a run folder by the name of their split, such as `test-ema`.
+
+    Empty for a record itself, and where there is none.
+    """
+    storage = open_storage(location)
+    found: dict[str, str] = {}
+    if storage.get(layout.ROOT) is not None:
+        return found
+    for name in storage.children():
+        path, stem = f"{storage.name}/{name}", name.removesuffix(".zip")
+        with contextlib.suppress(StorageError):  # another zip file
+            root = layout.parse_attributes(open_storage(path).get(layout.ROOT) or b"")
+            # Other records below a folder are records of their own.
+            if stem == root.get("split") or stem.startswith(f"{root.get('split')}-"):
+                found[stem] = path
+    return found
+
+
+def open_record_storage(
+    location: str | os.PathLike[str], *, split: str | None = None, first: str = "test"
+) -> Storage:
+    """Open the storage of a record, or of one record of a run folder.
+
+    Args:
+        location: a path or URL of either.
+        split: which record of a run folder; by default `first`, else "test", else the only one.
+        first: the split that is used by default.
+    """
+    paths = record_paths(location)
+    if not paths:
+        storage = open_storage(location)
+        own = layout.parse_attributes(storage.get(layout.ROOT) or b"").get("split", split)
+        if split not in (None, own):
+            raise ChoiceError(f"{storage.name}: the record holds the split {own}, not {split}")
+        return storage
+    wanted = (first, "test", *(paths if len(paths) == 1 else ())) if split is None else (split,)
+    for name in wanted:
+        if name in paths:
+            return open_storage(paths[name])
+    problem = "choose one" if split is None else f"there is no {split}"
+    raise ChoiceError(
+        f"{location}: the run holds the records {', '.join(paths)}; {problem}: "
+        f"--split {next(iter(paths))}, or open(…, split={next(iter(paths))!r})"
+    )
 
 
 def read_root(storage: Storage) -> dict[str, Any]:

@@ -34,6 +34,7 @@ def pack_record(
     networks: Sequence[int] | None = None,
     epochs: slice | Sequence[int] | None = None,
     labels_only: bool = False,
+    split: str | None = None,
     progress: CountProgress | None = None,
 ) -> None:
     """Write a packed copy of a record atomically.
@@ -47,9 +48,10 @@ def pack_record(
             epochs remain in `progress`.
         labels_only: leave out probabilities, which are far larger than labels; otherwise all
             networks must have them, or none.
+        split: which record of a run folder.
         progress: called with samples done and the total.
     """
-    reader = open_reader(source, common=common, networks=networks)
+    reader = open_reader(source, common=common, networks=networks, split=split)
     if epochs is not None:
         _, chosen = reader.positions(None, epochs)
         if any(later <= earlier for earlier, later in pairwise(chosen)):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accord.errors import ChoiceError, NotARecord, RowDamaged, UnequalNetworks
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, read_commit
-from accord.store._metadata import read_root, read_sample_info
+from accord.store._metadata import open_record_storage, read_root, read_sample_info
 from accord.store._packed_reader import PackedReader
 from accord.store._record_reader import (
     NetworkInfo,
@@ -19,7 +19,7 @@ from accord.store._record_reader import (
     check_numbers,
     whole_numbers,
 )
-from accord.store._storage import Storage, open_storage
+from accord.store._storage import Storage
 
 
 def open_reader(
@@ -27,15 +27,19 @@ def open_reader(
     *,
     common: bool = False,
     networks: Sequence[int] | None = None,
+    split: str | None = None,
+    first: str = "test",
 ) -> RecordReader:
     """Open a record for reading.
 
     Args:
-        location: a path or URL. Rows committed later are not seen.
+        location: a path or URL of a record or a run folder. Rows committed later are not seen.
         common: cut networks of unequal length to the epochs that all of them have.
         networks: only these, by number. The others need not be readable.
+        split: which record of a run folder, by default `first`, else "test", else the only one.
+        first: the split that is used by default.
     """
-    storage = open_storage(location)
+    storage = open_record_storage(location, split=split, first=first)
     if read_root(storage)["layout"] == layout.PACKED:
         packed = PackedReader(storage)
         return packed if networks is None else packed.select(networks)
