@@ -45,13 +45,15 @@ def test_list_of_some_targets_at_one_scale(reproduce, tmp_path):
     )
     *listed, empty, head, where = out.splitlines()
     assert len(listed) == 6
-    assert (empty, head) == ("", "data missing:")
+    assert all("not run" in line for line in listed)
+    assert (empty, head) == ("", "data missing, for 6 of 6 targets:")
+    assert where.endswith(" (6 targets)")
     assert where.startswith(f"  put CIFAR-100 at {tmp_path / 'cifar-100-binary'}; source: ")
 
 
 def test_list_names_missing_data_once_and_the_stand_in(reproduce, tmp_path):
     _, out, _ = reproduce("--list", "--out", tmp_path, "--data", tmp_path)
-    assert out.count("put CIFAR-100 at ") == 1
+    assert out.count("put CIFAR-100 at ") == out.count("data missing") == 1
     assert out.endswith(
         "to use the embedded digits instead (all but table6/transfer-learning and "
         "ours/cifar10/sym/40/transfer-learning): --scale stand-in\n"
@@ -67,7 +69,7 @@ def test_result_is_printed_and_listed_as_done(reproduce, tmp_path):
     assert "| max-agreement       | 90.0 ± 0.1 |" in out
     assert "digits-sym40, seed 0: network 1, epoch 3 of 3" in err
     _, out, _ = reproduce(name, "--list", "--out", tmp_path, "--data", tmp_path)
-    assert "data missing        CIFAR-10, 40 % symmetric noise; done with digits instead\n" in out
+    assert "not run             CIFAR-10, 40 % symmetric noise; done with digits instead\n" in out
     _, out, _ = reproduce(name, "--list", "--scale", "stand-in", "--out", tmp_path)
     assert out == f"{name}  done (stand-in)     CIFAR-10, 40 % symmetric noise\n"
     status, out, err = reproduce(name, "--scale", "stand-in", "--out", tmp_path, "--json")

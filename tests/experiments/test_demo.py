@@ -1,5 +1,6 @@
 """The demo trains its spec, and resumes to the same bits."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -82,11 +83,33 @@ def test_spec_has_forty_per_cent_symmetric_noise():
     assert (spec.noise.kind, spec.noise.rate) == ("symmetric", 0.4)
 
 
-def test_without_torch_the_error_names_the_extra():
-    program = "import sys; sys.modules['torch'] = None; import accord.experiments.demo"
+@pytest.mark.parametrize(
+    ("statement", "missing", "extra"),
+    [
+        ("import accord.experiments.demo", "torch", "train"),
+        ("import accord.inference", "torch", "train"),
+        ("import accord.training.networks", "torch", "train"),
+        ("from accord.training import plan_run", "torch", "train"),
+        ("from accord.training import train", "safetensors", "train"),
+        ("import accord.testing", "hypothesis", "testing"),
+    ],
+)
+def test_without_a_package_the_error_names_the_extra(statement, missing, extra):
+    program = f"import sys; sys.modules['{missing}'] = None; {statement}"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "ExtraMissing" in run.stderr
-    assert "pip install 'accord[train]'" in run.stderr
+    assert f"pip install 'accord[{extra}]'" in run.stderr
+
+
+@pytest.mark.parametrize("command", ["train", "compare", "reproduce"])
+def test_names_are_listed_without_torch(command):
+    program = f"""
+import sys; sys.modules.update(dict.fromkeys(["torch", "safetensors", "PIL", "matplotlib"]))
+from accord.cli.app import run; sys.exit(run(["{command}", "--list", "--json"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["items"]) > 10
 
 
 def test_packages_load_no_torch():

@@ -47,11 +47,11 @@ def compare(
     a method needs samples that no network was trained on, a tenth of the training samples is held
     out from all. When stopped and started again, it resumes.
     """
-    require_torch("accord compare")
     check_local(out)
     if listing:
         _list(as_json=as_json)
         return
+    require_torch("accord compare")
     from accord.experiments import comparison, demo
     from accord.training import load_spec, parse_spec
 

@@ -69,7 +69,6 @@ def reproduce(
     epochs), quick (some minutes on a GPU) and stand-in (the embedded digits, without a GPU; quick
     becomes stand-in where there is no GPU). When stopped and started again, it resumes.
     """
-    require_torch("accord reproduce")
     from accord.experiments import paper
 
     if scale is not None and scale not in paper.SCALES:
@@ -84,6 +83,7 @@ def reproduce(
         return
     if not targets:
         raise ChoiceError("name a target: accord reproduce table1/cifar10/sym/40, or use --list")
+    require_torch("accord reproduce")
     notify = functools.cache(print_note)  # each note once
     context = paper.ReproduceContext(out, data, on_cpu=on_cpu, notify=notify)
     context = _with_ray(context, ray, gpus)

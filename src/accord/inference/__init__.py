@@ -5,6 +5,13 @@
 array([0, 1, 1])
 """
 
+from accord.errors import missing_extra
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise missing_extra("accord.inference", "torch", extra="train", cause=error) from error
+
 from accord.inference._early_exit import Replayed, replay
 from accord.inference._infer import Inferred, infer
 

@@ -10,6 +10,8 @@ used, so that reading a spec needs no torch.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from accord.errors import missing_extra
+
 if TYPE_CHECKING:
     from accord.training._names import registered_names
     from accord.training._network_run import Progress
@@ -61,7 +63,12 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'accord.training' has no attribute {name!r}")
-    module = importlib.import_module(f"accord.training.{_MODULES[name]}")
+    try:
+        module = importlib.import_module(f"accord.training.{_MODULES[name]}")
+    except ModuleNotFoundError as error:
+        raise missing_extra(
+            f"accord.training.{name}", str(error.name), extra="train", cause=error
+        ) from error
     value = globals()[name] = getattr(module, name)
     return value
 

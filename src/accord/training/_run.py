@@ -1,4 +1,7 @@
-"""Run folder of a spec."""
+"""Run folder of a spec.
+
+A run's spec, records and progress are read without torch, which is imported where it is used.
+"""
 
 import contextlib
 import difflib
@@ -6,9 +9,7 @@ import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
-
-import torch
+from typing import TYPE_CHECKING, Any, Final
 
 from accord._files import csv_text, write_file
 from accord._recorders.schedule import RecordedEpochs
@@ -16,11 +17,6 @@ from accord.data import InputSchema
 from accord.errors import AccordError, NotARecord, SourceError, SpecError, StorageError
 from accord.kernels import equally_spaced
 from accord.store import Folder, describe, open_reader
-from accord.training._batches import Batches
-from accord.training._build_networks import build_network, check_networks
-from accord.training._checkpoints import checkpoint_folder, checkpoints_in, load_state
-from accord.training._hardware import choose_device
-from accord.training._prepared_data import PreparedData, prepare_data
 from accord.training._schema_file import (
     SCHEMA_FILE,
     load_input_schema,
@@ -29,6 +25,12 @@ from accord.training._schema_file import (
 )
 from accord.training._spec import DIGEST_EXCLUDES, NetworkSpec, Spec, network_specs
 from accord.training._spec_toml import dump_spec, load_spec
+
+if TYPE_CHECKING:
+    import torch
+
+    from accord.training._batches import Batches
+    from accord.training._prepared_data import PreparedData
 
 SPEC_FILE: Final = "spec.toml"
 
@@ -45,11 +47,11 @@ class Run:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], spec: Spec, *, device: torch.device | None = None
+        self, path: str | os.PathLike[str], spec: Spec, *, device: "torch.device | None" = None
     ) -> None:
         self.path = Path(path).expanduser()
         self.spec = spec
-        self.device = choose_device() if device is None else device
+        self._device = device
         self.networks: tuple[NetworkSpec, ...] = network_specs(spec)
         self._batches: dict[tuple[str, str], Batches] = {}
 
@@ -88,6 +90,8 @@ class Run:
             SourceError: the data cannot be read, or differ from those the run began with.
             ChoiceError: a network or loss cannot be built.
         """
+        from accord.training._build_networks import check_networks
+
         run = cls(path, spec)
         run.check_spec()
         schema = measure_input_schema(run.data)
@@ -114,8 +118,17 @@ class Run:
             )
 
     @cached_property
-    def data(self) -> PreparedData:
+    def device(self) -> "torch.device":
+        """Device of the networks."""
+        from accord.training._hardware import choose_device
+
+        return choose_device() if self._device is None else self._device
+
+    @cached_property
+    def data(self) -> "PreparedData":
         """Data of the run, with noise and splits."""
+        from accord.training._prepared_data import prepare_data
+
         return prepare_data(self.spec)
 
     @cached_property
@@ -140,7 +153,7 @@ class Run:
                 f"data cannot be measured again: {error}"
             ) from error
 
-    def batches(self, split: str, network: NetworkSpec) -> Batches:
+    def batches(self, split: str, network: NetworkSpec) -> "Batches":
         """Load a split as batches for a network."""
         name = self.spec.resolve_network(network.network)
         key = split, name if self.data.dataset.kind == "text" else ""  # texts: a tokenizer each
@@ -224,6 +237,9 @@ class Run:
         ]
 
     def _has_last_checkpoint(self, network: NetworkSpec) -> bool:
+        from accord.training._build_networks import build_network
+        from accord.training._checkpoints import load_state
+
         last = self.spec.train.epochs - 1
         if last not in self.checkpoint_epochs or last in self.checkpoints(network):
             return True
@@ -248,10 +264,14 @@ class Run:
 
     def checkpoint_folder(self, network: NetworkSpec) -> Path:
         """Get the folder with the checkpoints and training state of a network."""
+        from accord.training._checkpoints import checkpoint_folder
+
         return checkpoint_folder(self.path, network.number)
 
     def checkpoints(self, network: NetworkSpec) -> dict[int, Path]:
         """Find the checkpoints of a network by epoch."""
+        from accord.training._checkpoints import checkpoints_in
+
         return checkpoints_in(self.checkpoint_folder(network))
 
     def last_loss(self, network: NetworkSpec) -> float:
@@ -279,7 +299,7 @@ class Run:
                 yield [number, progress, metrics.get("loss"), metrics.get("lr"), when]
 
 
-def is_trainable(network: torch.nn.Module) -> bool:
+def is_trainable(network: "torch.nn.Module") -> bool:
     """Check whether a network has trainable parameters."""
     return bool(getattr(network, "trainable", True))
 

@@ -3,21 +3,23 @@
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from accord.data import ImageFiles, InputSchema
 from accord.errors import SourceError
 from accord.store import Folder
-from accord.training._prepared_data import PreparedData
+
+if TYPE_CHECKING:
+    from accord.training._prepared_data import PreparedData
 
 SCHEMA_FILE: Final = "samples.json"
 FORM: Final = 1  # version of the file; others are refused
 SHOWN: Final = 80  # characters of a value in a message
 
 
-def measure_input_schema(data: PreparedData) -> InputSchema:
+def measure_input_schema(data: "PreparedData") -> InputSchema:
     """Compute the input schema of the training samples."""
     channels, size = data.shape
     inputs, scale = data.splits["train"].inputs, data.scale

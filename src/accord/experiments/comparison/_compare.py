@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from accord.errors import ChoiceError, PredictionError, TrainingError, counted, suggest
 from accord.experiments.comparison._methods import (
@@ -19,9 +19,10 @@ from accord.experiments.comparison._runs import (
     repeated_spec,
     shared_spec,
 )
-from accord.training import OnProgress, Spec
-from accord.training._plan import size_text
-from accord.training.networks import warn_once
+from accord.training import Spec
+
+if TYPE_CHECKING:
+    from accord.training import OnProgress
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class Comparison:
     stopped: tuple[str, ...] = ()  # runs that could not be trained, with the reason
 
 
-@warn_once()
 def compare(
     spec: Spec,
     out: Path,
@@ -80,7 +80,7 @@ def compare(
     methods: Sequence[str] | None = None,
     repetitions: int = 1,
     train: Trainer | None = None,
-    progress: OnProgress | None = None,
+    progress: "OnProgress | None" = None,
     on_start: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Train the missing runs and measure each method on the test samples.
@@ -102,6 +102,8 @@ def compare(
         ChoiceError: no such method, fewer than one repetition, or a network that cannot be built.
         PredictionError, TrainingError: no method could be measured.
     """
+    from accord.training.networks import warn_once
+
     chosen = choose_methods(spec, methods)
     if repetitions < 1:
         raise ChoiceError(f"repetitions must be at least 1; got {repetitions}")
@@ -111,16 +113,18 @@ def compare(
     first_error: PredictionError | TrainingError | None = None
     notes: list[str] = []
     stopped: list[str] = []
-    for repetition in range(repetitions):
-        runs = RunsOfRepetition(repeated_spec(shared, repetition), out, train, progress, on_start)
-        for method in chosen:
-            try:
-                measurements[method.name].append(method.measure(runs[method.run]))
-            except (PredictionError, TrainingError) as error:
-                failures[method.name].append(str(error))
-                first_error = first_error or error
-        notes += runs.notes
-        stopped += runs.stopped
+    with warn_once():
+        for repetition in range(repetitions):
+            again = repeated_spec(shared, repetition)
+            runs = RunsOfRepetition(again, out, train, progress, on_start)
+            for method in chosen:
+                try:
+                    measurements[method.name].append(method.measure(runs[method.run]))
+                except (PredictionError, TrainingError) as error:
+                    failures[method.name].append(str(error))
+                    first_error = first_error or error
+            notes += runs.notes
+            stopped += runs.stopped
     if first_error is not None and not any(measurements.values()):
         raise first_error
     results = tuple(
@@ -208,6 +212,8 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def _cells(result: MethodResult) -> tuple[str, ...]:
+    from accord.training._plan import size_text
+
     if not result.measurements:
         return (result.method.name, "-", "", "", "", "", _note(result))
     first = result.measurements[0]

@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 
 from accord._record import Record
 from accord.analysis import measure
-from accord.baselines import npc
-from accord.baselines.rog import predict_rog
 from accord.errors import ChoiceError, PredictionError
 from accord.experiments.comparison._runs import SHARED, FinishedRun
 from accord.kernels import winners
 from accord.rules import all_rules, epochs_before_overfitting, find_rule
 from accord.training import network_specs
-from accord.training._build_networks import recipe_for
 
 NOT_FOR_BATCH_ENSEMBLES: Final = ("swa", "ema", "rog", "npc")
 
@@ -101,6 +98,8 @@ def _from_features(name: str, run: FinishedRun) -> Measurement:
         run.store_labels(name, labels)
     if name == "rog":
         return _measurement(run, labels, passes=networks)
+    from accord.baselines import npc
+
     # NPC evaluates each network and a copy that it trains for some epochs.
     epochs = npc.learning_epochs(len(run.data.splits["train"]))
     training = networks * epochs / run.spec.train.epochs
@@ -109,6 +108,10 @@ def _from_features(name: str, run: FinishedRun) -> Measurement:
 
 def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
     """Compute the majority vote of all networks with RoG or NPC."""
+    from accord.baselines import npc
+    from accord.baselines.rog import predict_rog
+    from accord.training._build_networks import recipe_for
+
     tables = []
     for network, spec in zip(run.load_networks(), network_specs(run.spec), strict=True):
         batches = partial(run.batches, network=spec)

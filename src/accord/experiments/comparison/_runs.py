@@ -5,27 +5,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from accord._files import write_file
 from accord._record import Record, open_record
 from accord.errors import ChoiceError, PredictionError, TrainingError
-from accord.training import (
-    OnProgress,
-    Run,
-    RunResult,
-    Spec,
-    network_specs,
-    train,
-)
-from accord.training._build_networks import build_network
-from accord.training._checkpoints import load_checkpoint
+from accord.training import Run, Spec, network_specs
 from accord.training._run import is_trainable
 from accord.training._spec import SEEDS_APART
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from accord.training import OnProgress, RunResult
 
 SHARED: Final = "shared"  # the run of the spec itself
 SNAPSHOTS: Final = 5  # cycles of a snapshot ensemble, if the epochs divide evenly
@@ -125,7 +120,7 @@ SPECS: Final[dict[str, Callable[[Spec], Spec]]] = {
 }
 
 
-Trainer = Callable[..., RunResult]  # called as train(spec, out, progress=…)
+Trainer: TypeAlias = Callable[..., "RunResult"]  # called as train(spec, out, progress=…)
 
 
 def run_path(out: Path, name: str, spec: Spec) -> Path:
@@ -148,14 +143,19 @@ class FinishedRun(Run):
     @cached_property
     def network_bytes(self) -> int:
         """Mean size of the weights of a network in bytes."""
+        from accord.training._build_networks import build_network
+
         sizes: list[int] = []
         for spec in self.networks:
             network = build_network(self.spec, spec, self.data)
             sizes.append(sum(value.nbytes for value in network.state_dict().values()))
         return round(sum(sizes) / len(sizes))
 
-    def load_networks(self) -> list[nn.Module]:
+    def load_networks(self) -> "list[nn.Module]":
         """Load the networks with the weights of their last epoch."""
+        from accord.training._build_networks import build_network
+        from accord.training._checkpoints import load_checkpoint
+
         networks = []
         for spec in self.networks:
             network = build_network(self.spec, spec, self.data)
@@ -200,23 +200,25 @@ class RunsOfRepetition:
         spec: Spec,
         out: Path,
         trainer: Trainer | None = None,
-        progress: OnProgress | None = None,
+        progress: "OnProgress | None" = None,
         on_start: Callable[[str], None] | None = None,
     ) -> None:
-        self._spec, self._out, self._train = spec, out, trainer or train
+        self._spec, self._out, self._train = spec, out, trainer
         self._progress, self._on_start = progress, on_start
         self._runs: dict[str, FinishedRun | TrainingError] = {}
         self.notes: list[str] = []  # from training
         self.stopped: list[str] = []  # runs that could not be trained, with the reason
 
     def __getitem__(self, name: str) -> FinishedRun:
+        from accord.training import train
+
         if name not in self._runs:
             try:
                 spec = SPECS[name](self._spec)
                 out = run_path(self._out, name, spec)
                 if self._on_start is not None:
                     self._on_start(f"{name} run, seed {spec.train.seed}:")
-                result = self._train(spec, out, progress=self._progress)
+                result = (self._train or train)(spec, out, progress=self._progress)
                 self.notes += result.notes
                 if result.failed:
                     numbers, count = ", ".join(map(str, result.failed)), len(result.failed)

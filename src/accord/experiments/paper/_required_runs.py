@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypedDict
-
-import torch
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from accord._files import write_file
 from accord._record import Record, open_record
@@ -31,7 +29,10 @@ from accord.experiments.paper._protocols import (
 )
 from accord.experiments.paper._results import Result, result_path
 from accord.experiments.paper._targets import Target
-from accord.training import OnProgress, Progress, RecordSpec, Run, Spec, load_spec, train
+from accord.training import RecordSpec, Run, Spec, load_spec
+
+if TYPE_CHECKING:
+    from accord.training import OnProgress, Progress, RunResult
 
 COST_FILE: Final = "effort.json"
 
@@ -50,7 +51,7 @@ class CostLog:
     that dies loses little.
     """
 
-    def __init__(self, folder: Path, machine: str, progress: OnProgress | None = None) -> None:
+    def __init__(self, folder: Path, machine: str, progress: "OnProgress | None" = None) -> None:
         self._folder, self._progress = folder, progress
         before = cost_of(folder)
         machines = before["machine"].split(", then ") if before else []
@@ -58,7 +59,7 @@ class CostLog:
         self._seconds = before["seconds"] if before else 0.0
         self._start = time.monotonic()
 
-    def __call__(self, event: Progress) -> None:
+    def __call__(self, event: "Progress") -> None:
         """Write the training time up to this epoch."""
         seconds = self._seconds + time.monotonic() - self._start
         cost = Cost(machine=self._machine, seconds=seconds)
@@ -84,6 +85,8 @@ def cost_of(folder: Path) -> Cost | None:
 
 def machine_name() -> str:
     """Get the name of the GPU, or the number and kind of cores."""
+    import torch
+
     if torch.cuda.is_available():
         return f"one {torch.cuda.get_device_name()}"
     return f"{counted(torch.get_num_threads(), 'core')}, {platform.machine()}"
@@ -93,17 +96,29 @@ def _ignore(_: str) -> None:
     pass
 
 
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _train(spec: Spec, out: Path, **options: Any) -> "RunResult":
+    from accord.training import train
+
+    return train(spec, out, **options)
+
+
 @dataclass(frozen=True)
 class ReproduceContext:
     """Folders, trainer and callbacks of a reproduction."""
 
     out: Path  # of results, and of runs below it
     data: Path  # of data sets
-    train: Trainer = train
-    progress: OnProgress | None = None
+    train: Trainer = _train
+    progress: "OnProgress | None" = None
     on_start: Callable[[str], None] = _ignore  # called with a description before each run
     on_cpu: bool = False  # train without a GPU at scales that require one
-    has_gpu: Callable[[], bool] = lambda: torch.cuda.is_available()  # of the machine that trains
+    has_gpu: Callable[[], bool] = _has_gpu  # of the machine that trains
     machine: str | None = None  # that trains, if not this one
     notify: Callable[[str], None] = _ignore  # called with messages for the user
 

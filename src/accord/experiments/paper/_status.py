@@ -1,11 +1,12 @@
 """List targets with their status at each scale."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from accord.errors import AccordError, ChoiceError
+from accord.errors import AccordError, ChoiceError, counted
 from accord.experiments.paper._analytic import ANALYTIC
 from accord.experiments.paper._protocols import SCALES, missing_data, sources, weights_origin
 from accord.experiments.paper._required_runs import (
@@ -107,16 +108,18 @@ def targets_text(items: Sequence[dict[str, Any]]) -> str:
     width = max(len(item["name"]) for item in items)
     lines = []
     for item in items:
-        status = item["status"]
+        status = item["status"] if item["status"] != DATA_MISSING else "not run"
         if status in ("done", "partly") and item["scale"] in item["scales"]:
             status += f" ({item['scale']})"
-        note = f"; {item['note']}" if item["note"] and status != DATA_MISSING else ""
+        note = f"; {item['note']}" if item["note"] and item["status"] != DATA_MISSING else ""
         if item["status"] != "done" and item["scales"].get(STAND_IN) == "done":
             note += "; done with digits instead"
         lines.append(f"{item['name'].ljust(width)}  {status.ljust(18)}  {item['says']}{note}")
     missing = [item for item in items if item["status"] == DATA_MISSING]
     if missing:
-        lines += ["", f"{DATA_MISSING}:", *dict.fromkeys(f"  {item['note']}" for item in missing)]
+        lines += ["", f"{DATA_MISSING}, for {len(missing)} of {counted(len(items), 'target')}:"]
+        targets = Counter(item["note"] for item in missing)
+        lines += [f"  {note} ({counted(number, 'target')})" for note, number in targets.items()]
     without = [item["name"] for item in missing if item["scales"].get(STAND_IN, "none") == "none"]
     if len(without) < len(missing):
         rest = f" (all but {' and '.join(without)})" if without else ""

@@ -1,5 +1,12 @@
 """Network architectures."""
 
+from accord.errors import missing_extra
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise missing_extra("accord.training.networks", "torch", extra="train", cause=error) from error
+
 from accord.training.networks._registry import NETWORKS, build, is_user_code
 from accord.training.networks._weights import load_weights, warn_once
 from accord.training.networks.batch_ensemble import (
