@@ -90,7 +90,7 @@ def test_a_csv_file_holds_labels_names_and_scores(accord, run, data, wanted, tmp
     with (tmp_path / "labels.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["label"]) for row in rows] == wanted.labels.tolist()
-    assert list(rows[0]) == ["sample", "label", "class", "score"]
+    assert list(rows[0]) == ["sample", "id", "label", "class", "score"]
     assert accord("infer", run, data, "--out", tmp_path / "labels.npy")[1] == ""
     np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), wanted.labels)
 

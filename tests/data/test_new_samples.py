@@ -43,7 +43,7 @@ def test_an_npz_may_name_its_images_in_several_ways(tmp_path, name):
     np.savez(tmp_path / "new.npz", **{name: draw(4, 3, 6, 6)})
     found = read_samples(tmp_path / "new.npz", PHOTOS, layout=IMAGES)
     np.testing.assert_array_equal(found.inputs, draw(4, 3, 6, 6))
-    assert found.truth is None
+    assert (found.truth, found.ids.tolist()) == (None, [0, 1, 2, 3])
     assert found.name == str(tmp_path / "new.npz")
 
 
@@ -236,12 +236,12 @@ def test_columns_are_found_by_their_names_in_any_order(tmp_path):
     file.write_text("town,age,calls\nUlm,40,3\n")
     unlabelled = read_samples(file, CUSTOMERS, layout=TABLE)
     assert unlabelled.inputs.tolist() == [[40, 0, 1, 3]]
-    assert unlabelled.truth is unlabelled.ids is None
+    assert (unlabelled.truth, unlabelled.ids.tolist()) == (None, [2])
 
 
 def test_a_column_named_none_does_not_hold_ids(tmp_path):
     (tmp_path / "new.csv").write_text("review,None\nfine,7\n")
-    assert read_samples(tmp_path / "new.csv", TEXTS, layout=TEXT).ids is None
+    assert read_samples(tmp_path / "new.csv", TEXTS, layout=TEXT).ids.tolist() == [2]
 
 
 def test_labels_of_a_table_may_be_numbers_of_classes(tmp_path):
@@ -264,7 +264,7 @@ def test_a_run_without_named_columns_takes_them_in_their_order(tmp_path):
             "age,town,calls\n1,Jena,2\n",
             "'town' holds 'Jena', a value that is not in the training data: Bonn, Ulm",
         ),
-        ("age,town,calls\nold,Ulm,2\n", "column 'age', row 1 is not a number: 'old'"),
+        ("age,town,calls\nold,Ulm,2\n", "column 'age', line 2 is not a number: 'old'"),
         ("age,town,calls\n", "holds no rows"),
         ("age,town,calls,left\n1,Ulm,2,maybe\n", "column 'left': 'maybe' is not one of the run's"),
     ],
@@ -293,13 +293,15 @@ def test_texts_come_from_lines_or_columns(tmp_path):
 
 def test_pairs_come_from_lines_with_a_tab_or_the_columns_of_glue(tmp_path):
     glue = Layout("qnli")
-    (tmp_path / "new.txt").write_text("who?\tme\n")
-    assert read_samples(tmp_path / "new.txt", PAIRS, layout=glue).inputs == (("who?", "me"),)
+    (tmp_path / "new.txt").write_text("\nwho?\tme\n")
+    found = read_samples(tmp_path / "new.txt", PAIRS, layout=glue)
+    assert (found.inputs, found.ids.tolist()) == ((("who?", "me"),), [2])
     (tmp_path / "new.tsv").write_text('index\tquestion\tsentence\tlabel\n0\t"who\tme\t1\n')
     found = read_samples(tmp_path / "new.tsv", PAIRS, layout=glue)
     assert (found.inputs, found.truth.tolist()) == ((('"who', "me"),), [1])
+    assert found.ids.tolist() == [2]
     (tmp_path / "new.txt").write_text("who?\tme\nwho\n")
-    with pytest.raises(SourceError, match="text 2 has 1 parts; the networks were trained on pairs"):
+    with pytest.raises(SourceError, match="line 2 has 1 parts; the networks were trained on pairs"):
         read_samples(tmp_path / "new.txt", PAIRS, layout=glue)
 
 

@@ -37,9 +37,11 @@ class Split:
     inputs: Inputs
     labels: Labels  # as given in the data
     truth: Labels | None = None  # clean labels, where the data have them beside `labels`
-    ids: NDArray[Any] | None = None  # file names or numbers
+    ids: NDArray[Any] | None = None  # file names or numbers; by default the row, from 0
 
     def __post_init__(self) -> None:
+        if self.ids is None:
+            object.__setattr__(self, "ids", np.arange(len(self.inputs)))
         for name in ("labels", "truth", "ids"):
             values = getattr(self, name)
             if values is not None and values.shape != (len(self.inputs),):

@@ -24,7 +24,7 @@ from accord.data.readers._published_files import read_text
 from accord.data.readers.glue import TASKS
 from accord.data.readers.image_folder import ENDINGS, TEST, TRAIN, first_of, list_images
 from accord.data.readers.npz import as_inputs, flat_labels
-from accord.data.readers.tables import Table, as_names, read_columns, read_unquoted
+from accord.data.readers.tables import Table, as_names, load_table, read_unquoted
 from accord.errors import ChoiceError, SourceError, suggest
 
 Source: TypeAlias = (
@@ -206,7 +206,7 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
     # The columns have the names of the training data; the labels may be missing.
     task, options = TASKS.get(layout.kind), layout.options
     unquoted = ending == ".tsv" and task is not None
-    table = Table(path, read_unquoted(path)[0] if unquoted else read_columns(path, ending))
+    table = _load_unquoted(path) if unquoted else load_table(path, ending)
     names = task.label if task else (options.get("truth"), options.get("label", "label"))
     label = next((name for name in names if name in table.columns), None)
     truth = None
@@ -219,8 +219,13 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
         if schema.kind == "text"
         else table.features(_feature_columns(table, schema, {label, ids}))
     )
-    found = table.columns.get(ids) if ids is not None else None
-    return Samples(inputs, truth, None if found is None else np.array(found), str(path))
+    found = table.rows if ids is None else table.columns.get(ids, table.rows)
+    return Samples(inputs, truth, np.array(found), str(path))
+
+
+def _load_unquoted(path: Path) -> Table:
+    columns, _ = read_unquoted(path)
+    return Table(path, columns, np.arange(len(next(iter(columns.values())))) + 2)
 
 
 def _text_columns(table: Table, layout: Layout) -> tuple[str, ...]:
@@ -255,17 +260,22 @@ def _read_lines(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # 
     # One text per line, or a pair separated by a tab; empty lines are skipped.
     if schema.kind != "text":
         raise SourceError(f"{path}: holds texts; the networks were trained on {schema.kind}s.")
-    texts = [line.rstrip("\r") for line in read_text(path).split("\n") if line.strip()]
+    texts = {
+        number: line.rstrip("\r")
+        for number, line in enumerate(read_text(path).split("\n"), start=1)
+        if line.strip()
+    }
+    ids = np.array(list(texts), np.intp)
     if not schema.pairs:
-        return Samples(tuple(texts), name=str(path))
-    pairs = [tuple(text.split("\t")) for text in texts]
-    for number, pair in enumerate(pairs, start=1):
+        return Samples(tuple(texts.values()), ids=ids, name=str(path))
+    pairs = {number: tuple(text.split("\t")) for number, text in texts.items()}
+    for number, pair in pairs.items():
         if len(pair) != 2:
             raise SourceError(
-                f"{path}: text {number} has {len(pair)} parts; the networks were trained on "
+                f"{path}: line {number} has {len(pair)} parts; the networks were trained on "
                 "pairs of texts, separated by a tab."
             )
-    return Samples(tuple(pairs), name=str(path))  # type: ignore[arg-type]
+    return Samples(tuple(pairs.values()), ids=ids, name=str(path))  # type: ignore[arg-type]
 
 
 SAMPLE_FORMATS: Final[Mapping[str, Callable[[Path, InputSchema, Layout], Samples]]] = {

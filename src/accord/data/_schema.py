@@ -52,9 +52,13 @@ class Samples:
 
     inputs: Inputs
     truth: Labels | None = None  # (sample,)
-    ids: NDArray[Any] | None = None  # (sample,)
+    ids: NDArray[Any] | None = None  # (sample,), by default the row, from 0
     name: str = "the samples"  # for error messages
     notes: tuple[str, ...] = ()  # descriptions of omitted samples
+
+    def __post_init__(self) -> None:
+        if self.ids is None:
+            object.__setattr__(self, "ids", np.arange(len(self.inputs)))
 
     def __len__(self) -> int:
         return len(self.inputs)

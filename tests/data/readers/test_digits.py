@@ -22,6 +22,8 @@ def test_digits_are_scaled_to_bytes():
     assert dataset.train.inputs.dtype == np.uint8
     assert (dataset.train.inputs.min(), dataset.train.inputs.max()) == (0, 255)
     np.testing.assert_array_equal(np.rint(dataset.train.inputs[:, 0] / 255 * 16), train.images)
+    np.testing.assert_array_equal(DIGITS.images[dataset.train.ids], train.images)
+    np.testing.assert_array_equal(DIGITS.images[dataset.test.ids], test.images)
 
 
 def test_a_path_is_refused(tmp_path):

@@ -43,6 +43,26 @@ def test_a_table_is_read_column_by_column(write):
     assert dataset.columns == (("age", None), ("colour", ("blue", "red")))
 
 
+def test_rows_are_known_by_their_lines_in_the_file(write):
+    path = write('text,label\n"two\nlines",1\n\n"and\r\nthree\n",0\nlast,1\nnot quite,0\n')
+    lines = path.read_text("utf-8").split("\n")
+    dataset = read_dataset("csv", path, text="text", test="mine.csv")
+    assert dataset.train.ids.tolist() == [2, 5, 8, 9]
+    for text, line in zip(dataset.train.inputs, dataset.train.ids, strict=True):
+        assert text.split("\n")[0].strip() in lines[line - 1]
+    rest, held = (
+        getattr(read_dataset("csv", path, text="text", held_out=0.5), part)
+        for part in ("train", "test")
+    )
+    assert sorted([*rest.ids.tolist(), *held.ids.tolist()]) == [2, 5, 8, 9]
+
+
+def test_rows_of_parquet_are_counted_from_0(tmp_path):
+    pq.write_table(pa.table({"age": [1.0, 2.0], "label": ["a", "b"]}), tmp_path / "a.parquet")
+    dataset = read_dataset("parquet", tmp_path / "a.parquet", test="a.parquet")
+    assert dataset.train.ids.tolist() == [0, 1]
+
+
 def test_a_share_is_held_out(write):
     dataset = read_dataset("csv", write(), held_out=0.5, **ROLES)
     assert (len(dataset.train), len(dataset.test)) == (2, 2)
@@ -111,7 +131,7 @@ def test_two_signs_are_not_a_number(write):
 @pytest.mark.parametrize("gap", ["\n", "\t"])
 def test_a_quotation_mark_left_open_in_a_tsv_is_refused(write, gap):
     rows = f'text\tlabel\n"good{gap}film"\t1\nfine\t0\n'
-    with pytest.raises(SourceError, match=r"a cell that ends in line \d holds a tab or a newline"):
+    with pytest.raises(SourceError, match=r"a cell of line \d holds a tab or a newline"):
         read_dataset("tsv", write(rows, "a.tsv"), text="text", test="a.tsv")
 
 
@@ -152,10 +172,10 @@ def test_parquet_holds_the_same_as_csv(write, tmp_path):
         (
             TABLE,
             {"features": ["colour"]},
-            r"'colour', row 1 is not a number: 'red'.*one_hot=\['colour'\]",
+            r"'colour', line 2 is not a number: 'red'.*one_hot=\['colour'\]",
         ),
-        ("age,label\n1,a\n,b\n", {}, r"column 'age', row 2 is empty\. Fill"),
-        ("age,label\n1,a\n2,\n", {}, r"row 2 has no 'label'"),
+        ("age,label\n1,a\n,b\n", {}, r"column 'age', line 3 is empty\. Fill"),
+        ("age,label\n1,a\n2,\n", {}, r"line 3 has no 'label'"),
         ("age,label\n1,a\n2,a\n", {}, r"all 2 training samples are of class 0"),
         ("age,label\n1,a\nnan,b\n", {}, r"numbers that are not finite"),
         ("age,class\n1,a\n2,b\n", {}, r"no column 'label'; it has age, class"),
@@ -183,7 +203,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
 def test_empty_cells_of_parquet_are_refused(tmp_path):
     table = pa.table({"age": [1.0, None], "label": ["a", "b"]})
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match=r"column 'age', row 2 is empty"):
+    with pytest.raises(SourceError, match=r"column 'age', row 1 is empty"):
         read_dataset("parquet", tmp_path / "a.parquet", held_out=0.5)
     (tmp_path / "b.parquet").write_bytes(b"?")
     with pytest.raises(SourceError, match=r"b\.parquet: cannot be read as Parquet"):
@@ -194,7 +214,7 @@ def test_empty_cells_of_parquet_are_refused(tmp_path):
 def test_a_missing_label_is_refused(tmp_path, nothing):
     table = pa.table({"age": [1.0, 2.0, 3.0], "label": [0.0, 1.0, nothing]})
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match=r"a\.parquet: row 3 has no 'label'"):
+    with pytest.raises(SourceError, match=r"a\.parquet: row 2 has no 'label'"):
         read_dataset("parquet", tmp_path / "a.parquet", held_out=0.5)
 
 

@@ -55,27 +55,33 @@ def split_digits(digits: Digits, *, seed: int, train_share: float = 0.6) -> tupl
     >>> len(train.labels), len(test.labels)
     (1078, 719)
     """
+    train, test = _split_rows(digits.labels, seed, train_share)
+    return (
+        Digits(digits.images[train], digits.labels[train]),
+        Digits(digits.images[test], digits.labels[test]),
+    )
+
+
+def _split_rows(
+    labels: NDArray[np.uint8], seed: int, train_share: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     if not 0 < train_share < 1:
         raise ChoiceError(
             f"train_share must lie between 0 and 1; got {train_share}. "
             "Is it a percentage, or a number of samples?"
         )
     random = np.random.default_rng(seed)
-    in_train = np.zeros(len(digits.labels), dtype=bool)
-    for label in np.unique(digits.labels):
-        samples = np.flatnonzero(digits.labels == label)
+    in_train = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        samples = np.flatnonzero(labels == label)
         in_train[random.permutation(samples)[: round(train_share * len(samples))]] = True
-    return _choose_digits(digits, in_train), _choose_digits(digits, ~in_train)
-
-
-def _choose_digits(digits: Digits, chosen: NDArray[np.bool_]) -> Digits:
-    return Digits(images=digits.images[chosen], labels=digits.labels[chosen])
+    return np.flatnonzero(in_train), np.flatnonzero(~in_train)
 
 
 def read_digits(path: Path | None = None, *, seed: int = 0, train_share: float = 0.6) -> Dataset:
     """Read the digits data set as a `Dataset`.
 
-    Pixels, 0 to 16 in the original, are scaled to 0..255.
+    Pixels, 0 to 16 in the original, are scaled to 0..255. Ids are rows of `load_digits`.
 
     Args:
         path: must be left out.
@@ -87,11 +93,8 @@ def read_digits(path: Path | None = None, *, seed: int = 0, train_share: float =
     """
     if path is not None:
         raise ChoiceError(f"the digits come with Accord and take no path; got {path}.")
-    train, test = split_digits(load_digits(), seed=seed, train_share=train_share)
-    names = tuple(str(digit) for digit in range(10))
-    return Dataset("digits", "image", names, train=_as_split(train), test=_as_split(test))
-
-
-def _as_split(digits: Digits) -> Split:
+    digits = load_digits()
     images = np.rint(digits.images[:, None] * (255 / 16)).astype(np.uint8)
-    return Split(images, digits.labels.astype(np.int64))
+    whole = Split(images, digits.labels.astype(np.int64))
+    train, test = map(whole.choose, _split_rows(digits.labels, seed, train_share))
+    return Dataset("digits", "image", tuple(map(str, range(10))), train=train, test=test)

@@ -59,7 +59,7 @@ def read_table(
         seed: selects the samples that are held out.
     """
     files = _find_files(path, ending, test, held_out)
-    tables = [Table(file, read_columns(file, ending)) for file in files]
+    tables = [load_table(file, ending) for file in files]
     roles = _Roles(
         label,
         () if text is None else as_names(text),
@@ -82,6 +82,17 @@ class Table:
 
     path: Path
     columns: Columns
+    lines: NDArray[np.intp] | None = None  # where each row begins in the file, from 1
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Return the number of each row: its line in a text file, or its position from 0."""
+        rows = len(next(iter(self.columns.values())))
+        return np.arange(rows) if self.lines is None else self.lines
+
+    def where(self, row: int) -> str:
+        """Return the name of a row for messages."""
+        return f"{'row' if self.lines is None else 'line'} {self.rows[row]}"
 
     def column(self, name: str) -> Column:
         """Return a column by name."""
@@ -101,7 +112,7 @@ class Table:
             "" if value is None or value != value else str(value) for value in self.column(name)
         ]
         if "" in labels:
-            raise SourceError(f"{self.path}: row {labels.index('') + 1} has no {name!r}.")
+            raise SourceError(f"{self.path}: {self.where(labels.index(''))} has no {name!r}.")
         return labels
 
     def features(self, columns: NamedColumns, *, cure: str = "") -> Features:
@@ -125,7 +136,7 @@ def _numbers(table: Table, name: str, cure: str) -> NDArray[np.float32]:
         try:
             numbers[row] = "" if value is None else value  # numpy would store None as NaN
         except (ValueError, TypeError):
-            where = f"{table.path}: column {name!r}, row {row + 1}"
+            where = f"{table.path}: column {name!r}, {table.where(row)}"
             if value is None or str(value).strip() == "":
                 raise SourceError(f"{where} is empty. Fill such cells or drop the rows.") from None
             raise SourceError(
@@ -250,38 +261,44 @@ def _as_split(
         _as_labels(table, roles.label, class_names),
         # A test file may lack the column of clean labels: its labels are clean.
         truth=None if truth is None else _as_labels(table, truth, class_names),
-        ids=None if roles.ids is None else np.array(table.column(roles.ids)),
+        ids=table.rows if roles.ids is None else np.array(table.column(roles.ids)),
     )
 
 
-def read_columns(path: Path, ending: str) -> Columns:
+def load_table(path: Path, ending: str) -> Table:
     """Read all columns of a file."""
-    columns = read_parquet(path) if ending == ".parquet" else _read_delimited(path, ending)
-    if not columns or not len(next(iter(columns.values()))):
+    table = Table(path, read_parquet(path)) if ending == ".parquet" else _delimited(path, ending)
+    if not table.columns or not len(table.rows):
         raise SourceError(f"{path}: holds no rows.")
-    return columns
+    return table
 
 
-def _read_delimited(path: Path, ending: str) -> Columns:
+def _delimited(path: Path, ending: str) -> Table:
     rows: list[list[str]] = []
+    lines: list[int] = []
     with open_csv(path, delimiter="\t" if ending == ".tsv" else ",") as reader:
         header = next(reader, [])
-        for row in filter(None, reader):
+        begins = reader.line_num + 1
+        for row in reader:
+            line, begins = begins, reader.line_num + 1
+            if not row:
+                continue
             if len(row) != len(header):
                 raise SourceError(
-                    f"{path}: line {reader.line_num} has {len(row)} cells, the header "
-                    f"{len(header)}. Is a delimiter or a quotation mark missing?"
+                    f"{path}: line {line} has {len(row)} cells, the header {len(header)}. Is a "
+                    "delimiter or a quotation mark missing?"
                 )
             if ending == ".tsv" and any("\t" in cell or "\n" in cell for cell in row):
                 raise SourceError(
-                    f"{path}: a cell that ends in line {reader.line_num} holds a tab or a newline. "
+                    f"{path}: a cell of line {line} holds a tab or a newline. "
                     "Is a quotation mark opened and not closed?"
                 )
             rows.append(row)
+            lines.append(line)
     if len(set(header)) < len(header):
         raise SourceError(f"{path}: two columns have the same name: {', '.join(header)}.")
     cells = zip(*rows, strict=True) if rows else ((),) * len(header)
-    return dict(zip(header, cells, strict=True))
+    return Table(path, dict(zip(header, cells, strict=True)), np.array(lines, np.intp))
 
 
 def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int]:
