@@ -7,7 +7,7 @@ function of `accord.rules` or `accord.analysis` with it.
 import operator
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -161,6 +161,15 @@ class Record:
     def given(self) -> NDArray[Any] | None:
         """Given label of each sample or None."""
         return self.reader.sample_info.given
+
+    @property
+    def reference(self) -> Literal["truth", "given"] | None:
+        """Labels that predictions are compared with.
+
+        "truth" where true labels are known; otherwise "given", or None if there are no labels.
+        Agreement with given labels, some of which may be wrong, is not accuracy.
+        """
+        return self.reader.sample_info.reference
 
     @property
     def ids(self) -> NDArray[Any] | None:

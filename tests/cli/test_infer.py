@@ -58,7 +58,8 @@ def test_labels_are_those_of_accord_predict_on_the_runs_record(accord, run, data
     assert accord("predict", run / "test")[1] == out
     right = (np.array(labels_in(out)) == TEST.labels).mean()
     assert err.splitlines()[-1] == (
-        f"719 labels by max-agreement; 2 networks, 4 epochs; {100 * right:.2f} % right"
+        "719 labels by max-agreement; 2 networks, 4 epochs; "
+        f"{100 * right:.2f} % equal to the given labels"
     )
 
 
@@ -75,6 +76,7 @@ def test_json_summarizes_the_result(accord, run, data, wanted):
     assert status == 0
     assert found["labels"] == wanted.labels.tolist()
     assert found["accuracy"] == (wanted.labels == TEST.labels).mean()
+    assert found["reference"] == "given"
     assert (found["networks"], found["epochs"]) == ([0, 1], [0, 1, 2, 3])
     assert (found["samples"], found["classes"], found["votes"]) == (719, 10, 8 * 719)
     assert found["class_names"] == [str(digit) for digit in range(10)]

@@ -1,6 +1,7 @@
 """New samples are read in the form that networks were trained on, or refused with the reason."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,8 +55,18 @@ def test_labels_are_class_indices_or_class_names(tmp_path):
              class_names=np.array(["cat", "dog"]))  # fmt: skip
     for name in ("names.npz", "numbers.npz"):
         found = read_samples(tmp_path / name, PHOTOS, layout=IMAGES)
-        assert found.truth.tolist() == [1, 0, 1]
+        assert (found.truth, found.given.tolist()) == (None, [1, 0, 1])
         assert found.ids.tolist() == [7, 8, 9]
+
+
+def test_labels_are_true_where_the_layout_is_verified_or_they_are_called_truth(tmp_path):
+    inputs = draw(2, 3, 6, 6)
+    np.savez(tmp_path / "labels.npz", inputs=inputs, labels=[1, 0])
+    np.savez(tmp_path / "truth.npz", inputs=inputs, labels=[1, 1], truth=[0, 1])
+    found = read_samples(tmp_path / "labels.npz", PHOTOS, layout=replace(IMAGES, verified=True))
+    assert (found.truth.tolist(), found.given) == ([1, 0], None)
+    found = read_samples(tmp_path / "truth.npz", PHOTOS, layout=IMAGES)
+    assert (found.truth.tolist(), found.given) == ([0, 1], None)
 
 
 def test_channels_may_be_last_or_missing(tmp_path):
@@ -138,7 +149,7 @@ def test_numbers_are_names_where_classes_are_named_by_other_numbers(tmp_path):
     stars = InputSchema("image", ("1", "2"), 3, (6, 6), 10, (1.0,) * 3, (2.0,) * 3)
     np.savez(tmp_path / "new.npz", images=draw(3, 3, 6, 6), labels=np.array([2, 1, 2]))
     found = read_samples(tmp_path / "new.npz", stars, layout=IMAGES)
-    assert found.truth.tolist() == [1, 0, 1]
+    assert found.given.tolist() == [1, 0, 1]
     (tmp_path / "new.csv").write_text("a,b,label\n1,2,0\n3,4,1\n")
     rows = InputSchema("table", ("1", "2"), 2, (1, 1), 10, (1.0,) * 2, (2.0,) * 2)
     with pytest.raises(SourceError, match="'0' is not one of the run's 2 classes"):
@@ -166,7 +177,7 @@ def test_folders_named_as_classes_are_labels(tmp_path):
     for name in ("dog/1.png", "dog/2.png", "cat/1.png"):
         write_image(tmp_path / name, draw(9, 9, 3))
     found = read_samples(tmp_path, PHOTOS, layout=IMAGES)
-    assert found.truth.tolist() == [0, 1, 1]
+    assert found.given.tolist() == [0, 1, 1]
     write_image(tmp_path / "eel/1.png", draw(9, 9, 3))
     with pytest.raises(SourceError, match="have the names of classes, and 'eel' is not"):
         read_samples(tmp_path, PHOTOS, layout=IMAGES)
@@ -183,7 +194,7 @@ def test_a_folder_with_a_training_part_gives_its_test_part(tmp_path):
     for name in ("train/cat/1.png", "train/dog/1.png", "test/dog/7.png"):
         write_image(tmp_path / name, draw(9, 9, 3))
     found = read_samples(tmp_path, PHOTOS, layout=IMAGES)
-    assert (found.ids.tolist(), found.truth.tolist()) == (["dog/7.png"], [1])
+    assert (found.ids.tolist(), found.given.tolist()) == (["dog/7.png"], [1])
 
 
 def test_images_are_resized_as_the_run_resized_its_own(tmp_path):
@@ -232,11 +243,12 @@ def test_columns_are_found_by_their_names_in_any_order(tmp_path):
     file.write_text("id,calls,town,age,left\na,3,Ulm,40,yes\nb,1,Bonn,20,no\n")
     found = read_samples(file, CUSTOMERS, layout=TABLE)
     assert found.inputs.tolist() == [[40, 0, 1, 3], [20, 1, 0, 1]]
-    assert (found.truth.tolist(), found.ids.tolist()) == ([1, 0], ["a", "b"])
+    assert (found.given.tolist(), found.ids.tolist()) == ([1, 0], ["a", "b"])
     file.write_text("town,age,calls\nUlm,40,3\n")
     unlabelled = read_samples(file, CUSTOMERS, layout=TABLE)
     assert unlabelled.inputs.tolist() == [[40, 0, 1, 3]]
-    assert (unlabelled.truth, unlabelled.ids.tolist()) == (None, [2])
+    assert unlabelled.truth is unlabelled.given is None
+    assert unlabelled.ids.tolist() == [2]
 
 
 def test_a_column_named_none_does_not_hold_ids(tmp_path):
@@ -246,14 +258,14 @@ def test_a_column_named_none_does_not_hold_ids(tmp_path):
 
 def test_labels_of_a_table_may_be_numbers_of_classes(tmp_path):
     (tmp_path / "new.tsv").write_text("town\tage\tcalls\tleft\nUlm\t1\t2\t1\n")
-    assert read_samples(tmp_path / "new.tsv", CUSTOMERS, layout=TABLE).truth.tolist() == [1]
+    assert read_samples(tmp_path / "new.tsv", CUSTOMERS, layout=TABLE).given.tolist() == [1]
 
 
 def test_a_run_without_named_columns_takes_them_in_their_order(tmp_path):
     plain = InputSchema("table", ("no", "yes"), 2, (1, 1), 10, (0.0,) * 2, (1.0,) * 2)
     (tmp_path / "new.csv").write_text("b,label,a\n1,no,2\n")
     found = read_samples(tmp_path / "new.csv", plain, layout=ARRAYS)
-    assert (found.inputs.tolist(), found.truth.tolist()) == ([[1, 2]], [0])
+    assert (found.inputs.tolist(), found.given.tolist()) == ([[1, 2]], [0])
 
 
 @pytest.mark.parametrize(
@@ -283,7 +295,7 @@ def test_texts_come_from_lines_or_columns(tmp_path):
     )
     (tmp_path / "new.csv").write_text("review,label\nfine,good\n")
     found = read_samples(tmp_path / "new.csv", TEXTS, layout=TEXT)
-    assert (found.inputs, found.truth.tolist()) == (("fine",), [1])
+    assert (found.inputs, found.given.tolist()) == (("fine",), [1])
     (tmp_path / "other.csv").write_text("sentence\nfine\n")
     glue = ARRAYS
     assert read_samples(tmp_path / "other.csv", TEXTS, layout=glue).inputs == ("fine",)
@@ -298,7 +310,7 @@ def test_pairs_come_from_lines_with_a_tab_or_the_columns_of_glue(tmp_path):
     assert (found.inputs, found.ids.tolist()) == ((("who?", "me"),), [2])
     (tmp_path / "new.tsv").write_text('index\tquestion\tsentence\tlabel\n0\t"who\tme\t1\n')
     found = read_samples(tmp_path / "new.tsv", PAIRS, layout=glue)
-    assert (found.inputs, found.truth.tolist()) == ((('"who', "me"),), [1])
+    assert (found.inputs, found.given.tolist()) == ((('"who', "me"),), [1])
     assert found.ids.tolist() == [2]
     (tmp_path / "new.txt").write_text("who?\tme\nwho\n")
     with pytest.raises(SourceError, match="line 2 has 1 parts; the networks were trained on pairs"):
@@ -355,7 +367,7 @@ def test_a_folder_in_the_training_layout_gives_its_test_split(tmp_path):
     for format_ in (None, "run"):
         assert read_samples(
             tmp_path / "x.npz", PHOTOS, layout=own, format=format_
-        ).truth.tolist() == [1]
+        ).given.tolist() == [1]
 
 
 def test_the_folder_of_the_training_images_is_read_in_its_published_layout(tmp_path):

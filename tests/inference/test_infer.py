@@ -115,9 +115,11 @@ def test_a_rule_that_reads_the_last_epoch_evaluates_no_other(whole, evaluations)
 
 
 def test_labels_of_the_samples_are_scored(whole, tmp_path):
-    np.savez(tmp_path / "new.npz", images=TEST.inputs[:, 0], labels=TEST.labels)
-    found = infer(whole, tmp_path / "new.npz")
-    assert found.accuracy == pytest.approx((found.labels == TEST.labels).mean())
+    np.savez(tmp_path / "new.npz", images=TEST.inputs[:, 0], truth=TEST.labels)
+    np.savez(tmp_path / "given.npz", images=TEST.inputs[:, 0], labels=TEST.labels)
+    found, given = (infer(whole, tmp_path / name) for name in ("new.npz", "given.npz"))
+    assert (found.reference, given.reference) == ("truth", "given")
+    assert given.accuracy == found.accuracy == pytest.approx((found.labels == TEST.labels).mean())
     assert infer(whole, TEST.inputs).accuracy is None
     best = infer(whole, tmp_path / "new.npz", rule="oracle-best-epoch")
     assert best.accuracy >= infer(whole, tmp_path / "new.npz", rule="majority").accuracy

@@ -36,6 +36,41 @@ def test_a_table_requires_a_network_for_tables(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "truth", "given"),
+    [
+        ("", None, [1, 0, 1, 0]),
+        ("verified = true", [1, 0, 1, 0], None),
+        ('truth = "checked"', [1, 0, 0, 1], [1, 0, 1, 0]),
+    ],
+)
+def test_held_out_labels_are_given_unless_they_are_verified(tmp_path, options, truth, given):
+    rows = ("1,b,b", "2,a,a", "3,b,a", "4,a,b")
+    (tmp_path / "test.csv").write_text("\n".join(["size,label,checked", *rows]))
+    (tmp_path / "train.csv").write_text("size,label,checked\n1,a,a\n2,b,b\n")
+    text = write_table(tmp_path / "train.npz", [0, 1], [1]).replace("npz", "csv")
+    added = f"test = 'test.csv'\nfeatures = 'size'\n{options}\n[train]"
+    text = text.replace("[train]", added)
+    train(parse_spec(text), tmp_path / "run", source=text)
+    record = accord.open(tmp_path / "run/test")
+    assert record.reference == ("given" if truth is None else "truth")
+    for labels, wanted in ((record.truth, truth), (record.given, given)):
+        assert (None if labels is None else labels.tolist()) == wanted
+
+
+@pytest.mark.parametrize(("options", "known"), [("", False), ("verified = true", True)])
+def test_corrections_from_a_file_do_not_make_the_former_labels_true(tmp_path, options, known):
+    np.save(tmp_path / "corrected.npy", np.array([0, 1, 1, 1]))
+    text = write_table(tmp_path / "own.npz", [0, 1, 0, 1], [1])
+    text = text.replace("[train]", f"{options}\n[noise]\nkind = 'file'\npath = 'PATH'\n[train]")
+    spec = parse_spec(text.replace("PATH", str(tmp_path / "corrected.npy")))
+    found = prepare_data(spec).splits["train"]
+    assert found.labels.tolist() == [0, 1, 1, 1]
+    assert (None if found.truth is None else found.truth.tolist()) == (
+        [0, 1, 0, 1] if known else None
+    )
+
+
 def test_clean_only_requires_two_classes(tmp_path):
     text = changed(("rate = 0.4", "rate = 1.0"), ('augment = ["shift"]', "clean_only = true"))
     with pytest.raises(SpecError, match="clean_only leaves 0 samples of fewer than two classes"):

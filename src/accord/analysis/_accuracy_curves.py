@@ -68,7 +68,7 @@ def curve(reader: RecordReader, rule: str | Rule) -> Curve:
     views = [context]
     if rule.by_network:
         views = [context.select(networks=[number]) for number in context.numbers]
-    truth, classes = context.truth(), context.classes
+    truth, classes = context.reference_labels(), context.classes
     hits = np.zeros((context.epochs, classes), np.intp)
     covered = np.zeros(context.epochs, np.intp)
     for view in views:
@@ -135,10 +135,10 @@ def _accuracies(
     context: Context,
     predict: Callable[[NDArray[Any]], NDArray[Any]],  # of a block's labels -> (choice, sample)
 ) -> list[float]:
-    truth = context.truth()
+    truth = context.reference_labels()
     hits = [(predict(one.values) == truth[one.where]).sum(axis=1) for one in context.blocks()]
     return [float(share) for share in np.sum(hits, axis=0) / context.samples]
 
 
 def _accuracy(context: Context, rule: Rule) -> float:
-    return float((rule(context).labels == context.truth()).mean())
+    return float((rule(context).labels == context.reference_labels()).mean())

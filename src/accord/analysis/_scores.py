@@ -108,7 +108,7 @@ def changes(
     before, after = (
         context.once(resolve_rule(rule, context)[0]).labels for rule in (first, second)
     )
-    return paired_changes(before, after, context.truth(), confidence=confidence)
+    return paired_changes(before, after, context.reference_labels(), confidence=confidence)
 
 
 def paired_changes(
@@ -221,7 +221,7 @@ def compare_rules(
     'its 6000 × 6000 confusion matrices would be too large'
     """
     context = Context.of(reader)
-    truth = context.truth()
+    truth = context.reference_labels()
     chosen, left_out = _choose(context, rules)
     if with_recommended or rules is None:
         # Shared by several rules: computed here, where the stack is shallow.

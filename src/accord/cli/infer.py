@@ -92,8 +92,8 @@ def infer(
     """Predict new samples with every saved checkpoint of a run.
 
     Checkpoints are loaded one after another, on a GPU if one is available. DATA is scaled like the
-    training samples of RUN. If it has labels, the accuracy is printed. An interrupted inference
-    with --record resumes where it stopped.
+    training samples of RUN. If it has labels, the share of predictions equal to them is printed. An
+    interrupted inference with --record resumes where it stopped.
     """
     from accord._predictions import check_ending, save_prediction
 
@@ -121,11 +121,12 @@ def infer(
 def _print_summary(found: "Inferred", out: Path | None, record: Path | None) -> None:
     for note in _notes(found):
         print_note(note)
+    agreed = "right" if found.reference == "truth" else "equal to the given labels"
     parts = [
         f"{counted(len(found), 'label')} by {found.rule}",
         f"{counted(len(found.networks), 'network')}, {counted(len(found.epochs), 'epoch')}",
         f"{100 * found.saved:.1f} % of the votes saved" if found.saved else "",
-        "" if found.accuracy is None else f"{100 * found.accuracy:.2f} % right",
+        "" if found.accuracy is None else f"{100 * found.accuracy:.2f} % {agreed}",
     ]
     where = f"{out}: " if out else ""
     typer.echo(where + "; ".join(filter(None, parts)), err=True)
@@ -153,7 +154,7 @@ def summary(found: "Inferred", *, exit: str, labels: bool) -> dict[str, Any]:
         "notes": _notes(found),
     }
     if found.accuracy is not None:
-        document["accuracy"] = found.accuracy
+        document |= {"accuracy": found.accuracy, "reference": found.reference}
     if labels:
         document["labels"] = found.labels.tolist()
     return document

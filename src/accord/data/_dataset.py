@@ -35,8 +35,8 @@ class Split:
     """
 
     inputs: Inputs
-    labels: Labels  # as given in the data
-    truth: Labels | None = None  # clean labels, where the data have them beside `labels`
+    labels: Labels  # as given in the data, right or wrong
+    truth: Labels | None = None  # labels known to be right
     ids: NDArray[Any] | None = None  # file names or numbers; by default the row, from 0
 
     def __post_init__(self) -> None:

@@ -40,6 +40,7 @@ class Layout:
     kind: str = "npz"  # of the reader
     options: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
+    verified: bool = False  # whether labels are known to be right
 
 
 def read_samples(
@@ -97,21 +98,21 @@ def _find_format(path: Path, schema: InputSchema, layout: Layout) -> str:
 
 
 def _read_test_split(path: Path, schema: InputSchema, layout: Layout) -> Samples:
-    dataset = read_dataset(layout.kind, path, **layout.options)
+    dataset = read_dataset(layout.kind, path, verified=layout.verified, **layout.options)
     if dataset.class_names != schema.class_names:
         raise SourceError(
             f"{path}: has {dataset.classes} classes, {', '.join(dataset.class_names[:5])} …; "
             f"the run has {schema.classes}, {', '.join(schema.class_names[:5])} …"
         )
     split = dataset.test
-    truth = split.labels if split.truth is None else split.truth
     inputs = split.inputs
     if isinstance(inputs, ImageFiles):
         inputs = replace(inputs, cure=_CURE)
-    return Samples(inputs, truth, split.ids, str(path), dataset.notes)
+    given = split.labels if split.truth is None else None
+    return Samples(inputs, split.truth, split.ids, str(path), dataset.notes, given)
 
 
-def _read_images(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # noqa: ARG001
+def _read_images(path: Path, schema: InputSchema, layout: Layout) -> Samples:
     if schema.kind != "image":
         raise SourceError(f"{path}: holds images; the networks were trained on {schema.kind}s.")
     if schema.size[0] != schema.size[1]:
@@ -124,14 +125,26 @@ def _read_images(path: Path, schema: InputSchema, layout: Layout) -> Samples:  #
     if path.is_dir() and first_of(path, TRAIN):
         root = first_of(path, TEST) or path
     names = (path.name,) if path.is_file() else tuple(list_images(root))
-    truth = _folder_labels(root, names, schema.class_names)
+    labels = _folder_labels(root, names, schema.class_names)
     size = schema.size[0]
     files = ImageFiles(root, names, size=size, resize=schema.resize or size, cure=_CURE)
     inputs: Inputs = files
     if schema.channels == 1 and names:
         blocks = np.array_split(np.arange(len(files)), len(files) // 256 + 1)
         inputs = np.concatenate([to_grey(block) for block in files.stream(blocks)])
-    return Samples(inputs, truth, np.array(names), str(path))
+    return _samples(inputs, labels, np.array(names), path, verified=layout.verified)
+
+
+def _samples(
+    inputs: Inputs,
+    labels: Labels | None,
+    ids: NDArray[Any] | None,
+    path: Path,
+    *,
+    verified: bool,
+) -> Samples:
+    truth, given = (labels, None) if verified else (None, labels)
+    return Samples(inputs, truth, ids, str(path), given=given)
 
 
 def _folder_labels(
@@ -159,13 +172,13 @@ def to_grey(images: Images) -> Images:
 _INPUTS: Final = ("inputs", "images", "rows", "texts", "test_inputs", "x_test", "x")
 
 
-def _read_npz(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # noqa: ARG001
+def _read_npz(path: Path, schema: InputSchema, layout: Layout) -> Samples:
     arrays = load_npz(path)
-    inputs, truth, ids = (
+    inputs, labels, ids = (
         next((arrays[name] for name in names if name in arrays), None)
         for names in (
             _INPUTS,
-            ("labels", "truth", "test_labels", "y_test", "y"),
+            ("truth", "labels", "test_labels", "y_test", "y"),
             ("ids", "test_ids"),
         )
     )
@@ -181,9 +194,10 @@ def _read_npz(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # no
                 f"{path}: has other classes ({', '.join(names[:5])} …) than the run "
                 f"({', '.join(schema.class_names[:5])} …)."
             )
-    if truth is not None:
-        truth = match_labels(flat_labels(truth), schema.class_names, where=str(path))
-    return Samples(_from_values(inputs, schema, str(path)), truth, ids, str(path))
+    if labels is not None:
+        labels = match_labels(flat_labels(labels), schema.class_names, where=str(path))
+    verified = layout.verified or "truth" in arrays
+    return _samples(_from_values(inputs, schema, str(path)), labels, ids, path, verified=verified)
 
 
 def _read_npy(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # noqa: ARG001
@@ -209,10 +223,10 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
     table = _load_unquoted(path) if unquoted else load_table(path, ending)
     names = task.label if task else (options.get("truth"), options.get("label", "label"))
     label = next((name for name in names if name in table.columns), None)
-    truth = None
+    labels = None
     if label is not None:
         where = f"{path}: column {label!r}"
-        truth = match_labels(np.array(table.labels(label)), schema.class_names, where=where)
+        labels = match_labels(np.array(table.labels(label)), schema.class_names, where=where)
     ids = options.get("ids")
     inputs = (
         table.texts(_text_columns(table, layout))
@@ -220,7 +234,8 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
         else table.features(_feature_columns(table, schema, {label, ids}))
     )
     found = table.rows if ids is None else table.columns.get(ids, table.rows)
-    return Samples(inputs, truth, np.array(found), str(path))
+    verified = layout.verified or (label is not None and label == options.get("truth"))
+    return _samples(inputs, labels, np.array(found), path, verified=verified)
 
 
 def _load_unquoted(path: Path) -> Table:

@@ -51,10 +51,11 @@ class Samples:
     """Container for samples to predict, with optional labels and ids."""
 
     inputs: Inputs
-    truth: Labels | None = None  # (sample,)
+    truth: Labels | None = None  # (sample,), labels known to be right
     ids: NDArray[Any] | None = None  # (sample,), by default the row, from 0
     name: str = "the samples"  # for error messages
     notes: tuple[str, ...] = ()  # descriptions of omitted samples
+    given: Labels | None = None  # (sample,), labels that may be wrong
 
     def __post_init__(self) -> None:
         if self.ids is None:
@@ -103,18 +104,21 @@ def check_samples(samples: Samples, schema: InputSchema) -> None:
         raise SourceError(f"{samples.name}: holds {found}; the networks were trained on {wanted}.")
     if schema.kind == "table" and not np.isfinite(samples.inputs).all():  # type: ignore[arg-type]
         raise SourceError(f"{samples.name}: holds numbers that are not finite. Fill or drop them.")
-    truth = samples.truth
-    if truth is None:
-        return
-    if truth.shape != (len(samples),):
+    for labels in (samples.truth, samples.given):
+        if labels is not None:
+            _check_labels(labels, samples, schema)
+
+
+def _check_labels(labels: Labels, samples: Samples, schema: InputSchema) -> None:
+    if labels.shape != (len(samples),):
         raise SourceError(
             f"{samples.name}: expected one label for each of the {len(samples)} samples, or no "
-            f"labels; got shape {truth.shape}."
+            f"labels; got shape {labels.shape}."
         )
-    if truth.dtype.kind not in "iu":
-        raise SourceError(f"{samples.name}: labels must be integers; got {truth.dtype}.")
+    if labels.dtype.kind not in "iu":
+        raise SourceError(f"{samples.name}: labels must be integers; got {labels.dtype}.")
     check_class_range(
-        truth, classes=schema.classes, name=f"{samples.name}: labels", error=SourceError
+        labels, classes=schema.classes, name=f"{samples.name}: labels", error=SourceError
     )
 
 

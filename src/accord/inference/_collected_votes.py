@@ -155,6 +155,7 @@ def sample_options(checkpoints: RunCheckpoints, samples: Samples) -> dict[str, A
         "samples": len(samples),
         "classes": checkpoints.schema.classes,
         "truth": samples.truth,
+        "given": samples.given,
         "ids": samples.ids,
         "class_names": checkpoints.schema.class_names,
     }

@@ -8,7 +8,7 @@ settled early (`_early_exit`); otherwise as arrays in memory, or as a record.
 
 import os
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,11 +72,16 @@ class Inferred:
         return float(1 - self.evaluated.mean() / self.voters)
 
     @property
+    def reference(self) -> Literal["truth", "given"] | None:
+        """Labels that predictions are compared with: true ones, else the given ones, if any."""
+        return self.sample_info.reference
+
+    @property
     def accuracy(self) -> float | None:
-        """Accuracy on the samples with true labels."""
-        if self.sample_info.truth is None:
-            return None
-        return float((self.labels == self.sample_info.truth).mean())
+        """Share of the labels that equal the reference."""
+        info = self.sample_info
+        labels = info.given if info.truth is None else info.truth
+        return None if labels is None else float((self.labels == labels).mean())
 
 
 def infer(
@@ -143,7 +148,7 @@ def infer(
 def _read(source: Source, checkpoints: RunCheckpoints, format: str | None) -> Samples:  # noqa: A002
     spec = checkpoints.run.spec
     path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
-    layout = Layout(spec.data.kind, spec.data.options, path)
+    layout = Layout(spec.data.kind, spec.data.options, path, spec.data.verified)
     return read_samples(source, checkpoints.schema, layout=layout, format=format)
 
 

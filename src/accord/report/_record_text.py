@@ -12,6 +12,10 @@ from accord.store import Description
 
 MOST_NAMES: Final = 20  # classes, listed by `show`
 MOST_EPOCHS: Final = 25  # lines of an agreement curve
+AGAINST_GIVEN: Final = (
+    "No true labels are known: the numbers are the agreement with the given labels, in percent. "
+    "Some of these may be wrong, so this is not accuracy."
+)
 BAR: Final = 40  # characters of an agreement of 1
 
 
@@ -74,6 +78,7 @@ def record_json(overview: Overview) -> dict[str, Any]:
 def score_json(overview: Overview, found: Scores) -> dict[str, Any]:
     """Build the JSON document of scores."""
     document = record_json(overview) | {
+        "reference": overview.sample_info.reference,
         "recommended": found.recommended,
         "rules": {one.rule: _score_fields(one) for one in found.scores},
     }
@@ -100,8 +105,10 @@ def _score_fields(one: Score) -> dict[str, Any]:
 
 def score_text(overview: Overview, found: Scores, *, colour: bool = False) -> str:
     """Format scores as a table in percent."""
-    table = _score_table(found, colour=colour)
-    return "\n".join([heading(overview, classes=True), "", *table])
+    lines = [heading(overview, classes=True), ""]
+    if overview.sample_info.reference == "given":
+        lines += [*textwrap.wrap(AGAINST_GIVEN, 88), ""]
+    return "\n".join([*lines, *_score_table(found, colour=colour)])
 
 
 def _score_table(found: Scores, *, colour: bool) -> list[str]:

@@ -4,7 +4,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,16 @@ class SampleInfo:
     class_names: tuple[str, ...] | None = None
 
     @property
+    def reference(self) -> Literal["truth", "given"] | None:
+        """Labels that predictions are compared with: true ones, else the given ones, if any."""
+        if self.truth is not None:
+            return "truth"
+        return None if self.given is None else "given"
+
+    @property
     def trained_on(self) -> bool:
         """Whether the networks were trained on these samples."""
-        held_out = self.split in ("test", "validation")  # even if labels are given
+        held_out = self.split in ("test", "validation", "new")  # even if labels are given
         return not held_out and (self.split == "train" or self.given is not None)
 
 
@@ -121,10 +128,21 @@ class RecordReader(ABC):
         """Return the true labels of the samples."""
         if self.sample_info.truth is None:
             raise TruthMissing(
-                f"{self.name}: the record has no true labels, so nothing can be scored. "
-                "Pass them when recording: Recorder(…, truth=labels)"
+                f"{self.name}: the record has no true labels, which this requires. "
+                "Pass them when recording: Recorder(…, truth=labels); or, if the labels of the "
+                "test split are verified, set verified = true in the [data] table of the spec"
             )
         return self.sample_info.truth
+
+    def reference_labels(self) -> NDArray[Any]:
+        """Return the true labels of the samples, or the given ones if no true ones are known."""
+        info = self.sample_info
+        if info.reference is None:
+            raise TruthMissing(
+                f"{self.name}: the record has no true labels and no given ones, so nothing can be "
+                "scored. Pass them when recording: Recorder(…, truth=labels) or given=labels"
+            )
+        return np.asarray(info.given if info.truth is None else info.truth)
 
     def blocks(self) -> Iterator[Block]:
         """Iterate over the labels in blocks of samples."""

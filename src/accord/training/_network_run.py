@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accord._recorder import Recorder, record_missing
+from accord.data._dataset import Labels, Split
 from accord.errors import PredictionError, TrainingError
 from accord.training._batches import Batches
 from accord.training._build_networks import build_network, loss_for, recipe_for
@@ -59,6 +60,12 @@ def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
             yield training.failure(error)
 
 
+def given_labels(split: str, part: Split) -> Labels | None:
+    """Return the labels to record as given: none of a test split whose labels are all true."""
+    clean = part.truth is not None and np.array_equal(part.truth, part.labels)
+    return None if split == "test" and clean else part.labels
+
+
 class NetworkRun:
     """Context manager for a network with its recorders and checkpoints."""
 
@@ -82,7 +89,7 @@ class NetworkRun:
                         samples=len(part),
                         classes=run.data.classes,
                         truth=part.truth,
-                        given=None if split == "test" else part.labels,
+                        given=given_labels(split, part),
                         ids=part.ids,
                         class_names=run.data.dataset.class_names,
                         split=split,

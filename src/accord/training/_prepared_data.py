@@ -190,14 +190,14 @@ def prepare_data(spec: Spec) -> PreparedData:
             are known.
     """
     path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
-    dataset = read_dataset(spec.data.kind, path, **spec.data.options)
+    dataset = read_dataset(spec.data.kind, path, verified=spec.data.verified, **spec.data.options)
     _check_fit(spec, dataset.kind)
     train = dataset.train
     if spec.data.per_class is not None:
         train = fewer_per_class(train, spec.data.per_class, spec.train.seed)
-    train = _with_noise(spec, train, dataset.classes)
+    train = _with_noise(spec, train, dataset)
     _check_clean(spec, train)
-    splits = {"test": replace(dataset.test, truth=_truth(dataset.test))}
+    splits = {"test": dataset.test}
     if spec.data.validation:
         train, splits["validation"] = hold_out(train, spec.data.validation, spec.train.seed)
     if spec.train.clean_only:
@@ -235,7 +235,7 @@ def _check_clean(spec: Spec, train: Split) -> None:
         )
 
 
-def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
+def _with_noise(spec: Spec, split: Split, dataset: Dataset) -> Split:
     noise = spec.noise
     if noise.kind == "none":
         return split
@@ -243,13 +243,15 @@ def _with_noise(spec: Spec, split: Split, classes: int) -> Split:
     given = add_noise(
         noise.kind,
         truth,
-        classes=classes,
+        classes=dataset.classes,
         seed=spec.train.seed if noise.seed is None else noise.seed,
         samples=split.inputs if noise.kind == "instance" else None,  # type: ignore[arg-type]
         rate=noise.rate,
         mapping=noise.mapping,
         path=None if noise.path is None else str(spec.resolve_path(noise.path)),
     )
+    if noise.kind == "file" and dataset.test.truth is None:
+        return replace(split, labels=given)  # perhaps corrections of wrong labels
     return replace(split, labels=given, truth=truth)
 
 

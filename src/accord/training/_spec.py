@@ -50,6 +50,7 @@ class DataSpec(_Part):
     path: str | None = None
     validation: float = Field(0.0, ge=0, lt=1)  # share of the training samples held out
     per_class: int | None = Field(None, ge=1)  # training samples of each class
+    verified: bool = False  # the labels of the test split are known to be right
 
     @property
     def options(self) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_human_labels_are_given_and_clean_labels_are_the_truth(tree):
     clean = np.arange(20) % 10
     assert dataset.train.labels.tolist() == ((clean + 1) % 10).tolist()
     assert dataset.train.truth.tolist() == clean.tolist()
-    assert dataset.test.truth is None
+    assert dataset.test.truth.tolist() == dataset.test.labels.tolist()
     same = read_dataset("cifar10n", path, labels="aggre_label", **options)
     assert same.train.labels.tolist() == clean.tolist()
 

@@ -25,6 +25,20 @@ def test_every_layout_is_read(kind, tree):
     assert isinstance(dataset.train.inputs, ImageFiles) == READERS[kind].image_files
 
 
+@pytest.mark.parametrize("kind", READERS)
+def test_test_labels_are_true_if_published_as_clean_or_verified(kind, tree):
+    path, options = tree(kind)
+    own = kind in ("image-folder", "npz", "csv", "tsv", "parquet")
+    assert (read_dataset(kind, path, **options).test.truth is None) == own
+    verified = read_dataset(kind, path, verified=True, **options).test
+    assert verified.truth.tolist() == verified.labels.tolist()
+
+
+def test_samples_held_out_of_published_training_samples_have_given_labels(tmp_path):
+    (tmp_path / "train.tsv").write_text("sentence\tlabel\na\t0\nb\t1\nc\t0\nd\t1\n")
+    assert read_dataset("sst2", tmp_path, held_out=0.5).test.truth is None
+
+
 @pytest.mark.parametrize("kind", [kind for kind in READERS if READERS[kind].image_files])
 def test_every_image_on_disk_can_be_read_at_its_size(kind, tree):
     path, options = tree(kind)

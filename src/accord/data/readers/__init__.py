@@ -9,7 +9,7 @@ them with what was published.
 import functools
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -43,6 +43,7 @@ class Reader:
     needs: tuple[Spellings, ...] = ()  # required files, each by every name it may have
     image_files: bool = False  # images stay on disk and are decoded when read
     needs_path: bool = True
+    clean_test: bool = False  # published with a test set whose labels are taken to be right
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -58,12 +59,22 @@ class Reader:
         return (self.read, prepare_images) if self.image_files else (self.read,)
 
 
-def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
+def read_dataset(
+    kind: str,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    verified: bool = False,
+    **options: Any,
+) -> Dataset:
     """Read a data set from disk.
+
+    The test split has `truth` if its labels are known to be right: of data sets that are published
+    with a clean test set, by a column or array of true labels, or because they are `verified`.
 
     Args:
         kind: the name of the layout, a key of `READERS`.
         path: the local file or folder, as `READERS[kind].layout` describes it.
+        verified: whether the labels of the test split have been verified.
         options: those in `READERS[kind].options`; for image files also size, resize, cache
             and skip_unreadable, as for `accord.data.prepare_images`.
 
@@ -84,6 +95,9 @@ def read_dataset(kind: str, path: str | os.PathLike[str] | None = None, **option
     if reader.image_files:
         for_images = {name: options.pop(name) for name in IMAGE_OPTIONS if name in options}
     dataset = reader.read(*(() if path is None else (Path(path).expanduser(),)), **options)
+    published = reader.clean_test and options.get("held_out") is None  # from the training samples
+    if (verified or published) and dataset.test.truth is None:
+        dataset = replace(dataset, test=replace(dataset.test, truth=dataset.test.labels))
     return prepare_images(dataset, **for_images) if for_images else dataset
 
 
@@ -103,60 +117,82 @@ _GLUE_LAYOUT: Final = "the folder of train and dev, TSV or Parquet"
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
     {
         "cifar10": Reader(
-            cifar.read_cifar10, "the folder cifar-10-batches-bin or -py", cifar.CIFAR10_NEEDS
+            cifar.read_cifar10,
+            "the folder cifar-10-batches-bin or -py",
+            cifar.CIFAR10_NEEDS,
+            clean_test=True,
         ),
         "cifar100": Reader(
-            cifar.read_cifar100, "the folder cifar-100-binary or -python", cifar.CIFAR100_NEEDS
+            cifar.read_cifar100,
+            "the folder cifar-100-binary or -python",
+            cifar.CIFAR100_NEEDS,
+            clean_test=True,
         ),
         "cifar10n": Reader(
-            cifar.read_cifar10n, "CIFAR-10's folder, with CIFAR-10_human.pt", cifar.CIFAR10N_NEEDS
+            cifar.read_cifar10n,
+            "CIFAR-10's folder, with CIFAR-10_human.pt",
+            cifar.CIFAR10N_NEEDS,
+            clean_test=True,
         ),
         "cifar100n": Reader(
             cifar.read_cifar100n,
             "CIFAR-100's folder, with CIFAR-100_human.pt",
             cifar.CIFAR100N_NEEDS,
+            clean_test=True,
         ),
         "tinyimagenet": Reader(
             imagenet.read_tiny_imagenet,
             "the folder tiny-imagenet-200",
             imagenet.TINY_IMAGENET_NEEDS,
             True,
+            clean_test=True,
         ),
         "imagenet": Reader(
             imagenet.read_imagenet,
             "the folder of train/<wnid> and val/<wnid>",
             imagenet.IMAGENET_NEEDS,
             True,
+            clean_test=True,
         ),
         "clothing1m": Reader(
             web_images.read_clothing1m,
             "the folder of the key lists and images",
             web_images.CLOTHING1M_NEEDS,
             True,
+            clean_test=True,
         ),
         "animal10n": Reader(
             web_images.read_animal10n,
             "the folder of training and testing",
             web_images.ANIMAL10N_NEEDS,
             True,
+            clean_test=True,
         ),
         "webvision50": Reader(
             web_images.read_webvision50,
             "the folder of info, google and flickr",
             web_images.WEBVISION_NEEDS,
             True,
+            clean_test=True,
         ),
         **{
             name: Reader(
-                functools.partial(glue.read_glue, name=name), _GLUE_LAYOUT, glue.needs_of(name)
+                functools.partial(glue.read_glue, name=name),
+                _GLUE_LAYOUT,
+                glue.needs_of(name),
+                clean_test=True,
             )
             for name in glue.TASKS
         },
-        "mnist": Reader(mnist.read_mnist, "the folder of the idx files", mnist.NEEDS),
-        "fashion-mnist": Reader(
-            mnist.read_fashion_mnist, "the folder of the idx files", mnist.NEEDS
+        "mnist": Reader(
+            mnist.read_mnist, "the folder of the idx files", mnist.NEEDS, clean_test=True
         ),
-        "digits": Reader(read_digits, "none: they come with Accord", needs_path=False),
+        "fashion-mnist": Reader(
+            mnist.read_fashion_mnist, "the folder of the idx files", mnist.NEEDS, clean_test=True
+        ),
+        "digits": Reader(
+            read_digits, "none: they come with Accord", needs_path=False, clean_test=True
+        ),
         "image-folder": Reader(read_image_folder, "a folder of class folders", image_files=True),
         "npz": Reader(read_npz, "an .npz file"),
         **{

@@ -259,7 +259,7 @@ def _as_split(
     return Split(
         table.texts(roles.text) if columns is None else table.features(columns, cure=_CURE),
         _as_labels(table, roles.label, class_names),
-        # A test file may lack the column of clean labels: its labels are clean.
+        # A test file may lack the column of clean labels: its labels are given ones.
         truth=None if truth is None else _as_labels(table, truth, class_names),
         ids=table.rows if roles.ids is None else np.array(table.column(roles.ids)),
     )
