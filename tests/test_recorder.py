@@ -5,7 +5,7 @@ import pytest
 import accord
 from accord import Recorder
 from accord._recorder import record_missing
-from accord.errors import RecordClosed
+from accord.errors import RecordBusy, RecordClosed, RecordMismatch
 
 
 def test_a_recorder_has_its_path_and_sample_info(tmp_path):
@@ -45,3 +45,71 @@ def test_progress_is_that_of_the_last_epoch(tmp_path):
         assert recorder.progress == 0.25
     with Recorder(tmp_path, network=0, samples=2, classes=2) as recorder:
         assert recorder.progress == 0.25
+
+
+def rerun(path, **options):
+    with Recorder(path, network=0, samples=2, classes=2, **options) as recorder:
+        for _ in range(recorder.epochs, 2):
+            recorder.record([0, 1])
+
+
+def test_a_rerun_that_records_nothing_is_logged_with_the_cure(tmp_path, caplog):
+    rerun(tmp_path)
+    assert not caplog.messages
+    rerun(tmp_path)
+    (message,) = caplog.messages
+    assert f"{tmp_path}: network 0: nothing was recorded, as it already holds 2 epochs" in message
+    assert "overwrite=True" in message
+    rerun(tmp_path, overwrite=True)
+    assert len(caplog.messages) == 1
+
+
+def test_a_recorder_without_an_epoch_is_logged_once_and_not_after_an_error(tmp_path, caplog):
+    with pytest.raises(KeyError), Recorder(tmp_path, network=0, samples=2, classes=2):
+        raise KeyError
+    Recorder(tmp_path, network=0, samples=2, classes=2).close(quiet=True)
+    assert not caplog.messages
+    recorder = Recorder(tmp_path, network=0, samples=2, classes=2)
+    recorder.close()
+    recorder.close()
+    assert caplog.messages == [f"{tmp_path}: network 0: no epoch was recorded"]
+
+
+def test_changed_metadata_is_refused_with_the_difference(tmp_path):
+    rerun(tmp_path, metadata={"lr": 0.1, "seed": 3})
+    with pytest.raises(
+        RecordMismatch,
+        match=r"network 0 was recorded with metadata \{'lr': 0\.1\}; this recorder has "
+        r"\{'lr': 0\.2\}.*overwrite=True",
+    ):
+        rerun(tmp_path, metadata={"lr": 0.2, "seed": 3})
+    rerun(tmp_path, metadata={"lr": 0.2, "seed": 3}, overwrite=True)
+    assert accord.open(tmp_path).networks_info[0].metadata["lr"] == 0.2
+
+
+def test_other_labels_are_refused_with_the_first_difference(tmp_path):
+    rerun(tmp_path, truth=[0, 1], ids=["a", "b"])
+    with pytest.raises(RecordMismatch, match=r"in 1 of 2; the first is number 1: 1 in .*, 0 here"):
+        rerun(tmp_path, truth=[0, 0])
+    with pytest.raises(RecordMismatch, match=r"ids differ .* number 0: a in .*, x here"):
+        rerun(tmp_path, ids=["x", "b"])
+
+
+@pytest.mark.parametrize("place", ["folder", "memory://two-recorders"])
+def test_a_second_recorder_in_the_same_process_is_refused(tmp_path, place):
+    path = tmp_path if place == "folder" else place
+    size = {"samples": 2, "classes": 2}
+    first = Recorder(path, network=0, **size)
+    first.record([0, 1])
+    for overwrite in (False, True):
+        with pytest.raises(RecordBusy, match=r"network.*another recorder.*recorder\.close\(\)"):
+            Recorder(path, network=0, **size, overwrite=overwrite)
+    Recorder(path, network=1, **size).close()
+    first.close()
+    with Recorder(path, network=0, **size) as second:
+        assert second.epochs == 1
+    del first, second
+    lost = Recorder(path, network=0, **size)
+    lost = Recorder(path, network=1, **size)
+    assert Recorder(path, network=0, **size).epochs == 1
+    lost.close()

@@ -82,6 +82,7 @@ TESTED_BY = {
     "cli/test_check.py": "tests/cli/test_commands.py",
     "cli/test_import.py": "tests/cli/test_commands.py",
     "cli/test_pack.py": "tests/cli/test_commands.py",
+    "cli/test_remove.py": "tests/cli/test_commands.py",
     "cli/test_predict.py": "tests/cli/test_commands.py",
     "cli/test_progress.py": "tests/cli/test_reproduce.py",
     "cli/test_report.py": "tests/cli/test_commands.py",

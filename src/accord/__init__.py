@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from accord._recorder import Recorder
     from accord.rules import Prediction, Rule
     from accord.store import import_arrays
+    from accord.store import remove_networks as remove
 
 __all__ = [
     "AccordError",
@@ -33,6 +34,7 @@ __all__ = [
     "import_arrays",
     "max_agreement",
     "open",
+    "remove",
 ]
 
 
@@ -45,6 +47,7 @@ _MODULES = {
     "import_arrays": ("accord.store", "import_arrays"),
     "max_agreement": ("accord._predictions", "max_agreement"),
     "open": ("accord._record", "open_record"),
+    "remove": ("accord.store", "remove_networks"),
 }
 
 

@@ -115,7 +115,7 @@ def partial_file(
                     os.fsync(file.fileno())
             yield part
             if flush:
-                _flush_folder(path.parent)  # makes the new name durable, too
+                flush_folder(path.parent)  # makes the new name durable, too
         finally:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -129,10 +129,11 @@ def _make_folder(path: Path) -> None:
     for folder in reversed(missing):
         with contextlib.suppress(FileExistsError):
             folder.mkdir()
-        _flush_folder(folder.parent)
+        flush_folder(folder.parent)
 
 
-def _flush_folder(path: Path) -> None:
+def flush_folder(path: Path) -> None:
+    """Make new and removed names in a folder durable."""
     if os.name != "posix":
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -1,17 +1,24 @@
 """Record predictions during training."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
-from accord.errors import PredictionError
+from accord.errors import PredictionError, counted
 from accord.store import (
     SampleInfo,
     Writer,
     make_sample_info,
+    open_storage,
     row_from_logits,
     row_from_predictions,
 )
+from accord.store._storage import busy
+
+_logger = logging.getLogger(__name__)
+_OPEN: WeakValueDictionary[str, Writer] = WeakValueDictionary()  # of this process
 
 
 class Recorder:
@@ -33,6 +40,8 @@ class Recorder:
         split: the part of the data that the samples come from, such as "test" or "train".
         probabilities: store probabilities (in half precision) beside the labels.
         metadata: stored with the network as JSON: its seed, its settings.
+        overwrite: remove the network's earlier epochs first, and the whole record if its samples,
+            classes or labels differ. Without it, other settings than the recorded ones are refused.
 
     >>> import tempfile
     >>> with Recorder(tempfile.mkdtemp(), network=0, samples=3, classes=2) as recorder:
@@ -56,6 +65,7 @@ class Recorder:
         split: str = "test",
         probabilities: bool = False,
         metadata: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
     ) -> None:
         sample_info = make_sample_info(
             samples=samples,
@@ -66,10 +76,21 @@ class Recorder:
             ids=ids,
             class_names=class_names,
         )
+        key = f"{open_storage(path).name}: network {network}"
+        other = _OPEN.get(key)
+        if other is not None and other.is_open:  # object stores have no locks
+            raise busy(key)
         self._probabilities = probabilities
         self._writer = Writer(
-            path, sample_info, network=network, probabilities=probabilities, metadata=metadata
+            path,
+            sample_info,
+            network=network,
+            probabilities=probabilities,
+            metadata=metadata,
+            overwrite=overwrite,
         )
+        self._resumed = self._writer.epochs
+        _OPEN[key] = self._writer
 
     @property
     def path(self) -> str:
@@ -143,15 +164,26 @@ class Recorder:
         """
         self._writer.check_open()
 
-    def close(self) -> None:
-        """Release the network for other recorders."""
+    def close(self, *, quiet: bool = False) -> None:
+        """Release the network for other recorders.
+
+        Unless `quiet`, a recorder that recorded nothing logs a warning.
+        """
+        if not quiet and self._writer.is_open and self.epochs == self._resumed:
+            already = "no epoch was recorded"
+            if self.epochs:
+                already = (
+                    f"nothing was recorded, as it already holds {counted(self.epochs, 'epoch')} of "
+                    "an earlier training. To record it anew: Recorder(…, overwrite=True)"
+                )
+            _logger.warning("%s: network %d: %s", self.path, self.network, already)
         self._writer.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, error: object, *_: object) -> None:
+        self.close(quiet=error is not None)
 
 
 def record_missing(

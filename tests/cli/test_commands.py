@@ -340,3 +340,20 @@ def test_a_run_folder_is_accepted_wherever_a_record_is(accord, tmp_path):
     status, _, err = accord("predict", run, "--split", "validation")
     assert status == 2
     assert "there is no validation: --split test" in err
+
+
+def test_networks_are_removed_and_shown_no_more(accord, record):
+    assert accord("remove", record, "--networks", "2,0")[::2] == (
+        0,
+        f"{record}: 2 networks removed\n",
+    )
+    assert json.loads(accord("show", record, "--json")[1])["epochs"] == {"1": 4}
+    status, _, err = accord("remove", record, "--networks", "2")
+    assert (status, "no network 2; there are 1" in err) == (2, True)
+    assert accord("remove", record)[0] == 2
+
+
+def test_a_network_without_epochs_is_named_and_blocks_nothing(accord, record, caplog):
+    Recorder(record, network=3, samples=SAMPLES, classes=CLASSES).close(quiet=True)
+    assert accord("score", record)[0] == 0
+    assert f"{record}: network 3 has no epochs yet and is left out" in caplog.text

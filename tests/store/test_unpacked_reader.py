@@ -70,16 +70,21 @@ def test_unequal_networks_are_refused_without_common(record):
     np.testing.assert_array_equal(rows.read_labels([0], [2], slice(None))[0, 0], labels_of(0, 2))
 
 
-def test_a_network_without_epochs_is_named_even_with_common(record):
-    Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close()
-    with pytest.raises(UnequalNetworks, match=r"has no epochs yet \(.*network 2: 0"):
-        open_reader(record, common=True)
+def test_a_network_without_epochs_is_left_out_with_a_warning(record, caplog):
+    Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close(quiet=True)
+    assert open_reader(record).numbers == (0, 1)
+    assert open_reader(record, networks=[2, 1]).numbers == (1,)
+    warned = f"{record}: network 2 has no epochs yet and is left out"
+    assert [warned in message for message in caplog.messages] == [True, True]
+    assert f"accord remove {record} --networks 2" in caplog.text
+    open_reader(record, quiet=True)
+    assert len(caplog.messages) == 2
+    with pytest.raises(NotARecord, match="has no epochs yet"):
+        open_reader(record, networks=[2])
 
 
 def test_networks_that_are_not_selected_may_be_damaged(record):
     Recorder(record, network=2, samples=SAMPLES, classes=CLASSES).close()
-    with pytest.raises(UnequalNetworks, match=r"To leave it out: --networks 0,1, or open\("):
-        open_reader(record)
     assert open_reader(record, networks=[1, 0]).numbers == (1, 0)
     with pytest.raises(ChoiceError, match="no network 7; there are 0, 1, 2"):
         open_reader(record, networks=[7])

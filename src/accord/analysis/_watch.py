@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import storage_errors
-from accord.errors import ChoiceError, NotARecord, RecordMissing, UnequalNetworks
+from accord.errors import ChoiceError, NotARecord, RecordMissing
 from accord.rules import Context
 from accord.rules._overfitting import (
     LEAST_FALL,
@@ -178,7 +178,7 @@ class RecordFollower:
         self.waiting_for, self.missing = "", None
         try:
             reader = open_reader(
-                self._path, common=True, networks=self._networks, split=self._split
+                self._path, common=True, networks=self._networks, split=self._split, quiet=True
             )
         except RecordMissing as error:  # training has not begun to record
             if str(self._path).startswith(EXAMPLE):
@@ -186,7 +186,7 @@ class RecordFollower:
             self.waiting_for = f"{self._path}: there is no record yet. Is the path right?"
             self.missing = error
             return None
-        except (NotARecord, UnequalNetworks) as error:  # no epochs yet, or not for every network
+        except NotARecord as error:  # no epochs yet
             self.waiting_for = str(error)
             return None
         if reader.networks < 2:

@@ -6,6 +6,7 @@ Library modules are imported inside the commands, so that `accord --help` stays 
 errors to exit statuses: 2 for a wrong argument, 1 for faulty data, 130 for an interrupt.
 """
 
+import logging
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -26,6 +27,7 @@ from accord.cli import (
     infer,
     pack,
     predict,
+    remove,
     report,
     reproduce,
     score,
@@ -42,7 +44,7 @@ INTERRUPTED: Final = 130  # exit status
 UsageError: Any = typer.BadParameter.__base__
 
 GROUPS: Final[dict[str, tuple[ModuleType, ...]]] = {
-    "Record": (import_, show, check, pack),
+    "Record": (import_, show, check, pack, remove),
     "Predict": (predict, fit, infer),
     "Inspect": (score, audit, watch, trust, report),
     "Train": (train, compare),
@@ -114,6 +116,7 @@ def _options(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status."""
+    logging.basicConfig(format="accord: %(message)s")  # warnings of the library
     try:
         result = app(list(arguments), standalone_mode=False)
     except typer.Exit as leaving:

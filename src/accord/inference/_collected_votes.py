@@ -143,10 +143,11 @@ class RecordedVotes(contextlib.ExitStack):
         self.close()
         metadata = {**self._metadata, **network.model_dump(mode="json")}
         options = {**self._options, "metadata": metadata}
-        self._recorders = [
-            self.enter_context(_open_recorder(self._path, network.number + at, options))
-            for at in range(network.members)
-        ]
+        self._recorders = []
+        for at in range(network.members):
+            recorder = _open_recorder(self._path, network.number + at, options)
+            self.callback(recorder.close, quiet=True)  # the votes may be there
+            self._recorders.append(recorder)
 
 
 def sample_options(checkpoints: RunCheckpoints, samples: Samples) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from accord.store._record_reader import (
     SampleInfo,
     check_numbers,
 )
+from accord.store._removal import remove_networks
 from accord.store._storage import CountProgress, Folder, Storage, open_storage
 from accord.store._unpacked_reader import open_reader
 from accord.store._validation import row_from_logits, row_from_predictions, to_numpy
@@ -52,6 +53,7 @@ __all__ = [
     "pack_record",
     "reader_from_arrays",
     "record_paths",
+    "remove_networks",
     "row_from_logits",
     "row_from_predictions",
     "to_numpy",

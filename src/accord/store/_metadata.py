@@ -28,6 +28,9 @@ from accord.store._storage import Storage, open_storage
 from accord.store._validation import as_labels, ids_to_numpy, to_numpy
 
 MOST_CLASSES: Final = 2**32  # labels are stored as uint32 at most
+START_ANEW: Final = (
+    "Record other data elsewhere; to remove this record and start it anew: overwrite=True."
+)
 WAIT_SECONDS: Final = 2.0  # for another recorder to finish writing an array
 
 
@@ -220,6 +223,21 @@ def read_sample_info(storage: Storage) -> SampleInfo:
     return SampleInfo(root["samples"], root["classes"], root["split"], **arrays)
 
 
+def check_sizes(storage: Storage, sample_info: SampleInfo) -> None:
+    """Check that a record has the samples, classes and split of a recorder."""
+    root = read_root(storage)
+    if root["layout"] != layout.ROWS:
+        raise RecordMismatch(
+            f"{storage.name}: the record is packed and read-only; record elsewhere"
+        )
+    for name in ("samples", "classes", "split"):
+        if root[name] != getattr(sample_info, name):
+            raise RecordMismatch(
+                f"{storage.name}: the record has {name} {root[name]}; "
+                f"this recorder has {getattr(sample_info, name)}. {START_ANEW}"
+            )
+
+
 def check_sample_info(storage: Storage, sample_info: SampleInfo, *, write: bool = False) -> None:
     """Compare or write the sample arrays of a record."""
     for name in layout.SAMPLE_ARRAYS:
@@ -253,19 +271,19 @@ def _appears(storage: Storage, key: str) -> bool:
 
 def _check_array(storage: Storage, name: str, values: NDArray[Any]) -> None:
     recorded = read_sample_array(storage, name)
-    if recorded is not None and not _same(recorded, values):
+    if recorded is None:
+        return
+    if values.dtype.kind not in "iu" or recorded.dtype.kind not in "iu":
+        recorded, values = recorded.astype(np.str_), values.astype(np.str_)
+    different = np.flatnonzero(recorded != values)  # of one length, as the sizes are equal
+    if different.size:
+        first = different[0]
         raise RecordMismatch(
-            f"{storage.name}: the record's {name} differ from this recorder's. "
-            "All networks of a record predict the same samples, in the same order."
+            f"{storage.name}: the record's {name} differ from this recorder's in "
+            f"{different.size} of {values.size}; the first is number {first}: {recorded[first]} "
+            f"in the record, {values[first]} here. All networks of a record predict the same "
+            f"samples, in the same order. {START_ANEW}"
         )
-
-
-def _same(recorded: NDArray[Any], values: NDArray[Any]) -> bool:
-    if recorded.shape != values.shape:
-        return False
-    if values.dtype.kind in "iu" and recorded.dtype.kind in "iu":
-        return bool(np.array_equal(recorded, values))
-    return [str(one) for one in recorded.tolist()] == [str(one) for one in values.tolist()]
 
 
 def encode_sample_array(values: NDArray[Any]) -> tuple[bytes, bytes]:

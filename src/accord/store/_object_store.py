@@ -66,6 +66,14 @@ class Bucket(Storage):
             raise self._error(key, error, "write") from error
         return True
 
+    def remove(self, key: str, *, flush: bool = False) -> None:  # noqa: ARG002
+        try:
+            self._obstore.delete(self._store, key)
+        except FileNotFoundError:
+            pass
+        except self._obstore.exceptions.BaseError as error:
+            raise self._error(key, error, "remove") from error
+
     def children(self, prefix: str = "") -> list[str]:
         below = f"{prefix}/" if prefix else ""
         try:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 from accord._files import (
     PART,
     expand_home,
+    flush_folder,
     partial_file,
     storage_error,
     storage_errors,
@@ -54,6 +55,13 @@ class Storage(ABC):
     @abstractmethod
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
         """Write a value durably and return True unless the key exists."""
+
+    @abstractmethod
+    def remove(self, key: str, *, flush: bool = False) -> None:
+        """Remove a key if it exists.
+
+        With `flush`, wait until the removal is durable.
+        """
 
     @abstractmethod
     def children(self, prefix: str = "") -> list[str]:
@@ -115,6 +123,16 @@ class Folder(Storage):
                 part.replace(target)
         return True
 
+    def remove(self, key: str, *, flush: bool = False) -> None:
+        """Remove a file if it exists, and its folder if it is the last one."""
+        path = self.path / key
+        with storage_errors(path, "remove"), contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            if flush:
+                flush_folder(path.parent)
+        with contextlib.suppress(OSError):  # not empty
+            path.parent.rmdir()
+
     def children(self, prefix: str = "") -> list[str]:
         """List the sorted names directly below a prefix."""
         try:
@@ -148,11 +166,12 @@ class Folder(Storage):
         with opened as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise RecordBusy(
-                    f"{self.path / key}: another recorder holds this network. Two recorders need "
-                    "two network numbers; if the other one hangs, end its process."
-                ) from error
+                # An overwriting recorder may have replaced the file since it was opened.
+                current = os.path.samestat(os.fstat(file.fileno()), (self.path / key).stat())
+            except (BlockingIOError, FileNotFoundError) as error:
+                raise busy(self.path / key) from error
+            if not current:
+                raise busy(self.path / key)
             _held.add(file)
             try:
                 yield
@@ -170,6 +189,15 @@ class Folder(Storage):
 
 
 _held: set[BinaryIO] = set()  # the open files of locks
+
+
+def busy(name: object) -> RecordBusy:
+    """Create the error for a network that another recorder holds."""
+    return RecordBusy(
+        f"{name}: another recorder holds this network. If it is in this process, close it first: "
+        "recorder.close(), or `with Recorder(…) as recorder`. Two recorders at a time need two "
+        "network numbers; if another process hangs, end it."
+    )
 
 
 def _drop_inherited_locks() -> None:
@@ -219,6 +247,9 @@ class Zip(Storage):
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
         self.put(key, data, make=make)
         return False
+
+    def remove(self, key: str, *, flush: bool = False) -> None:
+        self.put(key, b"", flush=flush)
 
     def children(self, prefix: str = "") -> list[str]:
         below = f"{prefix}/" if prefix else ""

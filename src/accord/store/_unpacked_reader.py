@@ -1,5 +1,6 @@
 """Open records and read them in unpacked form."""
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,8 @@ from accord.store._record_reader import (
 )
 from accord.store._storage import Storage
 
+_logger = logging.getLogger(__name__)
+
 
 def open_reader(
     location: str | os.PathLike[str],
@@ -29,8 +32,11 @@ def open_reader(
     networks: Sequence[int] | None = None,
     split: str | None = None,
     first: str = "test",
+    quiet: bool = False,
 ) -> RecordReader:
     """Open a record for reading.
+
+    A network without an epoch is left out, and a warning is logged.
 
     Args:
         location: a path or URL of a record or a run folder. Rows committed later are not seen.
@@ -38,6 +44,7 @@ def open_reader(
         networks: only these, by number. The others need not be readable.
         split: which record of a run folder, by default `first`, else "test", else the only one.
         first: the split that is used by default.
+        quiet: without the warning.
     """
     storage = open_record_storage(location, split=split, first=first)
     if read_root(storage)["layout"] == layout.PACKED:
@@ -50,7 +57,16 @@ def open_reader(
         if not networks:
             raise ChoiceError(f"{storage.name}: no network is selected; there are {len(lengths)}")
         lengths = {number: lengths[number] for number in networks}
+    empty = [number for number, epochs in lengths.items() if not epochs]
+    lengths = {number: epochs for number, epochs in lengths.items() if epochs}
     _check_lengths(storage, lengths, common=common)
+    if empty and not quiet:
+        listed = ",".join(map(str, empty))
+        _logger.warning(
+            "%s: network %s has no epochs yet and is left out. If it never will: "
+            "accord remove %s --networks %s",
+            *(storage.name, listed, storage.name, listed),
+        )
     return UnpackedReader(storage, tuple(lengths), min(lengths.values()))
 
 
@@ -76,15 +92,9 @@ def network_numbers(storage: Storage) -> list[int]:
 
 
 def _check_lengths(storage: Storage, lengths: dict[int, int], *, common: bool) -> None:
-    if not lengths or not any(lengths.values()):
+    if not lengths:
         raise NotARecord(f"{storage.name}: the record has no epochs yet")
     listed = ", ".join(f"network {network}: {epochs}" for network, epochs in lengths.items())
-    if min(lengths.values()) == 0:
-        with_epochs = ",".join(str(network) for network, epochs in lengths.items() if epochs)
-        raise UnequalNetworks(
-            f"{storage.name}: a network has no epochs yet ({listed}). "
-            f"To leave it out: --networks {with_epochs}, or open(…, networks=[{with_epochs}])"
-        )
     if not common and len(set(lengths.values())) > 1:
         raise UnequalNetworks(
             f"{storage.name}: the networks have different numbers of epochs ({listed}). "

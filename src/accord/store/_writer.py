@@ -28,9 +28,11 @@ from accord.errors import (
 )
 from accord.store import _layout as layout
 from accord.store._layout import committed_epochs, made_with, now, read_commit
-from accord.store._metadata import check_sample_info, read_root
+from accord.store._metadata import check_sample_info, check_sizes, read_root
 from accord.store._record_reader import SampleInfo
+from accord.store._removal import hold_networks, remove_network
 from accord.store._storage import Storage, open_storage
+from accord.store._unpacked_reader import network_numbers
 from accord.store._validation import Row, plain
 
 RESIZE_SECONDS: Final = 1.0
@@ -50,6 +52,7 @@ class Writer:
         network: int,
         probabilities: bool = False,
         metadata: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
     ) -> None:
         network = _checked_network(network)
         checked = plain(_checked_metadata(metadata))
@@ -65,6 +68,9 @@ class Writer:
         self._open = False
         self._attempted: int | None = None  # an epoch whose arrays may be overwritten
         _create_root(self.storage, sample_info)
+        if overwrite:
+            _start_anew(self.storage, sample_info, network)
+        check_sizes(self.storage, sample_info)
         check_sample_info(self.storage, sample_info)
         _create_network(self.storage, network, self._arrays, checked)
         self._resources.enter_context(self.storage.hold(layout.network_key(network)))
@@ -76,6 +82,11 @@ class Writer:
             self._resources.close()
             raise
         self._open = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process can write rows."""
+        return self._open and os.getpid() == self._process
 
     @property
     def progress(self) -> float:
@@ -200,7 +211,7 @@ class Writer:
 
     def close(self) -> None:
         """Release the network for other writers."""
-        if self._open and os.getpid() == self._process:
+        if self.is_open:
             self._open = False
             with self._resources, contextlib.suppress(StorageError):  # the next writer does it
                 self._resize(self.epochs)
@@ -264,7 +275,12 @@ def _create_root(storage: Storage, sample_info: SampleInfo) -> None:
             raise NotARecord(
                 f"{storage.name}: contains {others[0]!r} and no record; give an empty or new folder"
             )
-        root = {
+        storage.create(layout.ROOT, _root_document(sample_info))
+
+
+def _root_document(sample_info: SampleInfo) -> bytes:
+    return layout.group_document(
+        {
             "format": layout.FORMAT,
             "layout": layout.ROWS,
             "samples": sample_info.samples,
@@ -273,18 +289,33 @@ def _create_root(storage: Storage, sample_info: SampleInfo) -> None:
             "created": now(),
             "made_with": made_with(),
         }
-        storage.create(layout.ROOT, layout.group_document(root))
-    root = read_root(storage)
-    if root["layout"] != layout.ROWS:
-        raise RecordMismatch(
-            f"{storage.name}: the record is packed and read-only; record elsewhere"
-        )
-    for name in ("samples", "classes", "split"):
-        if root[name] != getattr(sample_info, name):
-            raise RecordMismatch(
-                f"{storage.name}: the record has {name} {root[name]}; "
-                f"this recorder has {getattr(sample_info, name)}. Record other data elsewhere."
-            )
+    )
+
+
+def _start_anew(storage: Storage, sample_info: SampleInfo, network: int) -> None:
+    """Remove a network, and the whole record if its samples or classes differ.
+
+    If the process is stopped, a valid record remains, with fewer of the earlier rows.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            check_sizes(storage, sample_info)
+            check_sample_info(storage, sample_info)
+        except RecordMismatch:
+            if read_root(storage)["layout"] != layout.ROWS:
+                raise
+            held.enter_context(storage.hold(layout.ROOT))
+            networks = network_numbers(storage)
+            hold_networks(storage, networks, held)
+            for number in networks:
+                remove_network(storage, number)
+            for name in layout.SAMPLE_ARRAYS:
+                storage.remove(f"{name}/{layout.ROOT}", flush=True)
+                storage.remove(f"{name}/c.0")
+            storage.put(layout.ROOT, _root_document(sample_info))
+        else:
+            hold_networks(storage, [network], held)
+            remove_network(storage, network)
 
 
 def _create_network(
@@ -300,11 +331,17 @@ def _create_network(
     )
     recorded = layout.parse_attributes(storage.get(key) or b"")
     for name, value in settings.items():
-        if recorded.get(name) != json.loads(json.dumps(value)):
+        before, now_given = recorded.get(name), json.loads(json.dumps(value))
+        if before != now_given:
             argument = "metadata" if name == layout.METADATA else name
+            if isinstance(before, dict):
+                equal = [key for key in before if before[key] == now_given.get(key, ...)]
+                before = {key: before[key] for key in before if key not in equal}
+                now_given = {key: now_given[key] for key in now_given if key not in equal}
             raise RecordMismatch(
-                f"{storage.name}: network {network} was recorded with {argument} "
-                f"{recorded.get(name)}; this recorder has {value}. Use another network number."
+                f"{storage.name}: network {network} was recorded with {argument} {before}; this "
+                f"recorder has {now_given}. To keep its epochs, use another network number; to "
+                "remove them and record it anew: overwrite=True."
             )
 
 

@@ -56,6 +56,19 @@ class StorageContract(ABC):
         assert not storage.create("a", b"second")
         assert storage.get("a") == b"first"
 
+    def test_removed_keys_are_gone(self) -> None:
+        """Check that `remove` removes one key, which may be missing."""
+        storage = self.make_storage()
+        for key in ("a/b", "a/c"):
+            storage.put(key, b"x")
+        for flush in (False, True):
+            storage.remove("a/b", flush=flush)
+        assert storage.get("a/b") is None
+        assert storage.children("a") == ["c"]
+        storage.remove("a/c", flush=True)
+        assert storage.children() == []
+        assert storage.create("a/c", b"again")
+
     def test_children_are_the_names_directly_below(self) -> None:
         """Check that children are listed once."""
         storage = self.make_storage()

@@ -96,7 +96,8 @@ class NetworkRun:
                         probabilities=run.spec.record.probabilities,
                         metadata=metadata,
                     )
-                    recorders.append(opening.enter_context(recorder))
+                    opening.callback(recorder.close, quiet=True)  # it may hold all epochs
+                    recorders.append(recorder)
                 self._recorders.append(
                     _SplitRecorder(run, spec, average, run.batches(split, spec), recorders)
                 )
