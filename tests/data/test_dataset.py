@@ -6,6 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from accord.data import Dataset, Split, fewer_per_class, hold_out
+from accord.data._dataset import assign_folds
 from accord.data._image_files import ImageFiles
 from accord.errors import ChoiceError, SourceError
 
@@ -73,8 +74,8 @@ def test_labels_of_another_length_are_refused(what):
 
 def test_an_empty_split_is_refused():
     empty = Split(TABLE[:0], LABELS[:0])
-    with pytest.raises(SourceError, match="the test split is empty"):
-        dataset(test=empty)
+    with pytest.raises(SourceError, match="the train split is empty"):
+        dataset(train=empty)
 
 
 def test_a_single_class_is_refused():
@@ -187,8 +188,8 @@ def test_the_seed_sets_the_draw(draw):
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("share", [0, 1, 20, float("nan")])
-def test_a_share_that_leaves_a_part_empty_is_refused(share):
+@pytest.mark.parametrize("share", [-0.1, 1, 20, float("nan")])
+def test_a_share_that_leaves_nothing_to_train_on_is_refused(share):
     with pytest.raises(ChoiceError, match=r"between 0 and 1; got .*percentage"):
         hold_out(split_of([9]), share, seed=0)
 
@@ -201,3 +202,25 @@ def test_a_share_that_rounds_to_nothing_is_refused():
 def test_no_samples_per_class_is_refused():
     with pytest.raises(ChoiceError, match="per_class must be at least 1; got 0"):
         fewer_per_class(split_of([9]), 0, seed=0)
+
+
+@pytest.mark.parametrize(("sizes", "folds"), [([9, 4, 1], 3), ([2, 2], 4), ([7, 6, 5, 1, 1], 5)])
+def test_folds_are_stratified_and_drawn_by_the_seed(sizes, folds):
+    labels = split_of(sizes).labels
+    parts = assign_folds(labels, folds, seed=1)
+    for group in (parts, *(parts[labels == one] for one in range(len(sizes)))):
+        counts = np.bincount(group, minlength=folds)
+        assert counts.max() - counts.min() <= 1
+    np.testing.assert_array_equal(parts, assign_folds(labels, folds, seed=1))
+    assert any((parts != assign_folds(labels, folds, seed)).any() for seed in range(2, 6))
+
+
+def test_more_folds_than_samples_are_refused():
+    with pytest.raises(ChoiceError, match="3 samples can be divided into 2 to 3 folds; got 4"):
+        assign_folds(np.array([0, 1, 1]), 4, seed=0)
+
+
+def test_a_data_set_may_hold_nothing_out():
+    rest, held = hold_out(split_of([4, 4]), 0, seed=0)
+    dataset = Dataset("all", "table", ("0", "1"), train=rest, test=held)
+    assert (len(dataset.train), len(dataset.test)) == (8, 0)

@@ -17,8 +17,8 @@ train(parse_spec(text), Path(sys.argv[1]), source=text, processes=int(sys.argv[2
 """
 
 
-def kill_run_after(epochs, text, out, *, processes=1):
-    """Train a spec into a folder, and kill the process once the test record has these epochs."""
+def kill_run_after(epochs, text, out, *, processes=1, record="test"):
+    """Train a spec into a folder, and kill the process once a record has these epochs."""
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, out, str(processes)],
         stdin=subprocess.PIPE,
@@ -29,7 +29,7 @@ def kill_run_after(epochs, text, out, *, processes=1):
             process.stdin.close()
             wait_until(
                 lambda: (
-                    len(list(out.glob("test/network-*/commits/c.*"))) >= epochs
+                    len(list(out.glob(f"{record}/network-*/commits/c.*"))) >= epochs
                     or process.poll() is not None
                 )
             )

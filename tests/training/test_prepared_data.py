@@ -159,3 +159,16 @@ def test_texts_require_a_network_of_transformers(tmp_path):
     )
     with pytest.raises(SpecError, match="texts require a network of transformers"):
         train_text(tmp_path / "run", text)
+
+
+def test_a_run_may_hold_out_no_sample(tmp_path):
+    text = write_table(tmp_path / "own.npz", [], [])
+    np.savez(tmp_path / "own.npz", inputs=np.eye(4), labels=np.array([0, 1, 0, 1]))
+    text = text.replace("[train]", "held_out = 0\n[train]")
+    with pytest.raises(SpecError, match=r"no test samples to record. Hold out some.*held_out"):
+        train(parse_spec(text), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    text += '[record]\nsplits = ["train"]\n'
+    result = train(parse_spec(text), tmp_path / "run")
+    assert (result.failed, result.notes) == ({}, ())
+    assert accord.open(tmp_path / "run").samples == 4

@@ -1,5 +1,7 @@
 """`accord check`: verify the checksums of a record."""
 
+from pathlib import Path
+
 import typer
 
 from accord.cli._arguments import RecordPath, epilog
@@ -11,13 +13,14 @@ EPILOG = epilog("accord check runs/mine", done="every committed row can be read"
 def check(record: RecordPath) -> None:
     """Verify every row of RECORD against its checksum.
 
-    In a run folder, all records are verified. Damaged rows are named. Leftovers of interrupted
-    writers and networks of unequal length are listed as notes; they do no harm.
+    In a run folder, all records are verified, those of folds too. Damaged rows are named. Leftovers
+    of interrupted writers and networks of unequal length are listed as notes; they do no harm.
     """
     from accord.store import check_record, record_paths
 
     sound = True
-    for path in record_paths(record).values() or [record]:
+    folds = map(str, sorted(Path(record).expanduser().glob("folds/*/test*")))
+    for path in [*record_paths(record).values(), *folds] or [record]:
         result = check_record(path)
         for finding in result.findings:
             typer.echo(f"{'damaged' if finding.damage else 'note'}: {finding.text}")

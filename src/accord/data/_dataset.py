@@ -84,17 +84,20 @@ class Dataset:
     kind: Kind
     class_names: tuple[str, ...]
     train: Split
-    test: Split
+    test: Split  # without a sample if none is held out
     notes: tuple[str, ...] = ()  # descriptions of omitted samples
     columns: NamedColumns | None = None  # of a table whose columns have names
 
     def __post_init__(self) -> None:
         for part, split in (("train", self.train), ("test", self.test)):
+            if part == "test" and not len(split):
+                continue
             _check_inputs(f"{self.name}: the {part} split", self.kind, split.inputs)
             _check_labels(f"{self.name}: the {part} split", "labels", split.labels, self.classes)
             if split.truth is not None:
                 _check_labels(f"{self.name}: the {part} split", "truth", split.truth, self.classes)
-        _check_alike(self.name, self.train.inputs, self.test.inputs)
+        if len(self.test):
+            _check_alike(self.name, self.train.inputs, self.test.inputs)
         labels = self.train.labels
         if (labels == labels[0]).all():
             raise SourceError(
@@ -163,21 +166,21 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
 
     Args:
         split: the samples.
-        share: the share to hold out, between 0 and 1.
+        share: the share to hold out, between 0 and 1; 0 holds out nothing.
         seed: the same seed holds out the same samples.
 
     Returns:
         The remaining samples, then the held-out ones.
 
     Raises:
-        ChoiceError: `share` does not lie between 0 and 1, or would hold out nothing.
+        ChoiceError: `share` does not lie between 0 and 1, or is too small to hold out a sample.
 
     >>> split = Split(tuple("abcdefgh"), np.array([0, 0, 0, 0, 0, 0, 1, 1]))
     >>> rest, held = hold_out(split, 0.5, seed=0)
     >>> rest.labels, held.labels
     (array([0, 0, 0, 1]), array([0, 0, 0, 1]))
     """
-    if not 0 < share < 1:
+    if not 0 <= share < 1:
         raise ChoiceError(
             f"the share to hold out must lie between 0 and 1; got {share}. "
             "Is it a percentage, or a number of samples?"
@@ -186,12 +189,37 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
     quotas = _quotas(np.unique(split.labels, return_counts=True)[1], share)
     for samples, quota in zip(_shuffled(split.labels, seed), quotas.tolist(), strict=True):
         held[samples[:quota]] = True
-    if not held.any():
+    if share and not held.any():
         raise ChoiceError(
             f"a share of {share} of {len(split)} samples holds out none. Increase the share: "
             "validation or held_out under [data]."
         )
     return split.choose(~held), split.choose(held)
+
+
+def assign_folds(labels: Labels, folds: int, seed: int) -> NDArray[np.intp]:
+    """Assign each sample to one of several folds, stratified by class.
+
+    The sizes of two folds differ by at most 1, in all and of each class.
+
+    Args:
+        labels: (sample,), wrong or not.
+        folds: how many.
+        seed: the same seed draws the same folds.
+
+    Raises:
+        ChoiceError: there are fewer samples than folds.
+
+    >>> assign_folds(np.array([0, 0, 0, 0, 1, 1, 1]), 2, seed=0)
+    array([0, 1, 0, 1, 0, 1, 0])
+    """
+    if not 2 <= folds <= len(labels):
+        raise ChoiceError(
+            f"{len(labels)} samples can be divided into 2 to {len(labels)} folds; got {folds}"
+        )
+    found = np.empty(len(labels), np.intp)
+    found[np.concatenate(list(_shuffled(labels, seed)))] = np.arange(len(labels)) % folds
+    return found
 
 
 def fewer_per_class(split: Split, count: int, seed: int) -> Split:

@@ -9,6 +9,7 @@ from accord.data import InputSchema
 from accord.errors import AccordError, SourceError
 from accord.store import RecordReader, open_reader
 from accord.training import NetworkSpec, Run
+from accord.training._cross_fit import fold_path
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,12 @@ def checkpoints_of_run(path: str | os.PathLike[str]) -> RunCheckpoints:
 
 
 def _no_checkpoints(run: Run) -> SourceError:
+    if run.spec.is_cross_fit:
+        return SourceError(
+            f"{run.path}: is cross-fitted, and has the checkpoints of each fold in a run of its "
+            f"own: {fold_path(run.path, 0)}, … To predict new samples, train on all samples: "
+            "without --cross-fit."
+        )
     if not run.spec.record.checkpoints:
         return SourceError(
             f"{run.path}: the run has no checkpoints, because its spec leaves record.checkpoints "

@@ -2,7 +2,7 @@
 
 import functools
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -10,7 +10,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from accord.data._dataset import Dataset, Inputs, Kind, Labels, Split, fewer_per_class, hold_out
+from accord.data._dataset import (
+    Dataset,
+    Inputs,
+    Kind,
+    Labels,
+    Split,
+    assign_folds,
+    fewer_per_class,
+    hold_out,
+)
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
 from accord.errors import ChoiceError, SpecError, counted, missing_extra
@@ -78,6 +87,7 @@ class PreparedData:
 
     dataset: Dataset
     splits: dict[str, Split]
+    is_fold: bool = False  # of a cross-fitted run, which has the notes
 
     @property
     def classes(self) -> int:
@@ -126,9 +136,11 @@ class PreparedData:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on skipped samples and on classes without training samples."""
-        return (*self.dataset.notes, *self._notes_on_classes())
+        return () if self.is_fold else (*self.dataset.notes, *self._notes_on_classes())
 
     def _notes_on_classes(self) -> tuple[str, ...]:
+        if "test" not in self.splits:
+            return ()
         test = _truth(self.splits["test"])
         missing = np.setdiff1d(test, self.splits["train"].labels)
         if not missing.size:
@@ -200,6 +212,14 @@ def prepare_data(spec: Spec) -> PreparedData:
     splits = {"test": dataset.test}
     if spec.data.validation:
         train, splits["validation"] = hold_out(train, spec.data.validation, spec.train.seed)
+    if not len(dataset.test):
+        del splits["test"]
+    is_fold = spec.data.cross_fit is not None and spec.data.fold is not None
+    if is_fold:
+        parts = assign_folds(train.labels, spec.data.cross_fit or 0, spec.train.seed)
+        splits["test"] = train.choose(parts == spec.data.fold)
+        train = train.choose(parts != spec.data.fold)
+    _check_splits(spec, splits)
     if spec.train.clean_only:
         train = train.choose(np.asarray(train.labels == _truth(train)))
         if len(np.unique(train.labels)) < 2:
@@ -207,7 +227,15 @@ def prepare_data(spec: Spec) -> PreparedData:
                 f"{spec.name}: train.clean_only leaves {counted(len(train), 'sample')} of fewer "
                 "than two classes: almost all labels are wrong"
             )
-    return PreparedData(dataset, {"train": train, **splits})
+    return PreparedData(dataset, {"train": train, **splits}, is_fold=is_fold)
+
+
+def _check_splits(spec: Spec, splits: Mapping[str, Split]) -> None:
+    if "test" not in splits and ("test" in spec.record.splits or spec.record.averages):
+        raise SpecError(
+            f"{spec.name}: there are no test samples to record. Hold out some, "
+            'data.held_out = 0.2, or set record.splits = ["train"] and no record.averages'
+        )
 
 
 def _check_fit(spec: Spec, kind: str) -> None:

@@ -51,6 +51,8 @@ class DataSpec(_Part):
     validation: float = Field(0.0, ge=0, lt=1)  # share of the training samples held out
     per_class: int | None = Field(None, ge=1)  # training samples of each class
     verified: bool = False  # the labels of the test split are known to be right
+    cross_fit: int | None = Field(None, ge=2)  # folds of the training samples
+    fold: int | None = Field(None, ge=0)  # train on the other folds, and test on this one
 
     @property
     def options(self) -> dict[str, Any]:
@@ -193,6 +195,7 @@ class Spec(_Part):
             raise ValueError(
                 "record.splits names validation, but data.validation holds out nothing"
             )
+        self._check_folds()
         for name in ("splits", "averages"):
             values = getattr(self.record, name)
             if len(set(values)) < len(values):
@@ -206,6 +209,23 @@ class Spec(_Part):
         if round(1 / self.record.every, 6) % 1 and round(self.record.every, 6) % 1:
             raise ValueError("record.every must be a whole number of epochs, or 1 divided by one")
         return self
+
+    def _check_folds(self) -> None:
+        folds, fold, record = self.data.cross_fit, self.data.fold, self.record
+        if fold is not None and fold >= (folds or 0):
+            raise ValueError(f"data.fold must be below data.cross_fit; got {fold} and {folds}")
+        if self.is_cross_fit and (record.splits != ("train",) or record.averages):
+            raise ValueError(
+                'data.cross_fit records the training split alone: set record.splits = ["train"], '
+                "and no record.averages"
+            )
+        if folds and self.train.clean_only:
+            raise ValueError("data.cross_fit and train.clean_only exclude each other")
+
+    @property
+    def is_cross_fit(self) -> bool:
+        """Whether the training samples are divided into folds, each with networks of its own."""
+        return self.data.cross_fit is not None and self.data.fold is None
 
     def digest(self) -> str:
         """Compute a digest of the spec that excludes its name and root.

@@ -15,6 +15,7 @@ import torch
 
 from accord.errors import ChoiceError, NotCapturable, TrainingError
 from accord.training._build_networks import build_network, choose_networks
+from accord.training._cross_fit import train_folds
 from accord.training._hardware import choose_device, count_processes, multiply_adds
 from accord.training._lockstep import LockstepNetwork, lockstep_obstacle, train_lockstep
 from accord.training._network_run import NetworkRun, Progress, train_network
@@ -58,6 +59,9 @@ def train(
     Small networks train in one thread. If they take long enough, worker processes train them in
     parallel, one on each core. The labels are the same to the last bit.
 
+    With `data.cross_fit`, trains a run for each fold of the training samples, below `folds/`, and
+    assembles the record of the training split from their test records.
+
     Args:
         spec: what to train.
         out: the run folder.
@@ -77,6 +81,16 @@ def train(
     """
     chosen = choose_networks(spec, networks)
     _check_processes(processes)
+    if spec.is_cross_fit:
+        return train_folds(
+            train,
+            spec,
+            out,
+            source=source,
+            networks=networks,
+            progress=progress,
+            processes=processes,
+        )
     run = Run.create(out, spec, source=source)
     unfinished = [network for network in run.unfinished() if network in chosen]
     notes = list(run.data.notes)

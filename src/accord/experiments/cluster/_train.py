@@ -230,6 +230,7 @@ def train_remotely(
         RecordBusy: another process keeps training one of the networks.
     """
     from accord.training import Run, RunResult, dump_spec, network_specs
+    from accord.training._cross_fit import train_folds
 
     if retries < 0:
         raise ChoiceError(f"retries must be 0 or more; got {retries}")
@@ -237,6 +238,21 @@ def train_remotely(
     chosen = list(known if networks is None else networks)
     check_numbers(spec.name, chosen, known)
     out = Path(out).absolute()
+    if spec.is_cross_fit:
+        return train_folds(
+            train_remotely,
+            spec,
+            out,
+            source=source,
+            networks=networks,
+            progress=progress,
+            address=address,
+            gpus=gpus,
+            cpus=cpus,
+            retries=retries,
+            ship=ship,
+            notify=notify,
+        )
     run = Run(out, spec)
     run.check_spec()
     with Cluster(address, ship=ship) as cluster:
