@@ -500,7 +500,7 @@ def test_until_there_are_two_networks_with_epochs_it_waits(tmp_path, falling):
     assert "one network so far; agreement needs two" in follower.waiting_for
     with recorder(tmp_path / "record", 1):
         assert follower.poll() == []
-    assert "a network has no epochs yet" in follower.waiting_for
+    assert "one network so far; agreement needs two" in follower.waiting_for  # 1 has no epochs
     grow(tmp_path / "record", falling, network=1, epochs=2)
     assert [one.epoch for one in follower.poll()] == [0, 1]
     assert follower.waiting_for == ""

@@ -6,17 +6,17 @@ from dataclasses import replace
 from compared import TEXT
 from one_thread import one_thread  # noqa: F401 -- for every test here
 
+from accord import training
 from accord.cli.app import run as run_command
 from accord.experiments.comparison import METHODS
-from accord.experiments.comparison import _runs as runs_module
 
 
 def test_notes_from_training_are_printed_once(tmp_path, monkeypatch, capsys):
     def note(spec, out, **more):
         return replace(real(spec, out, **more), notes=("no sample of class 3",))
 
-    real = runs_module.train
-    monkeypatch.setattr(runs_module, "train", note)
+    real = training.train
+    monkeypatch.setattr(training, "train", note)
     (tmp_path / "spec.toml").write_text(TEXT)
     arguments = ["--method", "majority", "--method", "elr", "--repetitions", "2", "--json"]
     assert (

@@ -12,7 +12,6 @@ from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceEr
 from accord.inference import _evaluator, infer
 from accord.rules import find_rule
 from accord.rules.consensus import Consensus
-from accord.training import _run
 from accord.training._checkpoints import save_checkpoint
 from accord.training.networks import build
 
@@ -57,7 +56,8 @@ def test_votes_beyond_the_memory_budget_give_the_same_labels(whole, rule, monkey
 
 
 def test_the_training_data_are_not_read(whole, monkeypatch):
-    monkeypatch.setattr(_run, "prepare_data", lambda _: pytest.fail("read data"))
+    refuse = "accord.training._prepared_data.prepare_data"
+    monkeypatch.setattr(refuse, lambda _: pytest.fail("read data"))
     assert len(infer(whole, TEST.inputs[:3])) == 3
 
 

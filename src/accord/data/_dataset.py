@@ -211,7 +211,7 @@ def assign_folds(labels: Labels, folds: int, seed: int) -> NDArray[np.intp]:
         ChoiceError: there are fewer samples than folds.
 
     >>> assign_folds(np.array([0, 0, 0, 0, 1, 1, 1]), 2, seed=0)
-    array([0, 1, 0, 1, 0, 1, 0])
+    array([1, 0, 0, 1, 0, 1, 0])
     """
     if not 2 <= folds <= len(labels):
         raise ChoiceError(

@@ -11,6 +11,7 @@ import pytest
 from compared import SPEC, TEXT, run_of
 
 import accord
+from accord import training
 from accord.errors import ChoiceError, PredictionError, TrainingError
 from accord.experiments.comparison import (
     METHODS,
@@ -21,7 +22,6 @@ from accord.experiments.comparison import (
     comparison_json,
     comparison_text,
 )
-from accord.experiments.comparison import _runs as runs_module
 from accord.training import parse_spec
 
 STUBBORN = """
@@ -55,7 +55,7 @@ def test_runs_are_trained_by_the_given_trainer(tmp_path):
 
     def train(spec, out, progress):
         started.append((spec.name, out.parent))
-        return runs_module.train(spec, out, progress=progress)
+        return training.train(spec, out, progress=progress)
 
     compare(SPEC, tmp_path, methods=["majority"], train=train)
     assert started == [("small", tmp_path)]
@@ -78,27 +78,25 @@ def test_failed_method_is_listed_with_the_reason(tmp_path, monkeypatch):
         compare(SPEC, tmp_path, methods=["npc"])
 
 
-def test_first_error_is_raised_if_all_methods_fail(tmp_path, monkeypatch):
+def test_first_error_is_raised_if_all_methods_fail(tmp_path):
     def refuse(spec, out, **_):
         raise TrainingError(f"{out.name.rpartition('-')[0]} failed")
 
-    monkeypatch.setattr(runs_module, "train", refuse)
     with pytest.raises(TrainingError, match="shared failed"):
-        compare(SPEC, tmp_path, methods=["majority", "elr"])
+        compare(SPEC, tmp_path, methods=["majority", "elr"], train=refuse)
 
 
-def test_failed_run_is_tried_once_and_fails_only_its_methods(tmp_path, monkeypatch):
+def test_failed_run_is_tried_once_and_fails_only_its_methods(tmp_path):
     started = []
 
     def train(spec, out, **more):
         started.append(out.name.rpartition("-")[0])
         if started[-1] == "shared":
             raise TrainingError("out of memory")
-        return real(spec, out, **more)
+        return training.train(spec, out, **more)
 
-    real = runs_module.train
-    monkeypatch.setattr(runs_module, "train", train)
-    majority, single, elr = compare(SPEC, tmp_path, methods=["majority", "single", "elr"]).methods
+    names = ["majority", "single", "elr"]
+    majority, single, elr = compare(SPEC, tmp_path, methods=names, train=train).methods
     assert started == ["shared", "elr"]
     assert majority.failures == single.failures == ("out of memory",)
     assert elr.measurements
@@ -106,12 +104,8 @@ def test_failed_run_is_tried_once_and_fails_only_its_methods(tmp_path, monkeypat
     assert majority.mean("passes") is None
 
 
-def test_nothing_is_trained_twice(compared, out, monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr("accord.training.train", refuse)
-    again = compare(SPEC, out)
+def test_nothing_is_trained_twice(compared, out):
+    again = compare(SPEC, out, progress=lambda event: pytest.fail(f"trained again: {event}"))
     assert {one.method.name: one.measurements[0] for one in again.methods} == compared
 
 

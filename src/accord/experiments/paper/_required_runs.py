@@ -32,7 +32,7 @@ from accord.experiments.paper._targets import Target
 from accord.training import RecordSpec, Run, Spec, load_spec
 
 if TYPE_CHECKING:
-    from accord.training import OnProgress, Progress, RunResult
+    from accord.training import OnProgress, Progress
 
 COST_FILE: Final = "effort.json"
 
@@ -102,19 +102,13 @@ def _has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def _train(spec: Spec, out: Path, **options: Any) -> "RunResult":
-    from accord.training import train
-
-    return train(spec, out, **options)
-
-
 @dataclass(frozen=True)
 class ReproduceContext:
     """Folders, trainer and callbacks of a reproduction."""
 
     out: Path  # of results, and of runs below it
     data: Path  # of data sets
-    train: Trainer = _train
+    train: Trainer | None = None  # by default on this machine
     progress: "OnProgress | None" = None
     on_start: Callable[[str], None] = _ignore  # called with a description before each run
     on_cpu: bool = False  # train without a GPU at scales that require one
@@ -180,11 +174,13 @@ def train_missing(required: RequiredRun, context: ReproduceContext) -> None:
         )
     if required.finished:
         return
+    from accord.training import train
+
     check_data(required.cell, required.cell_spec, context.data)
     context.on_start(f"{run.spec.name}, seed {run.spec.train.seed}:")
     spec = resolve_data(run.spec, context.data)
     try:
-        result = context.train(spec, folder, progress=context.cost_log(folder))
+        result = (context.train or train)(spec, folder, progress=context.cost_log(folder))
     except RecordBusy as error:
         raise RecordBusy(
             f"{folder}: another process is training this run. Start again when it has finished; "
