@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
 from torchmetrics.classification import BinaryAUROC, BinaryCalibrationError
 
 import accord
-from accord.analysis._trust._calibration import fit_isotonic
 from accord.analysis._trust._trust import risk_coverage
 
 Values = NDArray[np.float64]
@@ -94,8 +94,8 @@ def measure(answers: Answers, truth: NDArray[Any]) -> tuple[float, ...]:
     area = risk_coverage(answers.scores, right).area
     in_range = answers.scores.min() >= 0 and answers.scores.max() <= 1 + 1e-9
     plain = calibration_error(answers.scores, right) if in_range else float("nan")
-    steps = fit_isotonic(answers.scores[::2], right[::2])
-    calibrated = calibration_error(steps(answers.scores[1::2]), right[1::2])
+    steps = IsotonicRegression(out_of_bounds="clip").fit(answers.scores[::2], right[::2])
+    calibrated = calibration_error(steps.predict(answers.scores[1::2]), right[1::2])
     return 100 * float(right.mean()), separated, area, plain, calibrated
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from hard_records import with_bad_networks
 
-from accord._record import Record
-from accord.analysis import CorruptReader, summarize
+from accord.analysis import summarize
 from accord.report.html import write_report
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -58,8 +58,7 @@ def test_nothing_is_wider_than_the_window(visit, width):
 
 
 def test_a_long_list_of_networks_is_broken(visit, make_record):
-    rows = make_record(60, 2, 120, 4, wrong=0.2).reader
-    page = visit(400, Record(CorruptReader(rows, kind="constant", count=1)))
+    page = visit(400, with_bad_networks(make_record(60, 2, 120, 4, wrong=0.2), "constant"))
     assert "--networks 0,1,2," in page.locator("#network-health").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hard_records import with_bad_networks
 from memorised import NAMES, memorised_rows
 from overfitting import draw_run, right_chances
 
 from accord._record import Record
-from accord.analysis import CorruptReader, summarize
+from accord.analysis import summarize
 from accord.analysis._audit._audit import audit
 from accord.analysis._audit._notes import audit_notes
 from accord.report._drawing import svg_of
@@ -293,9 +294,7 @@ def test_the_mean_suspicion_is_left_out_if_votes_decide(training):
 @pytest.fixture(scope="module")
 def spoilt(hard):
     """Five networks, a sixth that guesses and a seventh that predicts one class."""
-    return Record(
-        CorruptReader(CorruptReader(hard.reader, kind="random", count=1), kind="constant", count=1)
-    )
+    return with_bad_networks(hard, "random", "constant")
 
 
 def with_facts(record, **sample_info):
@@ -376,7 +375,7 @@ def test_bad_networks_come_first_with_what_leaving_them_out_changes(spoilt, hard
 
 
 def test_one_bad_network_of_a_record_without_truth(hard):
-    corrupt = Record(CorruptReader(with_facts(hard).reader, kind="random", count=1))
+    corrupt = with_bad_networks(with_facts(hard), "random")
     text = section(page_of(corrupt), "network-health")
     assert "Without it, max agreement gives another class for" in text
     assert "goes from" not in text
@@ -446,7 +445,7 @@ def test_one_epoch_cannot_forget(make_record):
 
 
 def test_one_bad_network_is_singular(hard):
-    record = Record(CorruptReader(hard.reader, kind="constant", count=1))
+    record = with_bad_networks(hard, "constant")
     assert networks_finding(summarize(record.reader))["sentence"].startswith(
         "1 of 6 does not vote with"
     )

@@ -5,9 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from hard_records import with_bad_networks
 
 from accord._record import Record
-from accord.analysis import CorruptReader, Estimate, Overview, measure_trust
+from accord.analysis import Estimate, Overview, measure_trust
 from accord.errors import ChoiceError, RecordExists
 from accord.report._trust_text import trust_json, trust_text, write_samples
 from accord.store import ArrayReader, make_sample_info
@@ -182,7 +183,7 @@ def test_a_risk_that_cannot_be_kept_has_a_reason(hard):
 
 
 def test_bad_networks_are_named_with_the_cure(hard):
-    spoilt = Record(CorruptReader(hard.reader, kind="constant", count=2))
+    spoilt = with_bad_networks(hard, "constant", "constant")
     found = measure_trust(spoilt.reader)
     assert (
         "networks: network 5 is constant, network 6 is constant. To leave out: --networks 0,1,2,3,4"

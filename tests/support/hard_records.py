@@ -19,3 +19,14 @@ def make_hard_record(networks=5, epochs=12, samples=1000, classes=4, *, truth=Tr
         samples=samples, classes=classes, truth=true if truth else None, **sample_info
     )
     return Record(ArrayReader(labels, made, name="runs/mine"))
+
+
+def with_bad_networks(record, *kinds):
+    """Append networks that predict at random or always class 0."""
+    reader, random = record.reader, np.random.default_rng(0)
+    shape = len(kinds), reader.epochs, reader.samples
+    bad = random.integers(0, reader.classes, shape)
+    bad[[kind == "constant" for kind in kinds]] = 0
+    return Record(
+        ArrayReader(np.concatenate([record.labels[:], bad]), reader.sample_info, name=reader.name)
+    )

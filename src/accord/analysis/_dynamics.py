@@ -1,22 +1,20 @@
 """Tools for analysing predictions during training."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, PredictionError, RecordError
+from accord.errors import ChoiceError, RecordError
 from accord.kernels import (
-    count_votes,
     error_consensus,
     final_margins,
     margins,
     running_winners,
     winners,
 )
-from accord.kernels._checks import check_labels
 from accord.rules import Context, Rule, find_rule, resolve_rule
 from accord.rules.majority import Majority
 from accord.store import RecordReader
@@ -137,92 +135,6 @@ def forgetting(reader: RecordReader, *, judge: str | Rule | None = None) -> Forg
         reader.samples,
         "truth" if chosen is None else chosen.name,
     )
-
-
-def epochs_to_fuse(
-    reader: RecordReader,
-    samples: Sequence[int] | NDArray[Any],
-    labels: NDArray[Any],
-    *,
-    most: int = 10,
-) -> list[int]:
-    """Select epochs to combine with the last one.
-
-    Starts from the last epoch and adds, one by one, the epoch with which the joint vote is most
-    accurate, as long as that helps. An epoch may be added again to weigh more, so that the list
-    may repeat it. The labels may be noisy, those of a validation split for example. This is a
-    baseline that needs labels; any rule can predict from `select(epochs=…)` of the chosen epochs.
-
-    Args:
-        reader: networks and epochs.
-        samples: the labelled samples, as positions or a mask.
-        labels: (labelled,), their labels.
-        most: the largest number of epochs, the last one included.
-
-    Raises:
-        ChoiceError: there is no labelled sample, or `most` is below 1.
-        PredictionError: samples and labels differ in number, samples are neither integers
-            nor a mask, or a label is out of range.
-    """
-    wanted = np.asarray(labels)
-    positions = _check_labelled(reader, np.asarray(samples), wanted, most)
-    tables = _votes_by_epoch(reader, positions)  # (epoch, labelled, class)
-    chosen = [reader.epochs - 1]
-    joint = tables[-1].astype(np.intp)
-    hits = int(np.count_nonzero(joint.argmax(axis=1) == wanted))
-    while len(chosen) < most:
-        found = [
-            int(np.count_nonzero((joint + table).argmax(axis=1) == wanted)) for table in tables
-        ]
-        best = int(np.argmax(found))
-        if found[best] <= hits:
-            break
-        hits = found[best]
-        joint += tables[best]
-        chosen.append(best)
-    return chosen
-
-
-def _check_labelled(
-    reader: RecordReader, samples: NDArray[Any], labels: NDArray[Any], most: int
-) -> NDArray[np.intp]:  # (labelled,), positions
-    if most < 1:
-        raise ChoiceError(f"at least one epoch must be chosen; got most={most}")
-    if samples.dtype == bool:
-        if samples.shape != (reader.samples,):
-            raise PredictionError(
-                f"{reader.name}: a mask of samples must have shape ({reader.samples},); got "
-                f"{samples.shape}"
-            )
-        samples = np.flatnonzero(samples)
-    if not samples.size:
-        raise ChoiceError("fusing epochs needs labelled samples; none were given")
-    if not np.issubdtype(samples.dtype, np.integer):
-        raise PredictionError(
-            f"samples must be positions, whole numbers, or a mask; got {samples.dtype}"
-        )
-    if samples.shape != labels.shape or samples.ndim != 1:
-        raise PredictionError(
-            f"expected one label per labelled sample; got shapes {samples.shape} and {labels.shape}"
-        )
-    if samples.min() < 0 or samples.max() >= reader.samples:
-        raise PredictionError(
-            f"{reader.name}: samples must lie in 0..{reader.samples - 1}; got "
-            f"{samples.min()}..{samples.max()}"
-        )
-    check_labels(labels[np.newaxis], classes=reader.classes)
-    return samples.astype(np.intp)
-
-
-def _votes_by_epoch(reader: RecordReader, positions: NDArray[np.intp]) -> NDArray[np.uint16]:
-    tables = np.empty((reader.epochs, len(positions), reader.classes), np.uint16)
-    for block in reader.blocks():
-        inside = np.flatnonzero((positions >= block.start) & (positions < block.stop))
-        if inside.size:
-            some = block.values[:, :, positions[inside] - block.start]
-            for epoch in range(reader.epochs):
-                tables[epoch, inside] = count_votes(some[:, epoch], classes=reader.classes)
-    return tables
 
 
 @dataclass(frozen=True)

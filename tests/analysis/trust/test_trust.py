@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from hard_records import with_bad_networks
 from hypothesis import given
 from hypothesis import strategies as st
 
 from accord._record import Record
-from accord.analysis import CorruptReader
 from accord.analysis._trust._confidence_intervals import highest_share
 from accord.analysis._trust._trust import (
     TRAINED_ON,
@@ -246,7 +246,7 @@ def test_without_truth_the_scores_are_measured(make_hard):
 
 
 def test_networks_and_forgetting_are_measured(hard):
-    spoilt = Record(CorruptReader(hard.reader, kind="constant", count=1))
+    spoilt = with_bad_networks(hard, "constant")
     found = measure_trust(spoilt.reader)
     assert [one.kind for one in found.networks] == ["good"] * 5 + ["constant"]
     assert found.comparable
