@@ -1,5 +1,6 @@
 """Records of every released format still open; tests/data holds a small one of each."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -38,4 +39,8 @@ def test_what_is_written_today_has_the_same_files(tmp_path):
     assert names[0] == names[1]
     for name in names[0]:
         if name.endswith("zarr.json") and "/" in name and "network" not in name.split("/")[-2]:
-            assert (kept / name).read_bytes() == (tmp_path / "rows" / name).read_bytes()
+            old, new = (
+                json.loads((root / name).read_bytes()) for root in (kept, tmp_path / "rows")
+            )
+            assert new.pop("dimension_names")  # optional, and younger than the kept record
+            assert old == new

@@ -45,6 +45,7 @@ LABELS: Final = "labels"
 PROBABILITIES: Final = "probabilities"
 COMMITS: Final = "commits"
 SAMPLE_ARRAYS: Final = ("truth", "given", "ids", "class_names")
+AXES: Final = ("network", "epoch", "sample", "class")
 # Keys of metadata in commits and in `zarr.json`, as version 1 of the format spells them.
 METRICS: Final = "told"  # of an epoch
 METADATA: Final = "about"  # of a network
@@ -131,12 +132,16 @@ def group_document(attributes: Mapping[str, Any]) -> bytes:
 def array_document(
     shape: Sequence[int],
     *,
+    axes: Sequence[str],
     chunks: Sequence[int],
     dtype: str,
     attributes: Mapping[str, Any] | None = None,
     compressed: bool = True,
 ) -> bytes:
-    """Build the metadata of a Zarr array that `encode` compresses."""
+    """Build the metadata of a Zarr array that `encode` compresses.
+
+    `axes` are optional in the format: they name dimensions for other readers, such as xarray.
+    """
     text = dtype == TEXT
     codecs = [{"name": "vlen-utf8"} if text else _LITTLE_ENDIAN, _ZSTD]
     return _json(
@@ -149,6 +154,7 @@ def array_document(
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
             "fill_value": "" if text else 0,
             "codecs": codecs if compressed else codecs[:1],
+            "dimension_names": list(axes),
             "attributes": {"accord": dict(attributes)} if attributes else {},
         }
     )

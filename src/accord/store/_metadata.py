@@ -247,7 +247,8 @@ def check_sample_info(storage: Storage, sample_info: SampleInfo, *, write: bool 
 
 
 def _write_array(storage: Storage, name: str, values: NDArray[Any]) -> None:
-    document, data = encode_sample_array(values)
+    axis = "class" if name == "class_names" else "sample"
+    document, data = encode_sample_array(values, axis=axis)
     root, chunk = f"{name}/{layout.ROOT}", f"{name}/c.0"
     if storage.get(root) is None:
         # A chunk without metadata is either being written by another recorder, which takes an
@@ -286,13 +287,13 @@ def _check_array(storage: Storage, name: str, values: NDArray[Any]) -> None:
         )
 
 
-def encode_sample_array(values: NDArray[Any]) -> tuple[bytes, bytes]:
+def encode_sample_array(values: NDArray[Any], *, axis: str = "sample") -> tuple[bytes, bytes]:
     """Encode an array of integers or strings as Zarr metadata and one chunk."""
     dtype = values.dtype.name if values.dtype.kind in "iu" else layout.TEXT
     data = layout.encode(values if dtype != layout.TEXT else values.astype(np.str_))
     attributes = {"blake2b": layout.checksum(data)}
     document = layout.array_document(
-        values.shape, chunks=values.shape, dtype=dtype, attributes=attributes
+        values.shape, axes=[axis], chunks=values.shape, dtype=dtype, attributes=attributes
     )
     return document, data
 

@@ -157,6 +157,7 @@ def _create_array(folder: Path, array: str, reader: RecordReader, *, samples: in
         name=array,
         shape=(reader.networks, reader.epochs, reader.samples, *classes),
         chunks=(1, epochs, samples, *classes),
+        dimension_names=layout.AXES[: 3 + len(classes)],
         dtype=layout.label_dtype(reader.classes) if labels else "float16",
         filters=filters,
         compressors=[ZstdCodec(level=ZSTD_LEVEL), Crc32cCodec()],

@@ -202,10 +202,15 @@ class Writer:
         # for it, and if a recorder is killed, the next one writes it.
         for array, (shape, dtype) in self._arrays.items():
             key = layout.array_key(self.network, array)
-            document = layout.array_document((epochs, *shape), chunks=(1, *shape), dtype=dtype)
+            axes = layout.AXES[1 : 2 + len(shape)]
+            document = layout.array_document(
+                (epochs, *shape), axes=axes, chunks=(1, *shape), dtype=dtype
+            )
             self.storage.put(key, document, flush=False, make=make)
         key = layout.array_key(self.network, layout.COMMITS)
-        commits = layout.array_document((epochs,), chunks=(1,), dtype=layout.TEXT, compressed=False)
+        commits = layout.array_document(
+            (epochs,), axes=["epoch"], chunks=(1,), dtype=layout.TEXT, compressed=False
+        )
         self.storage.put(key, commits, flush=False, make=make)
         self._resized = time.monotonic()
 
