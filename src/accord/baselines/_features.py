@@ -102,11 +102,6 @@ def extract_with_logits(
     Images are averaged over their pixels. The network, on the device of the samples, is evaluated
     in one pass without changing its state. Activations of one batch at a time are in memory.
     Layers are named as in `network.named_modules()`. `NAME:input` is the input of a layer.
-
-    Raises:
-        ChoiceError: no layer has that name.
-        PredictionError: there are no samples; or a layer does not output one vector or image
-            per sample, is not called exactly once, or outputs numbers that are not finite.
     """
     if not len(samples):
         raise PredictionError("there are no samples to extract features of")

@@ -59,12 +59,10 @@ class RunCheckpoints:
         return None
 
     def last_epoch(self) -> "RunCheckpoints":
-        """Select the checkpoints of the last epoch."""
         return replace(self, epochs=self.epochs[-1:])
 
 
 def checkpoints_of_run(path: str | os.PathLike[str]) -> RunCheckpoints:
-    """Find the checkpoints of a run."""
     run = Run.open(path)
     written = [(network, set(run.checkpoints(network))) for network in run.networks]
     networks = tuple(network for network, epochs in written if epochs)

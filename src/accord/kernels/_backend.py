@@ -21,17 +21,13 @@ RUNNING_PAYS_FROM = 2**27  # a streaming block holds twice as many
 class Kernels(Protocol):
     """Interface of the numpy and numba loops."""
 
-    def threads(self) -> int:
-        """Get the number of threads."""
-        ...
+    def threads(self) -> int: ...
 
     def guess(self, block: Block) -> tuple[CompactLabels, Votes]:
         """Guess the winner of each sample and count its votes."""
         ...
 
-    def tabulate(self, block: Block) -> Votes:
-        """Count the votes for each class."""
-        ...
+    def tabulate(self, block: Block) -> Votes: ...
 
     def run(self, block: Block) -> CompactLabels:
         """Find the winners after each epoch."""

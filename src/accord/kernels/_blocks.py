@@ -69,7 +69,6 @@ class Block(NamedTuple):
 
 
 def smallest_type(classes: int) -> np.dtype[np.unsignedinteger]:
-    """Find the smallest unsigned type for a number of classes."""
     return np.min_scalar_type(classes - 1)
 
 

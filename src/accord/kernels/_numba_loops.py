@@ -16,7 +16,6 @@ RUN_AT_ONCE = 256  # samples, whose leaders' votes then fit the L1 cache
 
 
 def threads() -> int:
-    """Get the number of numba threads."""
     return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
 
 
@@ -38,7 +37,6 @@ def guess(block: Block) -> tuple[CompactLabels, Votes]:
 
 
 def tabulate(block: Block) -> Votes:  # (sample, class)
-    """Count the votes for each class."""
     table = np.zeros((block.width, block.classes), np.intp)
     _tabulate(_read_only(block.flat_labels), block.start, block.stop, table)
     return table

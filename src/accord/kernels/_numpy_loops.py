@@ -53,7 +53,6 @@ def count_matching(
 
 
 def tabulate(block: Block) -> Votes:  # (sample, class)
-    """Count the votes for each class."""
     labels, classes = block.own_labels, block.classes
     if classes <= COMPARED_CLASSES:
         table = np.empty((block.width, classes), np.intp)

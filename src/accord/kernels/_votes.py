@@ -167,7 +167,6 @@ def _add_matching(
 
 
 def _count(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
-    """Count weighted votes with bincount."""
     samples, classes = table.shape
     some, each = labels[:, weights > 0], weights[weights > 0, np.newaxis]
     for span in spans(samples, width_for(max(1, voters_of(some)), classes)):

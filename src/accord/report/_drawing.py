@@ -150,7 +150,6 @@ def new_figure(size: Size) -> Figure:
 
 
 def new_axes(size: Size, *, right: float = MARGINS["right"]) -> tuple[Figure, Axes]:
-    """Create a figure with axes."""
     figure, left = new_figure(size), MARGINS["left"]
     return figure, add_panel(figure, size, left, size[0] - left - right)
 

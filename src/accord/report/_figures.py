@@ -113,7 +113,6 @@ def forgotten_figure(summary: Summary) -> Figure:
 
 
 def _label_errors(axes: Axes, found: dict[str, Calibration]) -> None:
-    """Label each curve with its calibration error."""
     box = axes.get_window_extent()
     ends = [float(one.accuracy[one.counts > 0][-1]) for one in found.values()]
     room = LABEL_GAP / box.height
@@ -290,7 +289,6 @@ def agreement_figure(summary: Summary) -> Figure:
 
 
 def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
-    """Mark an epoch on a curve."""
     colour = ink("wrong" if alarm else "quiet")
     low, high = axes.get_xlim()
     if alarm:

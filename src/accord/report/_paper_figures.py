@@ -52,7 +52,6 @@ class Cell(NamedTuple):
 def draw_grid(
     panels: Sequence[Numbers], cell: Cell, draw: Callable[[Axes, Numbers], None]
 ) -> Figure:
-    """Draw a grid of named panels."""
     left, bottom = MARGINS["left"], MARGINS["bottom"]
     letters = int((cell.width - left) / LETTER)
     names = [textwrap.wrap(panel["name"], letters) for panel in panels]

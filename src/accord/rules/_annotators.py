@@ -200,7 +200,6 @@ class VoteCounts:
 
     @classmethod
     def empty(cls, *, networks: int, classes: int, groups: NDArray[np.intp]) -> Self:
-        """Create empty counts."""
         shape = networks, int(groups.max()) + 1, classes, classes
         if math.prod(shape) > MAX_CELLS:
             raise PredictionError(

@@ -40,7 +40,6 @@ class PairCounts:
     samples: int
 
     def first(self, epochs: int) -> "PairCounts":
-        """Select the first epochs."""
         equal = self.equal[:, :epochs, :, :epochs]
         return PairCounts(equal, self.sizes[:, :epochs], self.samples)
 
@@ -211,7 +210,6 @@ def power_weights(reliabilities: NDArray[np.float64]) -> Weights:
 
 
 def equal_weights(epochs: int) -> Weights:
-    """Compute equal epoch weights."""
     return on_grid(np.full(epochs, 1 / epochs), WEIGHT_BITS)
 
 

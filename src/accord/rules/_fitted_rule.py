@@ -43,7 +43,6 @@ class Voters:
 
     @classmethod
     def of(cls, reader: RecordReader) -> Self:
-        """Get the voters of a record."""
         return cls(reader.numbers, reader.networks_info()[0].progress)
 
     @classmethod
@@ -66,7 +65,6 @@ class Voters:
         return cls(tuple(map(int, numbers)), tuple(map(float, progress)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Convert the voters to arrays."""
         return {NETWORKS: np.array(self.numbers), PROGRESS: np.array(self.progress)}
 
     def check(self, reader: RecordReader, rule: str, *, networks: bool) -> None:
@@ -177,7 +175,6 @@ class FittedRule(Rule):
 
 
 def read_arrays(path: str | os.PathLike[str]) -> Arrays:
-    """Read the arrays of a saved rule."""
     try:
         with (
             Path(path).expanduser().open("rb") as file,

@@ -26,12 +26,10 @@ class PairAgreement:
 
     @property
     def networks(self) -> int:
-        """Number of networks."""
         return len(self.by_network)
 
     @property
     def epochs(self) -> int:
-        """Number of epochs."""
         return len(self.agreement)
 
     def without(self, network: int) -> NDArray[np.float64]:
@@ -51,7 +49,6 @@ class PairAgreement:
         )
 
     def first(self, epochs: int) -> "PairAgreement":
-        """Select the first epochs."""
         return replace(
             self,
             agreement=self.agreement[:epochs],

@@ -90,7 +90,6 @@ def array_key(network: int, array: str) -> str:
 
 
 def row_key(network: int, array: str, epoch: int) -> str:
-    """Return the storage key of one row of an array."""
     rest = ".0.0" if array == PROBABILITIES else ".0"
     return f"{network_folder(network)}/{array}/c.{epoch}{rest}"
 
@@ -114,7 +113,6 @@ def commit_document(commit: Mapping[str, Any]) -> bytes:
 
 
 def parse_commit(document: bytes) -> dict[str, Any]:
-    """Parse the contents of a commit."""
     try:
         commit = json.loads(document[8:])
     except ValueError:
@@ -203,7 +201,6 @@ def decode(data: bytes, *, shape: Sequence[int], dtype: str) -> NDArray[Any]:
 
 
 def checksum(data: bytes) -> str:
-    """Compute the checksum of stored bytes."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 

@@ -197,7 +197,6 @@ def _root(reader: RecordReader, storage: Storage) -> dict[str, Any]:
 
 
 def _zip(folder: Path, archive: Path) -> None:
-    """Pack a folder into a zip file."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     with zipfile.ZipFile(archive, "w") as packed:
         for file in sorted(files, key=lambda file: file == folder / layout.ROOT):

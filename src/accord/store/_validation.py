@@ -43,7 +43,6 @@ def row_from_predictions(
 def row_from_probabilities(
     probabilities: NDArray[Any], *, samples: int, classes: int, keep: bool
 ) -> Row:
-    """Build a row from probabilities."""
     check_probabilities(probabilities, samples=samples, classes=classes)
     labels = probabilities.argmax(axis=1).astype(label_dtype(classes))
     return Row(labels, probabilities.astype(np.float16) if keep else None)

@@ -163,7 +163,6 @@ class Writer:
             self._refuse_second_writer()
 
     def _is_ours(self, commit: bytes | None) -> bool:
-        """Check whether a commit was written by this writer."""
         return layout.parse_commit(commit or b"").get("writer") == self._token
 
     def _refuse_second_writer(self) -> NoReturn:

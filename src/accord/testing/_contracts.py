@@ -156,7 +156,6 @@ def small_records(draw: st.DrawFn) -> SmallRecord:
 
 
 def reader_of(record: SmallRecord) -> ArrayReader:
-    """Create a reader for a small record."""
     sample_info = SampleInfo(record.labels.shape[2], record.classes, truth=record.truth)
     return ArrayReader(record.labels, sample_info, probabilities=record.probabilities)
 
@@ -164,7 +163,6 @@ def reader_of(record: SmallRecord) -> ArrayReader:
 def reordered(
     record: SmallRecord, *, networks: NDArray[Any] | None = None, epochs: NDArray[Any] | None = None
 ) -> SmallRecord:
-    """Reorder the networks or epochs of a record."""
     by = slice(None) if networks is None else networks
     at = slice(None) if epochs is None else epochs
     return replace(

@@ -95,9 +95,7 @@ class Batches(Protocol):
 
     device: torch.device
 
-    def __len__(self) -> int:
-        """Return the number of samples."""
-        ...
+    def __len__(self) -> int: ...
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
         """Select samples by position and augment them if `draws` are given."""
@@ -107,9 +105,7 @@ class Batches(Protocol):
 class ImageSource(Protocol):
     """Protocol for images on disk."""
 
-    def __len__(self) -> int:
-        """Return the number of images."""
-        ...
+    def __len__(self) -> int: ...
 
     def read(self, indices: NDArray[np.intp]) -> NDArray[np.uint8]:
         """Read images of shape (sample, channel, row, column)."""

@@ -26,11 +26,7 @@ RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"
 
 
 def choose_networks(spec: Spec, numbers: Sequence[int] | None) -> list[NetworkSpec]:
-    """Select networks of a spec by number, or all of them if `numbers` is None.
-
-    Raises:
-        ChoiceError: no network has such a number, or a number is repeated.
-    """
+    """Select networks of a spec by number, or all of them if `numbers` is None."""
     networks = list(network_specs(spec))
     if numbers is None:
         return networks
@@ -60,7 +56,6 @@ def build_network(spec: Spec, network: NetworkSpec, data: PreparedData | InputSc
 
 
 def loss_for(network: NetworkSpec, data: PreparedData) -> nn.Module:
-    """Build the loss function for a network of a spec."""
     samples, classes = len(data.splits["train"]), data.classes
     _check_options(network.loss.kind, network.loss.options, {"samples", "classes"})
     return build_loss(network.loss.kind, samples=samples, classes=classes, **network.loss.options)
@@ -89,10 +84,6 @@ def check_networks(spec: Spec, data: PreparedData) -> None:
     """Check that the networks and losses of a spec can be built.
 
     Networks from user code are also called on two samples.
-
-    Raises:
-        ChoiceError: a network or loss cannot be built, or user code does not return logits.
-        ExtraMissing, SourceError: as `build` raises them.
     """
     checked = []
     for network in network_specs(spec):
@@ -133,9 +124,6 @@ def check_logits(
         name: the name in the spec.
         classes: the number of classes.
         bfloat16: whether to compute in bfloat16, as in training.
-
-    Raises:
-        ChoiceError: the output has another type or shape.
 
     >>> import torch
     >>> check_logits(nn.Linear(3, 10), torch.zeros(2, 3), name="mine:net", classes=10)

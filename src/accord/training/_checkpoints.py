@@ -37,7 +37,6 @@ def capture_state(
 def restore(
     state: State, network: nn.Module, optimizer: torch.optim.Optimizer, loss: nn.Module
 ) -> None:
-    """Restore the state of a network, its optimizer and its loss."""
     network.load_state_dict(state.weights)
     loss.load_state_dict(state.loss)
     _unflatten(optimizer, state.optimizer)

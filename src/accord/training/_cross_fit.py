@@ -30,11 +30,7 @@ CLASSES_NAMED: Final = 5  # in a note
 
 
 def cross_fit_spec(spec: Spec, folds: int) -> Spec:
-    """Change a spec so that it cross-fits its networks.
-
-    Raises:
-        SpecError: the spec cross-fits them in another number of folds, or cannot be cross-fitted.
-    """
+    """Change a spec so that it cross-fits its networks."""
     if spec.data.cross_fit not in (None, folds):
         raise SpecError(
             f"{spec.name}: data.cross_fit is {spec.data.cross_fit}, but --cross-fit is {folds}: "

@@ -73,10 +73,6 @@ def train_lockstep(
 
     All networks train for the same epochs in batches of the same size. Those that resume from a
     later epoch join when the others have reached it.
-
-    Raises:
-        NotCapturable: a network synchronises with the GPU in a step, for example to print a value.
-        TrainingError: the device is out of memory; graphs allocate all memory at the start.
     """
     labels = labels.to(samples.device)
     recipe = networks[0].recipe
@@ -144,7 +140,6 @@ def compute_loss(
     labels: Tensor,
     chosen: Tensor,
 ) -> Tensor:
-    """Compute the loss of a network on a batch."""
     logits = network(samples.take(chosen, draws))
     value: Tensor = loss(logits.float(), labels[chosen], chosen)
     return value
@@ -181,7 +176,6 @@ class _Compiled:
 
 @contextlib.contextmanager
 def _cudnn_benchmark() -> Iterator[None]:
-    """Context manager that enables cuDNN benchmarking."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
     try:

@@ -115,9 +115,6 @@ def train_loop(
 
     Order and augmentation follow from seed and epoch alone, and torch's global random state is
     neither read nor changed: on a CPU, resuming from a state gives the same bits.
-
-    Raises:
-        TrainingError: the loss is not finite, or the device is out of memory.
     """
     device = samples.device
     network.to(device)

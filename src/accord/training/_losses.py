@@ -113,9 +113,6 @@ def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss
         classes: the number of classes.
         options: options of the loss, such as `beta`.
 
-    Raises:
-        ChoiceError: no such loss or option.
-
     >>> loss = build_loss("cross-entropy", samples=2, classes=2)
     >>> loss(torch.zeros(2, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
     tensor(0.6931)

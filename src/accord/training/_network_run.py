@@ -44,11 +44,7 @@ class Progress:
 
 
 def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
-    """Train a network of a prepared run and yield its progress.
-
-    Raises:
-        RecordBusy: another process trains this network.
-    """
+    """Train a network of a prepared run and yield its progress."""
     with NetworkRun(run, network) as training, contextlib.ExitStack() as stack:
         if run.device.type == "cpu":
             threads = count_threads(training.network, run.spec, run.data)
@@ -144,11 +140,7 @@ class NetworkRun:
         return state if recorded else None
 
     def results(self) -> Iterator[EpochResult]:
-        """Train the network and yield a result for each recorded epoch.
-
-        Raises:
-            TrainingError: the loss is not finite, or the device is out of memory.
-        """
+        """Train the network and yield a result for each recorded epoch."""
         if not is_trainable(self.network):
             return self._untrained_results()
         return train_loop(
@@ -171,12 +163,7 @@ class NetworkRun:
             yield EpochResult(index=index, progress=progress, loss=0.0, lr=0.0, state=None)
 
     def record(self, result: EpochResult) -> Progress:
-        """Record predictions and save checkpoints.
-
-        Raises:
-            TrainingError: the predictions are not finite. A loss is measured before each step, so
-                the last step of an epoch may have broken the weights unnoticed.
-        """
+        """Record predictions and save checkpoints."""
         if isinstance(self.network, AveragedNetwork) and result.state is not None:
             self.network.end_epoch(result.progress / self.recipe.epochs)
         try:

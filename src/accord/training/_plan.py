@@ -86,7 +86,6 @@ def plan_json(spec: Spec, plan: Plan, out: Path) -> dict[str, Any]:
 
 
 def plan_text(spec: Spec, plan: Plan, out: Path) -> str:
-    """Format a plan as text."""
     sizes = ", ".join(f"{size:,} {split} samples" for split, size in plan.samples.items())
     lines = [
         f"{spec.name}, into {out}, on {plan.device}",

@@ -41,10 +41,6 @@ def tokenize(
     """Tokenize texts to shape (sample, part, token), padded to the longest text.
 
     The parts are the tokens, the attention mask and, for pairs, the token types.
-
-    Raises:
-        ChoiceError: the folder or name holds no tokenizer.
-        ExtraMissing: transformers is not installed.
     """
     tokenizer = _load_tokenizer(network.partition(":")[2])
     pairs = isinstance(texts[0], tuple)
@@ -91,7 +87,6 @@ class PreparedData:
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
         return self.dataset.classes
 
     @property
@@ -193,14 +188,7 @@ def make_batches(
 
 
 def prepare_data(spec: Spec) -> PreparedData:
-    """Read the data of a spec, add label noise and hold out the validation split.
-
-    Raises:
-        SourceError: the data are missing or invalid.
-        ChoiceError: no such reader or noise, or an invalid rate.
-        SpecError: the networks cannot take such data, or `clean_only` is set and no true labels
-            are known.
-    """
+    """Read the data of a spec, add label noise and hold out the validation split."""
     path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
     dataset = read_dataset(spec.data.kind, path, verified=spec.data.verified, **spec.data.options)
     _check_fit(spec, dataset.kind)

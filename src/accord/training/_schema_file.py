@@ -39,11 +39,7 @@ def measure_input_schema(data: "PreparedData") -> InputSchema:
 
 
 def save_input_schema(out: Path, schema: InputSchema) -> None:
-    """Save the input schema of a run, or check it against an existing one.
-
-    Raises:
-        SourceError: the run began with other samples, or the file is damaged.
-    """
+    """Save the input schema of a run, or check it against an existing one."""
     document = {"form": FORM, **asdict(schema)}
     if Folder(out).create(SCHEMA_FILE, (json.dumps(document, indent=1) + "\n").encode()):
         return
@@ -76,11 +72,7 @@ def _shorten(value: Any) -> str:
 
 
 def load_input_schema(out: Path) -> InputSchema | None:
-    """Load the input schema of a run if one was saved.
-
-    Raises:
-        SourceError: the file is damaged, or of another version of Accord.
-    """
+    """Load the input schema of a run if one was saved."""
     data = Folder(out).get(SCHEMA_FILE)
     if data is None:
         return None

@@ -56,7 +56,6 @@ class DataSpec(_Part):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of the reader."""
         return dict(self.model_extra or {})
 
 
@@ -116,7 +115,6 @@ class LossSpec(_Part):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of the loss."""
         return dict(self.model_extra or {})
 
 

@@ -127,7 +127,6 @@ def _final_progress(run: Run, network: NetworkSpec, *, networks: int) -> Progres
 def _executor(
     run: Run, networks: list[NetworkSpec], processes: int | None, notes: list[str]
 ) -> Generator[Progress]:
-    """Choose an executor and train the networks with it."""
     if run.device.type != "cpu" and networks:
         return _train_on_gpu(run, networks, notes)
     if processes is None:

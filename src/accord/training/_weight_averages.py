@@ -84,7 +84,6 @@ class AveragedNetwork(nn.Module):
 
 
 def unwrap_average(network: nn.Module) -> nn.Module:
-    """Unwrap a network from its weight averages."""
     return network.network if isinstance(network, AveragedNetwork) else network
 
 

@@ -47,9 +47,6 @@ def train_in_workers(
         run: prepared for training.
         networks: what to train.
         processes: how many workers run at a time.
-
-    Raises:
-        AccordError: what a worker raised.
     """
     waiting = deque(networks)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()

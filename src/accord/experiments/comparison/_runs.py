@@ -80,7 +80,6 @@ def elr_spec(spec: Spec) -> Spec:
 
 
 def batch_ensemble_spec(spec: Spec) -> Spec:
-    """Build the spec of a BatchEnsemble."""
     train = {**_of_first(spec), "networks": 1, "batch_ensemble": MEMBERS}
     return _changed(_without_extras(spec), train=train)
 

@@ -198,7 +198,6 @@ def repetitions_of(target: Target, scale: str, repetitions: int | None = None) -
 
 
 def cells_at(target: Target, scale: str) -> dict[str, Cell]:
-    """Get the cells of a target at a scale."""
     if target.figure == 8 and scale == "stand-in":
         first = next(iter(target.cells.values()))
         sizes = protocols()["figure8"]["stand-in"]

@@ -132,12 +132,7 @@ def _import_transformers(path: str) -> Any:
 
 
 def find_function(name: str) -> Callable[..., Any]:
-    """Import a function from a module, which may be in the working directory.
-
-    Raises:
-        ChoiceError: no such module, no such function, or not a function. Exceptions of the module
-            pass through.
-    """
+    """Import a function from a module, which may be in the working directory."""
     module_name, _, function_name = name.partition(":")
     module = _import_module(name, module_name)
     function: Callable[..., Any] | None = getattr(module, function_name, None)

@@ -38,10 +38,6 @@ def call_with_options(
 ) -> Built:
     """Call a builder with its options and the arguments that it accepts.
 
-    Raises:
-        ChoiceError: an option is unknown or missing; or, of a builder of Accord, a value is
-            invalid.
-
     >>> def build(*, classes, width=4):
     ...     return classes * width
     >>> arguments = {"classes": 2, "size": 8}

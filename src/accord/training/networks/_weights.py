@@ -78,11 +78,7 @@ class _Once(logging.Filter):
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read named weights from a safetensors or torch file.
-
-    Raises:
-        SourceError: no such file, damaged, or a pickle of more than tensors.
-    """
+    """Read named weights from a safetensors or torch file."""
     try:
         if path.suffix == ".safetensors":
             return _read_safetensors(path)
