@@ -25,13 +25,11 @@ class Kernels(Protocol):
 
     def guess(self, block: Block) -> tuple[CompactLabels, Votes]:
         """Guess the winner of each sample and count its votes."""
-        ...
 
     def tabulate(self, block: Block) -> Votes: ...
 
     def run(self, block: Block) -> CompactLabels:
         """Find the winners after each epoch."""
-        ...
 
 
 def kernels_for(votes: int, *, pays_from: int) -> Kernels:

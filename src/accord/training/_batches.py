@@ -99,7 +99,6 @@ class Batches(Protocol):
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
         """Select samples by position and augment them if `draws` are given."""
-        ...
 
 
 class ImageSource(Protocol):
@@ -109,11 +108,9 @@ class ImageSource(Protocol):
 
     def read(self, indices: NDArray[np.intp]) -> NDArray[np.uint8]:
         """Read images of shape (sample, channel, row, column)."""
-        ...
 
     def stream(self, batches: Iterable[NDArray[np.intp]]) -> Iterator[NDArray[np.uint8]]:
         """Iterate over batches of images with prefetching."""
-        ...
 
 
 def stream_batches(
