@@ -2,11 +2,19 @@
 
 from accord.errors import missing_extra
 
-__all__ = ["Axes", "Figure", "FuncFormatter", "MaxNLocator", "style"]
+__all__ = [
+    "Axes",
+    "Figure",
+    "FuncFormatter",
+    "MaxNLocator",
+    "rcParams",
+    "rcParamsDefault",
+    "rc_context",
+]
 
 
 try:
-    from matplotlib import style
+    from matplotlib import rc_context, rcParams, rcParamsDefault
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
