@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from accord.errors import PredictionError
 from accord.kernels import _votes as weighted
 from accord.kernels import agreement, count_votes, error_consensus, final_margins, margins
-from accord.kernels._votes import count_weighted
+from accord.kernels._votes import count_matching_pairs, count_weighted
 from accord.testing._contracts import labels_and_classes
 
 
@@ -221,3 +221,21 @@ def test_labels_of_another_form_are_refused(labels):
 def test_truth_that_does_not_fit_is_refused(truth):
     with pytest.raises(PredictionError, match=r"2 integers, one per sample.*another split"):
         error_consensus(np.zeros((1, 2), int), truth)
+
+
+@given(labels_and_classes())
+def test_pairs_are_what_comparing_one_by_one_gives(drawn):
+    labels, _ = drawn
+    flat = labels.reshape(-1, labels.shape[-1])
+    expected = [[np.sum(one == other) for other in flat] for one in flat]
+    np.testing.assert_array_equal(count_matching_pairs(flat), expected)
+
+
+@pytest.mark.parametrize("samples", [1, 63, 64, 65, 1000])
+def test_all_bits_of_all_samples_are_compared(samples):
+    labels = np.random.default_rng(0).integers(0, 1000, (4, samples)).astype(np.uint16)
+    labels[1] = labels[0]
+    labels[2] = labels[0] ^ 512
+    labels[3, -1] = labels[0, -1]
+    expected = (labels[:, np.newaxis] == labels).sum(axis=2)
+    np.testing.assert_array_equal(count_matching_pairs(labels), expected)

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 from accord.errors import missing_extra
 
 if TYPE_CHECKING:
-    from accord.training._names import registered_names
     from accord.training._network_run import Progress
     from accord.training._plan import plan_run
     from accord.training._run import Run
-    from accord.training._spec import NetworkSpec, OptimizerSpec, RecordSpec, Spec, network_specs
+    from accord.training._spec import (
+        NetworkSpec,
+        OptimizerSpec,
+        RecordSpec,
+        Spec,
+        network_specs,
+        registered_names,
+    )
     from accord.training._spec_toml import dump_spec, load_spec, parse_spec
     from accord.training._train import OnProgress, RunResult, default_out, train
 
@@ -55,7 +61,7 @@ _MODULES = {
     "network_specs": "_spec",
     "parse_spec": "_spec_toml",
     "plan_run": "_plan",
-    "registered_names": "_names",
+    "registered_names": "_spec",
     "train": "_train",
 }
 

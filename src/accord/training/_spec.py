@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,9 +18,26 @@ from pydantic import (
     model_validator,
 )
 
+from accord.data.noise import NOISES
+from accord.data.readers import READERS
+
 SEEDS_APART: Final = 1000  # between the first seeds of runs whose `train.seed` differs by 1
 TRANSFORMERS: Final = "transformers:"
 DIGEST_EXCLUDES: Final = {"name", "root"}  # keys that change no label
+
+# Loading the registries of networks and losses takes torch; a test compares them with these.
+NETWORK_NAMES: Final = (
+    "mlp",
+    "small-cnn",
+    "resnet18",
+    "resnet32",
+    "resnet50",
+    "densenet121",
+    "wideresnet28-10",
+    "mobilenetv2",
+    "random",
+)
+LOSS_NAMES: Final = ("cross-entropy", "elr")
 
 
 class _Part(BaseModel):
@@ -298,3 +315,21 @@ def _network_spec(train: TrainSpec, number: int, one: NetworkOverrides) -> Netwo
         loss=one.loss or train.loss,
         seed=train.seed * SEEDS_APART + number if one.seed is None else one.seed,
     )
+
+
+def registered_names() -> list[str]:
+    """List all registered names as KIND/NAME.
+
+    >>> "network/resnet18" in registered_names()
+    True
+    """
+    kinds = {
+        "reader": READERS,
+        "noise": NOISES,
+        "network": NETWORK_NAMES,
+        "loss": LOSS_NAMES,
+        "optimizer": get_args(OptimizerSpec.model_fields["kind"].annotation),
+        "schedule": get_args(ScheduleSpec.model_fields["kind"].annotation),
+        "augment": get_args(Augment),
+    }
+    return [f"{kind}/{name}" for kind, names in kinds.items() for name in names]

@@ -3,7 +3,6 @@
 `_targets` names them, `_protocols` turns a cell and a scale into a spec, `_required_runs` finds
 and trains the runs of a target, `_measure` and `_figure_numbers` measure their records, and
 `_reproduce` does it all and stores a `Result` (`_results`). `_status` lists what is done.
-`_analytic` computes what trains no network.
 """
 
 from accord.experiments.paper._figure_numbers import Setting, figure_numbers

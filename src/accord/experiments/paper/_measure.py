@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from accord._record import Record
+from accord._version import __version__
 from accord.analysis import by_networks
 from accord.data.readers import read_dataset
 from accord.errors import SourceError
@@ -15,13 +16,18 @@ from accord.experiments.paper._figure_numbers import Setting, figure_numbers
 from accord.experiments.paper._protocols import missing_data, resolve_data
 from accord.experiments.paper._required_runs import ReproduceContext, TargetPlan
 from accord.experiments.paper._results import (
+    NO_SCALE,
     PICTURES,
     STAND_IN,
     Result,
     is_drawn,
+    load_result,
     result_path,
     row_of,
+    save_result,
 )
+from accord.experiments.paper._targets import Target
+from accord.experiments.theory import run_theory, run_toy
 from accord.rules import all_rules
 from accord.training import Spec
 
@@ -189,6 +195,29 @@ def draw_figure(result: Result, out: Path, *, redraw: bool) -> None:
             f"{path.with_suffix('.json')}: its numbers cannot be drawn "
             f"({type(error).__name__}: {error}). Remove it, or give another --out."
         ) from error
+
+
+def run_analytic(target: Target, out: Path) -> Result:
+    """Compute and draw a target that requires no training, keeping any stored result."""
+    known = load_result(out, target.name, NO_SCALE)
+    if known is not None and is_drawn(out, target.name, NO_SCALE):
+        save_result(known, out)  # the Markdown may be that of an earlier version
+        return known
+    from accord.report import save_figure, theory_figure, toy_figure
+
+    if target.kind == "theory":
+        theory = run_theory()
+        numbers, figure = theory.as_json(), theory_figure(theory)
+    else:
+        toy = run_toy()
+        numbers, figure = toy.as_json(), toy_figure(toy)
+    result = known or Result(
+        target.name, target.description, NO_SCALE, 1, numbers=numbers, version=__version__
+    )
+    save_result(result, out)
+    for suffix in PICTURES:
+        save_figure(figure, result_path(out, target.name, NO_SCALE).with_suffix(suffix))
+    return result
 
 
 # The measurements of a target, as fields of its result; those of a table by default.

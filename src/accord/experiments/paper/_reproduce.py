@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from accord._version import __version__
 from accord.errors import AccordError
-from accord.experiments.paper._analytic import ANALYTIC, run_analytic
 from accord.experiments.paper._measure import (
     MEASURE_BY_KIND,
     draw_figure,
     measure_table,
+    run_analytic,
 )
 from accord.experiments.paper._protocols import check_data
 from accord.experiments.paper._required_runs import (
@@ -37,7 +37,7 @@ from accord.experiments.paper._results import (
     save_result,
     write_summary,
 )
-from accord.experiments.paper._targets import Target, all_targets
+from accord.experiments.paper._targets import ANALYTIC, Target, all_targets
 
 TOLERANCE: Final = 1e-6  # of percentages and shares: machines differ in rounding
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from accord.errors import AccordError, ChoiceError, counted
-from accord.experiments.paper._analytic import ANALYTIC
 from accord.experiments.paper._protocols import SCALES, missing_data, sources, weights_origin
 from accord.experiments.paper._required_runs import (
     RequiredRun,
@@ -17,7 +16,7 @@ from accord.experiments.paper._required_runs import (
     run_names,
 )
 from accord.experiments.paper._results import NO_SCALE, STAND_IN, load_result
-from accord.experiments.paper._targets import Target
+from accord.experiments.paper._targets import ANALYTIC, Target
 
 DATA_MISSING: Final = "data missing"
 RANK: Final = {"done": 0, "partly": 1, "not run": 2, DATA_MISSING: 3, "none": 4}

@@ -12,6 +12,7 @@ from accord.errors import ChoiceError, suggest
 from accord.experiments.paper._protocols import Cell, protocols, sources
 
 Published = tuple[float, ...]  # a mean in percent and, for most rows, its standard error
+ANALYTIC: Final = ("theory", "toy")  # kinds of targets that train no network
 ABLATION: Final = ("cifar100", "sym", 40)  # the setting of table 6 and figure 10
 OUR_ABLATION: Final = ("cifar10", "sym", 40)
 
