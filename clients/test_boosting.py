@@ -1,4 +1,4 @@
-"""Record real XGBoost and LightGBM, and compare with their own predictions."""
+"""Record real XGBoost, LightGBM and CatBoost, and compare with their own predictions."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,10 @@ from sklearn.datasets import make_blobs
 
 import accord
 from accord.boosting import LightGBMRounds, XGBoostRounds, record_rounds
-from accord.errors import ChoiceError, PredictionError, RecordClosed, RecordError
-from accord.sklearn import open_recorder
+from accord.errors import AccordWarning, ChoiceError, PredictionError, RecordClosed, RecordError
+from accord.sklearn import MaxAgreementClassifier, open_recorder, record_stages
 
+catboost = pytest.importorskip("catboost", reason="pip install catboost")
 lightgbm = pytest.importorskip("lightgbm", reason="pip install 'accord[boosting]'")
 xgboost = pytest.importorskip("xgboost", reason="pip install 'accord[boosting]'")
 
@@ -288,3 +289,55 @@ def test_frames_with_names_are_recorded(tmp_path, opened):
         classifier = xgboost.XGBClassifier(n_estimators=3, n_jobs=1, callbacks=[rounds])
         classifier.fit(frame, Y)
     np.testing.assert_array_equal(recorded(tmp_path)[0, -1], classifier.predict(test))
+
+
+QUIET = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_stages_of_catboost_are_recorded(tmp_path, opened, probabilities):
+    classifier = catboost.CatBoostClassifier(iterations=5, **QUIET).fit(X, NAMES)
+    with opened(classes=ORDER, probabilities=probabilities) as recorder:
+        record_stages(recorder, classifier, X_TEST)
+    predicted = np.array(ORDER)[recorded(tmp_path)[0]]
+    expected = [labels.ravel() for labels in classifier.staged_predict(X_TEST)]
+    np.testing.assert_array_equal(predicted[1:], expected[1:])  # in the first, classes tie
+    words = r"XGBClassifier has no staged_predict.* accord\.boosting\.record_rounds"
+    with opened(1, classes=ORDER) as recorder, pytest.raises(ChoiceError, match=words):
+        record_stages(recorder, xgboost.XGBClassifier(), X_TEST)
+
+
+BASES = {
+    "xgboost": xgboost.XGBClassifier(n_jobs=1, subsample=0.5),
+    "lightgbm": lightgbm.LGBMClassifier(n_jobs=1, verbose=-1, subsample=0.5, subsample_freq=1),
+    "catboost": catboost.CatBoostClassifier(**QUIET),
+}
+
+
+@pytest.mark.parametrize("labels", [NAMES, np.where(NAMES == "owl", 7, 3)], ids=["three", "two"])
+@pytest.mark.parametrize("base", BASES)
+def test_the_classifier_keeps_each_round(base, labels):
+    classifier = MaxAgreementClassifier(BASES[base], networks=2, epochs=6, random_state=0)
+    classifier.fit(X, labels, sample_weight=np.ones(len(X)))
+    rounds = classifier.classes_[classifier.predict_epochs(X_TEST)]
+    assert rounds.shape == (2, 6, len(X_TEST))
+    assert (rounds[0] != rounds[1]).any()
+    last = classifier.networks_[0].estimator.predict(X_TEST).ravel()
+    np.testing.assert_array_equal(
+        rounds[0, -1], classifier.classes_[last] if base == "xgboost" else last
+    )
+    assert classifier.score(X, labels) > 0.6
+    thinned = MaxAgreementClassifier(BASES[base], networks=2, epochs=6, keep=2, random_state=0)
+    kept = thinned.fit(X, labels).predict_epochs(X_TEST)
+    np.testing.assert_array_equal(thinned.classes_[kept], rounds[:, [0, -1]])
+
+
+@pytest.mark.parametrize("base", ["xgboost", "lightgbm"])
+def test_boosting_without_randomness_needs_a_bootstrap(base):
+    equal = {"subsample": 1.0}
+    bases = (BASES[base].__class__(**{**BASES[base].get_params(), **equal}) for _ in range(2))
+    with pytest.warns(AccordWarning, match="all 2 networks are equal"):
+        MaxAgreementClassifier(next(bases), networks=2, epochs=3).fit(X, NAMES)
+    drawn = MaxAgreementClassifier(next(bases), networks=2, epochs=3, bootstrap=True).fit(X, NAMES)
+    one, two = drawn.predict_epochs(X)
+    assert (one != two).any()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
-from accord._recorders.boosting_rounds import RoundRecorder
+from accord._recorders.boosting_rounds import RoundRecorder, packages_of
 from accord.errors import ChoiceError, PredictionError
 
 __all__ = ["LightGBMRounds", "XGBoostRounds", "record_rounds"]
@@ -263,7 +263,7 @@ def record_rounds(
         ChoiceError: not a classifier, or one whose earlier rounds change while it trains (dart,
             gblinear): those require a callback.
     """
-    packages = {kind.__module__.partition(".")[0] for kind in type(booster).__mro__}
+    packages = packages_of(booster)
     if "xgboost" in packages:
         _record_xgboost_rounds(recorder, booster, X, every=every, classes=classes)
     elif "lightgbm" in packages:

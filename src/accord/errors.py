@@ -81,6 +81,10 @@ class AccordError(Exception):
     """Base class for all exceptions raised by Accord."""
 
 
+class AccordWarning(UserWarning):
+    """Warning about an ensemble whose agreement means nothing."""
+
+
 class ChoiceError(AccordError, ValueError):
     """Raised when an argument has an invalid value."""
 

@@ -232,6 +232,11 @@ def test_an_unknown_label_is_refused(strange):
         place_labels(["a", strange], ["a", "c"], np.arange(2))
 
 
+def test_a_column_of_labels_is_flattened():
+    column = np.array([["owl"], ["cat"], ["owl"]])
+    assert place_labels(column, ["cat", "owl"], np.array([0, 1])).tolist() == [1, 0, 1]
+
+
 @given(st.data())
 def test_columns_move_to_their_classes(data):
     classes = data.draw(st.integers(2, 6))

@@ -1,6 +1,7 @@
 """`MaxAgreementClassifier` and `ModuleClassifier`."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import (
     AdaBoostClassifier,
+    ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.linear_model import SGDClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -24,10 +27,14 @@ from sklearn.utils.validation import has_fit_parameter
 from torch import nn
 
 import accord
-from accord.errors import ChoiceError, UnequalNetworks
+from accord.errors import AccordWarning, ChoiceError, PredictionError, UnequalNetworks
+from accord.rules.dawid_skene import DawidSkene
 from accord.sklearn import MaxAgreementClassifier, ModuleClassifier
 from accord.sklearn._fit_by_epoch import grow_by_partial_fit, train_network, with_seed
 from sklearn import config_context
+
+# Some bases use no randomness.
+pytestmark = pytest.mark.filterwarnings("ignore:all . networks are equal")
 
 X, NUMBERS = make_blobs(150, 4, centers=3, cluster_std=3.0, random_state=0)
 NAMES = np.array(["owl", "cat", "dog"])[NUMBERS]
@@ -153,19 +160,22 @@ def test_networks_of_different_lengths_vote():
         classifier.predict_epochs(X)
 
 
+class Reports(ClassifierMixin, BaseEstimator):
+    """Predicts the same for all samples: the last class, twice the second, the last."""
+
+    def partial_fit(self, X, y, classes=None):
+        self.calls_ = getattr(self, "calls_", -1) + 1
+        self.names_ = classes
+        return self
+
+    def fit(self, X, y):
+        raise AssertionError
+
+    def predict(self, X):
+        return self.names_[[2, 1, 1, 2][self.calls_]].repeat(len(X))
+
+
 def test_equal_votes_go_to_the_first_class():
-    class Reports(ClassifierMixin, BaseEstimator):
-        def partial_fit(self, X, y, classes=None):
-            self.calls_ = getattr(self, "calls_", -1) + 1
-            self.names_ = classes
-            return self
-
-        def fit(self, X, y):
-            raise AssertionError
-
-        def predict(self, X):
-            return self.names_[[2, 1, 1, 2][self.calls_]].repeat(len(X))
-
     classifier = MaxAgreementClassifier(Reports(), networks=2, epochs=4).fit(X, NAMES)
     np.testing.assert_array_equal(classifier.predict(X[:2]), ["dog", "dog"])
     np.testing.assert_array_equal(classifier.predict_proba(X[:1]), [[0, 0.5, 0.5]])
@@ -264,18 +274,20 @@ def test_weights_that_leave_one_class_predict_that_class():
 
 
 def test_invalid_arguments_of_fit_are_refused():
-    module = ModuleClassifier(nn.Linear)
-    with pytest.raises(ChoiceError, match="ModuleClassifier takes no sample_weight"):
-        MaxAgreementClassifier(module).fit(X, NAMES, sample_weight=np.ones(150))
+    unweighted = Reports()
+    with pytest.raises(ChoiceError, match=r"Reports takes no sample_weight\. Leave it out"):
+        MaxAgreementClassifier(unweighted).fit(X, NAMES, sample_weight=np.ones(150))
     with pytest.raises(TypeError, match="unexpected keyword argument 'weight'"):
         MaxAgreementClassifier().fit(X, NAMES, weight=1)
-    MaxAgreementClassifier(module, networks=1, epochs=1).fit(X, NAMES, sample_weight=None)
+    MaxAgreementClassifier(unweighted, networks=1, epochs=1).fit(X, NAMES, sample_weight=None)
 
 
-def test_one_class_alone_is_always_predicted():
-    classifier = MaxAgreementClassifier().fit(X, ["owl"] * 150)
+def test_one_class_alone_is_predicted_or_refused_as_by_the_base():
+    classifier = MaxAgreementClassifier(epochs=2).fit(X, ["owl"] * 150)
     assert set(classifier.predict(X)) == {"owl"}
     np.testing.assert_array_equal(classifier.predict_proba(X), np.ones((150, 1)))
+    with pytest.raises(ValueError, match="number of classes has to be greater than one"):
+        MaxAgreementClassifier(SGDClassifier()).fit(X, ["owl"] * 150)
 
 
 def test_a_class_weight_by_name_reaches_the_estimator():
@@ -350,6 +362,37 @@ def test_fit_equals_repeated_partial_fit():
     np.testing.assert_array_equal(whole.fit(X, NAMES).predict_proba(X), parts.predict_proba(X))
 
 
+def test_weights_multiply_the_loss_of_a_module():
+    twice = np.where(NAMES == "dog", 2, 1)
+    one_batch = {"batch": 1000, "epochs": 3, "random_state": 0}
+    weighted = ModuleClassifier(nn.Linear, **one_batch).fit(X, NAMES, sample_weight=twice)
+    repeated = ModuleClassifier(nn.Linear, **one_batch).fit(X.repeat(twice, 0), NAMES.repeat(twice))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-4)
+    for wrong in (-np.ones(150), np.zeros(150), np.ones(3)):
+        with pytest.raises(ChoiceError, match="sample_weight must be 150 finite numbers"):
+            ModuleClassifier(nn.Linear).fit(X, NAMES, sample_weight=wrong)
+    MaxAgreementClassifier(module=nn.Linear, epochs=1).fit(X, NAMES, sample_weight=twice)
+
+
+class NoArguments(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Linear(4, 3), "got a Linear. Write module=lambda features, classes: …"),
+        (NoArguments, "got NoArguments: too many positional arguments"),
+        ("linear", "got a str"),
+    ],
+)
+def test_a_module_itself_is_refused(module, words):
+    for classifier in (MaxAgreementClassifier(module=module), ModuleClassifier(module)):
+        with pytest.raises(ChoiceError, match=words):
+            classifier.fit(X, NAMES)
+
+
 def test_the_global_random_state_is_unchanged():
     import torch
 
@@ -370,6 +413,118 @@ def test_an_unknown_label_is_refused():
     classifier = ModuleClassifier(small).partial_fit(X, NAMES)
     with pytest.raises(ChoiceError, match=r"label .*'emu'\)? is not one of the classes"):
         classifier.partial_fit(X, np.where(NAMES == "owl", "emu", NAMES))
+
+
+# Settings of the base, texts, rules, records
+
+
+def test_balanced_classes_are_weighted_as_fit_does():
+    few = np.where(NAMES == "dog")[0][:5]
+    some = np.concatenate([few, np.flatnonzero(NAMES != "dog")])
+    weights = {"dog": 105 / 15, "cat": 105 / 150, "owl": 105 / 150}
+    base = SGDClassifier(class_weight="balanced")
+    by_name, by_number = (
+        MaxAgreementClassifier(one, networks=2, epochs=3, random_state=0).fit(X[some], NAMES[some])
+        for one in (base, SGDClassifier(class_weight=weights))
+    )
+    np.testing.assert_array_equal(by_name.predict_epochs(X), by_number.predict_epochs(X))
+    trained = SGDClassifier(class_weight="balanced")
+    list(grow_by_partial_fit(trained, X, NAMES, epochs=2))
+    assert trained.class_weight == "balanced"
+    forest = RandomForestClassifier(3, class_weight="balanced")
+    assert MaxAgreementClassifier(forest, networks=2).fit(X, NAMES).score(X, NAMES) > 0.8
+
+
+def test_early_stopping_is_refused_where_epochs_are_trained_one_by_one():
+    for base in (SGDClassifier(early_stopping=True), MLPClassifier(early_stopping=True)):
+        with pytest.raises(ChoiceError, match=r"\(early_stopping=True\).*set early_stopping=False"):
+            MaxAgreementClassifier(base).fit(X, NAMES)
+
+
+TEXTS = ["good film", "bad film", "good plot", "bad plot"] * 10
+
+
+@pytest.mark.parametrize("form", [list, np.array, lambda texts: np.array(texts, object), "Series"])
+def test_texts_reach_the_first_step_of_a_pipeline(form):
+    form = pytest.importorskip("pandas").Series if form == "Series" else form
+    pipeline = make_pipeline(TfidfVectorizer(), SGDClassifier())
+    classifier = MaxAgreementClassifier(pipeline, networks=2, epochs=3, random_state=0)
+    classifier.fit(form(TEXTS), ["good", "bad"] * 20)
+    assert classifier.predict(form(["a good one", "so bad"])).tolist() == ["good", "bad"]
+    assert classifier.record_.given.tolist() == [1, 0] * 20
+    with pytest.raises(ChoiceError, match=r"X holds texts.*make_pipeline\(TfidfVectorizer\(\)"):
+        MaxAgreementClassifier(SGDClassifier()).fit(form(TEXTS), ["good", "bad"] * 20)
+
+
+@pytest.mark.parametrize("base", [LogisticRegression(), GradientBoostingClassifier(n_estimators=4)])
+def test_equal_networks_are_named_and_a_bootstrap_makes_them_differ(base):
+    words = rf"all 3 networks are equal.*{type(base).__name__} learns.*bootstrap=True"
+    with pytest.warns(AccordWarning, match=words):
+        MaxAgreementClassifier(base, networks=3, epochs=4, random_state=0).fit(X, NAMES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = MaxAgreementClassifier(base, networks=3, epochs=4, bootstrap=True, random_state=0)
+        one, two, _ = drawn.fit(X, NAMES).predict_epochs(X)
+        ExtraTrees = ExtraTreesClassifier(3)  # which predict their training samples alike
+        MaxAgreementClassifier(ExtraTrees, networks=2).fit(X, NAMES)
+    assert (one != two).any()
+
+
+def test_a_bootstrap_keeps_every_class():
+    rare = np.where(np.arange(150) == 7, "emu", NAMES)
+    for seed in range(3):
+        network = train_network(
+            GaussianNB(), X, rare, seed=seed, epochs=1, keep=None, bootstrap=True
+        )
+        assert network.states[0].class_count_.tolist() == [
+            (rare == name).sum() for name in np.unique(rare)
+        ]
+
+
+def test_a_rule_predicts_from_the_votes():
+    classifier = MaxAgreementClassifier(networks=3, epochs=4, random_state=0).fit(X, NAMES)
+    labels = classifier.predict_epochs(X)
+    majority = clone(classifier).set_params(rule="majority").fit(X, NAMES).predict(X)
+    expected = accord.max_agreement(labels[:, -1:], classes=3)
+    np.testing.assert_array_equal(majority, classifier.classes_[expected])
+    for rule in ("recommended", "dawid-skene", DawidSkene()):
+        classifier.rule = rule
+        assert classifier.fit(X, NAMES).score(X, NAMES) > 0.6
+    for rule, words in (
+        ("majorty", "no rule is called 'majorty'. Did you mean 'majority'"),
+        ("oracle-best-epoch", "rule oracle-best-epoch needs truth, and a classifier"),
+    ):
+        with pytest.raises(ChoiceError, match=words):
+            MaxAgreementClassifier(rule=rule).fit(X, NAMES)
+    with pytest.raises(PredictionError, match=r"consensus abstains for \d+ of 150 samples"):
+        classifier.set_params(rule="consensus").fit(X, NAMES).predict(X)
+
+
+def test_the_record_holds_the_predictions_of_the_training_samples():
+    wrong = np.arange(150) % 10 == 0
+    given = np.where(wrong, np.array(["owl", "cat", "dog"])[NUMBERS - 1], NAMES)
+    classifier = MaxAgreementClassifier(SGDClassifier(), networks=3, epochs=5, random_state=0)
+    assert not hasattr(classifier, "record_")
+    record = classifier.fit(X, given).record_
+    np.testing.assert_array_equal(record.labels, classifier.predict_epochs(X))
+    assert record.class_names == ("cat", "dog", "owl")
+    assert record.split == "train"
+    np.testing.assert_array_equal(np.array(record.class_names)[record.given], given)
+    np.testing.assert_array_equal(
+        classifier.classes_[record.predict().labels], classifier.predict(X)
+    )
+    assert wrong[classifier.audit().ranking[:10]].mean() > 0.7
+    again = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(again.predict(X), classifier.predict(X))
+    with pytest.raises(AttributeError, match="a pickled classifier does not hold its training"):
+        again.audit()
+
+
+def test_the_logarithm_of_a_share_without_votes_is_minus_infinity():
+    classifier = MaxAgreementClassifier(networks=1, epochs=2, random_state=0).fit(X, NAMES)
+    shares = classifier.predict_proba(X)
+    np.testing.assert_array_equal(np.exp(classifier.predict_log_proba(X)), shares)
+    assert (shares == 0).any()
 
 
 def test_scikit_learn_detects_sample_weights():

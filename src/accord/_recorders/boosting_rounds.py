@@ -16,6 +16,11 @@ from accord.store import to_numpy
 _IN_USE: WeakSet[Recorder] = WeakSet()
 
 
+def packages_of(network: object) -> set[str]:
+    """Find the packages that a network's class and its bases come from."""
+    return {kind.__module__.partition(".")[0] for kind in type(network).__mro__}
+
+
 class RoundRecorder:
     """Record the rounds of one network at a regular interval.
 

@@ -45,8 +45,12 @@ def positions_of(classes: object, sample_info: SampleInfo) -> NDArray[np.intp]:
 
 
 def place_labels(labels: object, classes: object, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Convert labels to class indices of the record."""
+    """Convert labels to class indices of the record.
+
+    A column (sample, 1), as CatBoost predicts, is flattened.
+    """
     values, known = to_numpy(labels), to_numpy(classes)
+    values = values[:, 0] if values.shape[1:] == (1,) else values
     order = np.argsort(known)
     found = order[np.searchsorted(known, values, sorter=order).clip(max=len(known) - 1)]
     unknown = values[known[found] != values]

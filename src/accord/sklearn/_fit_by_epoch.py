@@ -1,17 +1,21 @@
 """Train scikit-learn estimators epoch by epoch."""
 
 import copy
+import itertools
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import shuffle
+from sklearn.utils import _safe_indexing, resample, shuffle
+from sklearn.utils.class_weight import compute_class_weight
 
+from accord._recorders.boosting_rounds import packages_of
 from accord.errors import ChoiceError
 from accord.kernels import equally_spaced
 
@@ -31,9 +35,39 @@ def grow_by_partial_fit(
     """Train an estimator by calling `partial_fit` once per epoch.
 
     Yields 1, 2, … after each epoch. With a seed, samples are shuffled for each epoch, depending
-    only on the seed and the epoch.
+    only on the seed and the epoch. A `class_weight` "balanced", which `partial_fit` refuses as it
+    may get a part of the samples, is replaced by numbers until the last epoch.
     """
     _check_growable(estimator, epochs, "partial_fit")
+    if getattr(estimator, "early_stopping", False) is True:
+        raise ChoiceError(
+            f"{type(estimator).__name__}(early_stopping=True) cannot be trained epoch by epoch. "
+            "Max agreement needs the epochs before and after: set early_stopping=False"
+        )
+    balanced = getattr(estimator, "class_weight", None)
+    if isinstance(balanced, str):
+        present = np.unique(np.asarray(y))
+        shares = compute_class_weight(balanced, classes=present, y=np.asarray(y)).tolist()
+        estimator.set_params(class_weight=dict(zip(present.tolist(), shares, strict=True)))
+    try:
+        yield from _partial_fits(
+            estimator, X, y, epochs=epochs, classes=classes, seed=seed, sample_weight=sample_weight
+        )
+    finally:
+        if isinstance(balanced, str):
+            estimator.set_params(class_weight=balanced)
+
+
+def _partial_fits(
+    estimator: Estimator,
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    epochs: int,
+    classes: Any,
+    seed: int | None,
+    sample_weight: Any,
+) -> Iterator[int]:
     known = np.unique(np.asarray(y)) if classes is None else np.asarray(classes)
     weighted = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)}
     for epoch in range(1, epochs + 1):
@@ -71,6 +105,7 @@ def grow_by_warm_start(
             estimator.set_params(**{parameter: epoch * step if total else step})
             with warnings.catch_warnings():  # one epoch of training has not converged
                 warnings.simplefilter("ignore", ConvergenceWarning)
+                warnings.filterwarnings("ignore", "class_weight presets")  # the data stay the same
                 estimator.fit(X, y, **weights)
             yield epoch
     finally:
@@ -81,14 +116,24 @@ def growing_parameter(estimator: Estimator) -> tuple[str, bool]:
     """Find the parameter that sets the amount of training."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    have = estimator.get_params(deep=False)
-    if "n_estimators" in have:
-        return "n_estimators", True
+    have = [*estimator.get_params(deep=False), *_UNSET.get(_library(estimator), ())]
+    for name in ("n_estimators", "iterations", "num_boost_round", "num_trees"):
+        if name in have:
+            return name, True
     if "max_iter" in have:
         return "max_iter", isinstance(estimator, HistGradientBoostingClassifier)
     raise ChoiceError(
         f"{type(estimator).__name__} has neither n_estimators nor max_iter to increase"
     )
+
+
+def _library(estimator: Estimator) -> str:
+    found = packages_of(estimator) & {"xgboost", "lightgbm", "catboost"}
+    return found.pop() if found else ""
+
+
+# Parameters that CatBoost has, and lists only once they are set.
+_UNSET: Final = {"catboost": ("iterations", "random_seed")}
 
 
 def _check_growable(estimator: Estimator, epochs: int, method: str) -> None:
@@ -126,29 +171,54 @@ class KeptEpochs:
 
 @dataclass(frozen=True)
 class KeptStages:
-    """Fitted network with staged predictions."""
+    """Fitted boosting estimator with predictions after each round."""
 
     estimator: Estimator
-    rounds: frozenset[int]
+    classes: NDArray[Any]
+    rounds: frozenset[int]  # from 0
 
     def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
         """Iterate over the predicted labels of kept rounds."""
-        stages = enumerate(self.estimator.staged_predict(X))
-        return (labels for stage, labels in stages if stage in self.rounds)
+        if hasattr(self.estimator, "staged_predict"):
+            stages = enumerate(self.estimator.staged_predict(X))
+            return (labels for stage, labels in stages if stage in self.rounds)
+        done = sorted(number + 1 for number in self.rounds)
+        if _library(self.estimator) == "lightgbm":
+            return (self.classes[labels] for labels in self._add_scores(X, done))
+        rounds = ((0, one) for one in done)  # XGBoost was fitted to class indices
+        return (self.classes[self.estimator.predict(X, iteration_range=one)] for one in rounds)
+
+    def _add_scores(self, X: Any, done: list[int]) -> Iterator[NDArray[np.intp]]:  # noqa: N803
+        scores: Any = 0.0
+        for start, stop in itertools.pairwise([0, *done]):
+            scores = scores + self.estimator.booster_.predict(
+                X, raw_score=True, start_iteration=start, num_iteration=stop - start
+            )
+            yield scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
 
 
-@dataclass(frozen=True)
-class OneClass:
-    """Constant predictor for training data of one class."""
-
-    label: Any
-
-    def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
-        """Iterate over constant predictions."""
-        return iter([np.full(X.shape[0], self.label)])
+Network = KeptEpochs | KeptStages
 
 
-Network = KeptEpochs | KeptStages | OneClass
+def count_distinct(networks: list[Network], X: Any) -> int:  # noqa: N803
+    """Count the networks whose outputs at their last epoch differ.
+
+    Outputs without a fraction are no evidence: trees that memorise all samples predict them alike.
+    """
+    distinct: list[NDArray[Any]] = []
+    for network in networks:
+        last = network.states[-1] if isinstance(network, KeptEpochs) else network.estimator
+        name = next(filter(partial(hasattr, last), ("decision_function", "predict_proba")), None)
+        with warnings.catch_warnings():  # LightGBM names the columns of arrays too
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            outputs = np.zeros(0) if name is None else np.asarray(getattr(last, name)(X))
+        if np.array_equal(outputs, np.round(outputs)):
+            return len(networks)
+        # Samples in another order change the last bits.
+        close = partial(np.allclose, outputs, rtol=1e-6, atol=0, equal_nan=True)
+        if not any(one.shape == outputs.shape and close(one) for one in distinct):
+            distinct.append(outputs)
+    return len(distinct)
 
 
 def train_network(
@@ -160,20 +230,29 @@ def train_network(
     epochs: int | None,
     keep: int | None,
     sample_weight: Any = None,
+    bootstrap: bool = False,
 ) -> Network:
     """Train a copy of an estimator with its own seed.
 
-    Estimators with `staged_predict` are fitted once, those with `partial_fit` get all samples
-    in a new order at every epoch, and those with only `warm_start` are fitted repeatedly.
+    Estimators with staged predictions are fitted once, those with `partial_fit` get all samples
+    in a new order at every epoch, and those with only `warm_start` are fitted repeatedly. Samples
+    of weight 0 are left out, and with them a class that has no others.
     """
     estimator = with_seed(clone(template), seed)
-    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    if hasattr(estimator, "staged_predict"):
+    weights = {}
+    if sample_weight is not None:
+        used = np.flatnonzero(sample_weight)
+        X, y = _safe_indexing(X, used), y[used]  # noqa: N806
+        weights["sample_weight"] = sample_weight[used]
+    if bootstrap:
+        X, y, *drawn = resample(X, y, *weights.values(), stratify=y, random_state=seed)  # noqa: N806
+        weights = dict(zip(weights, drawn, strict=True))
+    if _is_staged(estimator):
         if epochs is not None:
             estimator.set_params(**{growing_parameter(estimator)[0]: epochs})
-        estimator.fit(X, y, **weights)
-        rounds = sum(1 for _ in estimator.staged_predict(X[:1]))  # boosting may stop early
-        return KeptStages(estimator, kept_epochs(rounds, keep))
+        classes, positions = np.unique(y, return_inverse=True)
+        estimator.fit(X, positions if _library(estimator) == "xgboost" else y, **weights)
+        return KeptStages(estimator, classes, kept_epochs(_count_rounds(estimator, X), keep))
     if hasattr(estimator, "partial_fit"):
         epochs = epochs or PASSES
         trained = grow_by_partial_fit(estimator, X, y, epochs=epochs, seed=seed, **weights)
@@ -194,18 +273,33 @@ def kept_epochs(epochs: int, keep: int | None) -> frozenset[int]:
 
 def with_seed(estimator: Estimator, seed: int) -> Estimator:
     """Set the random state of an estimator and its nested estimators."""
-    names = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
+    seeds = "random_state", "random_seed"
+    names = [name for name in estimator.get_params() if name.split("__")[-1] in seeds]
+    names = names or [name for name in _UNSET.get(_library(estimator), ()) if name in seeds]
     return estimator.set_params(**dict.fromkeys(names, seed))
 
 
 def check_trainable(template: Estimator) -> None:
     """Check that an estimator can be trained by epoch."""
-    by_epoch = hasattr(template, "partial_fit") or hasattr(template, "staged_predict")
+    by_epoch = hasattr(template, "partial_fit") or _is_staged(template)
     if not by_epoch and "warm_start" not in template.get_params(deep=False):
         raise ChoiceError(
             f"{type(template).__name__} cannot be trained by epoch: it has no partial_fit, "
-            "staged_predict or warm_start"
+            "staged_predict or warm_start. Choose another, such as MLPClassifier, SGDClassifier "
+            "or HistGradientBoostingClassifier"
         )
+
+
+def _is_staged(estimator: Estimator) -> bool:
+    return hasattr(estimator, "staged_predict") or _library(estimator) in ("xgboost", "lightgbm")
+
+
+def _count_rounds(estimator: Estimator, X: Any) -> int:  # noqa: N803
+    if hasattr(estimator, "staged_predict"):
+        return sum(1 for _ in estimator.staged_predict(X[:1]))  # boosting may stop early
+    if hasattr(estimator, "booster_"):
+        return int(estimator.booster_.current_iteration())
+    return int(estimator.get_booster().num_boosted_rounds())
 
 
 def _copied(estimator: Estimator) -> Estimator:

@@ -1,5 +1,6 @@
 """Classifier based on a torch module."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -17,7 +18,8 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         module: a function of the numbers of features and classes that returns a module, which
-            maps (sample, feature) to logits (sample, class).
+            maps (sample, feature) to logits (sample, class). A new one is needed for each
+            network, so a module itself is refused.
         lr: the learning rate.
         batch: samples per step.
         epochs: the number of passes that `fit` makes.
@@ -49,21 +51,27 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
         """Fit the module to training data."""
         if hasattr(self, "module_"):
             del self.module_
+        classes = np.unique(np.asarray(y))
         for _ in range(self.epochs):
-            self.partial_fit(X, y, classes=np.unique(np.asarray(y)))
+            self.partial_fit(X, y, classes=classes, sample_weight=sample_weight)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:  # noqa: N803
-        """Update the module with one pass over the samples."""
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Update the module with one pass over the samples.
+
+        Weights are divided by their mean, so that the learning rate keeps its meaning.
+        """
         import torch
         from torch.nn.functional import cross_entropy
 
+        check_module(self.module)
         first = not hasattr(self, "module_")
         values, given = validate_data(self, X, y, dtype=np.float32, reset=first)
+        weights = torch.from_numpy(_mean_one(sample_weight, len(given)))
         if first:
             self._start(given if classes is None else classes)
         samples, labels = torch.from_numpy(values), torch.from_numpy(self._positions(given))
@@ -72,7 +80,10 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.module_.train()
             order = torch.randperm(len(samples))
             for chosen in order.tensor_split(-(-len(samples) // self.batch)):
-                loss = cross_entropy(self.module_(samples[chosen]), labels[chosen])
+                losses = cross_entropy(
+                    self.module_(samples[chosen]), labels[chosen], reduction="none"
+                )
+                loss = (losses * weights[chosen]).mean()
                 self.optimizer_.zero_grad()
                 loss.backward()
                 self.optimizer_.step()
@@ -111,3 +122,35 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         samples = torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False))
         with torch.inference_mode():
             return self.module_.eval()(samples)
+
+
+def check_module(module: Any) -> None:
+    """Check that an argument returns modules and is none itself."""
+    problem = f"a {type(module).__name__}"
+    if callable(module) and not hasattr(type(module), "forward"):
+        try:
+            inspect.signature(module).bind(1, 2)
+        except TypeError as error:
+            problem = f"{getattr(module, '__name__', module)}: {error}"
+        except ValueError:  # a signature that Python cannot read
+            return
+        else:
+            return
+    raise ChoiceError(
+        "module must be a function of the numbers of features and classes that returns a new "
+        f"torch.nn.Module; got {problem}. Write module=lambda features, classes: …"
+    )
+
+
+def _mean_one(weights: Any, samples: int) -> NDArray[np.float32]:
+    given = np.ones(samples) if weights is None else np.asarray(weights, np.float64)
+    if (
+        given.shape != (samples,)
+        or not (np.isfinite(given) & (given >= 0)).all()
+        or not given.any()
+    ):
+        raise ChoiceError(
+            f"sample_weight must be {samples} finite numbers, none negative and not all 0; got an "
+            f"array of shape {given.shape} in {given.min(initial=0):g}..{given.max(initial=0):g}"
+        )
+    return np.asarray(given / given.mean(), np.float32)

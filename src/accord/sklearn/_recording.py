@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
-from accord._recorders.boosting_rounds import RoundRecorder
+from accord._recorders.boosting_rounds import RoundRecorder, packages_of
 from accord._recorders.record_order import place_columns, place_labels, positions_of
 from accord.errors import ChoiceError, PredictionError
 from accord.sklearn._fit_by_epoch import Estimator, grow_by_partial_fit, grow_by_warm_start
@@ -193,7 +193,10 @@ def _method(estimator: Estimator, name: str, recorder: Recorder) -> Any:
     """Select the prediction method of an estimator."""
     with_probabilities = f"{name}_proba" if recorder.keeps_probabilities else name
     if not hasattr(estimator, name):
-        raise ChoiceError(f"{type(estimator).__name__} has no {name}")
+        cure = ""
+        if packages_of(estimator) & {"xgboost", "lightgbm"}:
+            cure = ". Record its rounds with accord.boosting.record_rounds"
+        raise ChoiceError(f"{type(estimator).__name__} has no {name}{cure}")
     if not hasattr(estimator, with_probabilities):
         raise PredictionError(
             f"this recorder stores probabilities, and {type(estimator).__name__} with its "
