@@ -190,3 +190,62 @@ def test_several_processes_train_a_run_and_a_cluster_needs_none(accord, spec):
         "accord: --processes cannot be combined with --ray, which starts its own workers\n",
     )
     assert accord("train", "spec.toml", "--processes", "0")[0] == 2
+
+
+TABLE = "species,mass,sex\n" + "".join(
+    f"{'ab'[(n + (n % 9 == 1)) % 2]},{n % 2 * 10 + n % 7},{'NA' if n % 9 == 0 else 'fm'[n % 2]}\n"
+    for n in range(40)
+)
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text(TABLE)
+    return tmp_path / "mine.csv"
+
+
+def test_a_table_is_trained_audited_and_inferred_without_a_spec(accord, table):
+    status, printed, stderr = accord("train", "mine.csv", "--out", "run")
+    assert (status, printed) == (0, "")
+    assert "mine.csv: numbers: mass\nmine.csv: one feature per value: sex\n" in stderr
+    assert stderr.endswith("run: trained. Next: accord score run/test\n")
+    assert accord("audit", "run", "--json")[0] == 0
+    (table.parent / "new.csv").write_text("mass,sex\n0,f\n13,x\n")
+    status, printed, stderr = accord("infer", "run", "new.csv", "--out", "labels.csv")
+    assert (status, printed) == (0, "")
+    assert "column 'sex': 1 cell with a value that no training row has" in stderr
+    rows = (table.parent / "labels.csv").read_text().splitlines()
+    assert [row.split(",")[1:4:2] for row in rows] == [["id", "class"], ["2", "a"], ["3", "b"]]
+
+
+def test_a_table_is_cross_fitted(accord, table):
+    status, _, stderr = accord("train", "mine.csv", "--cross-fit", "2", "--out", "run")
+    assert status == 0
+    assert stderr.endswith("run: trained. Next: accord audit run/train\n")
+    assert open_record("run").reader.samples == 40
+    assert accord("train", "run/spec.toml", "--cross-fit", "2", "--out", "run")[0] == 0
+    status, _, stderr = accord("train", "run/spec.toml", "--cross-fit", "3", "--out", "run")
+    assert (status, "--cross-fit is 3: leave one of them out" in stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["spec.toml", "--label", "y"], "is a spec, which names the column of labels itself"),
+        (["mine.csv", "--label", "sexes"], "no column 'sexes'; it has species, mass, sex"),
+        (["mine.csv", "--overwrite", "--plan"], "--overwrite cannot be combined with --ray or"),
+        ([], "name a spec or data: accord train SPEC.toml, or accord train DATA.csv"),
+    ],
+)
+def test_wrong_arguments_for_data_are_refused(accord, table, spec, arguments, words):
+    status, _, stderr = accord("train", *arguments)
+    assert status in (1, 2)
+    assert words in stderr
+
+
+def test_a_run_of_another_spec_is_overwritten_on_request(accord, spec):
+    assert accord("train", "spec.toml", "--out", "mine")[0] == 0
+    assert accord(*train_text(spec, SMALL.replace("epochs = 2", "epochs = 1")))[0] == 2
+    assert accord("train", "spec.toml", "--out", "mine", "--overwrite")[0] == 0
+    assert open_record("mine/test").epochs == 1

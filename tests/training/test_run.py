@@ -1,10 +1,13 @@
 """A run folder holds one run, and is claimed only once everything is checked."""
 
+import numpy as np
 import pytest
 from small_run import SMALL_CNN, changed, train_text
 
-from accord.errors import ChoiceError, SourceError, SpecError
+import accord
+from accord.errors import ChoiceError, RecordBusy, RecordMismatch, SourceError, SpecError
 from accord.training import Run, parse_spec, plan_run
+from accord.training._network_run import NetworkRun
 
 
 @pytest.mark.parametrize(
@@ -106,3 +109,85 @@ def test_missing_data_are_refused(tmp_path):
         train_text(tmp_path / "run", text)
     with pytest.raises(ChoiceError, match="Did you mean 'digits'"):
         train_text(tmp_path / "run2", changed(('kind = "digits"', 'kind = "digit"')))
+
+
+def small_text(*pairs):
+    return changed((SMALL_CNN, 'network = "mlp"'), ("epochs = 4", "epochs = 1"), *pairs)
+
+
+def files_of(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_overwriting_starts_anew_and_keeps_other_files(tmp_path):
+    out = tmp_path / "run"
+    train_text(out, small_text())
+    (out / "notes.txt").write_text("mine")
+    before, other = files_of(out), small_text(("rate = 0.4", "rate = 0.2"))
+    with pytest.raises(SpecError, match=r"another spec.*(?s:.*)--overwrite"):
+        train_text(out, other)
+    train_text(out, other, overwrite=True)
+    assert files_of(out) == before
+    assert Run.open(out).spec.noise.rate == 0.2
+    given = accord.open(out / "train").given
+    np.testing.assert_array_equal(given, Run.open(out).data.splits["train"].labels)
+
+
+def test_overwriting_removes_folds(tmp_path):
+    text = small_text(('"test", "train"', '"train"'), ("per_class = 20", "cross_fit = 2"))
+    train_text(tmp_path / "run", text, networks=[0])
+    train_text(tmp_path / "run", small_text(), overwrite=True)
+    assert files_of(tmp_path / "run") == [
+        "checkpoints", "metrics.csv", "samples.json", "spec.toml", "test", "train",
+    ]  # fmt: skip
+
+
+def test_only_runs_are_overwritten(tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/cat.jpg").touch()
+    with pytest.raises(SourceError, match=r"holds no spec\.toml, so it is not a run"):
+        train_text(tmp_path / "photos", small_text(), overwrite=True)
+    with accord.Recorder(tmp_path / "record", network=0, samples=2, classes=2) as recorder:
+        recorder.record([0, 1])
+    with pytest.raises(SourceError, match="is a record of predictions, not a run"):
+        train_text(tmp_path / "record", small_text(), overwrite=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/spec.toml").write_text("[project]\nname = 'theirs'\n")
+    with pytest.raises(SpecError, match="there is no key project"):
+        train_text(tmp_path / "other", small_text(), overwrite=True)
+    assert [files_of(tmp_path / name) for name in ("photos", "other")] == [
+        ["cat.jpg"],
+        ["spec.toml"],
+    ]
+
+
+def test_a_run_is_not_overwritten_by_what_cannot_start_or_while_it_trains(tmp_path):
+    out = tmp_path / "run"
+    train_text(out, small_text())
+    before = files_of(out)
+    with pytest.raises(ChoiceError, match="Did you mean 'digits'"):
+        train_text(out, small_text(('"digits"', '"digit"')), overwrite=True)
+    run = Run.open(out)
+    with (
+        NetworkRun(run, run.networks[0]),
+        pytest.raises(RecordBusy, match="network-000"),
+    ):
+        train_text(out, small_text(), overwrite=True)
+    assert files_of(out) == before
+
+
+def test_a_finished_run_is_not_returned_for_other_labels(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("a,label\n" + "".join(f"{n},{n % 2}\n" for n in range(40)))
+    data = f"kind = 'csv'\npath = '{path}'\nheld_out = 0.5"
+    text = small_text(
+        ('kind = "digits"\nper_class = 20', data),
+        ('augment = ["shift"]', ""),
+        ('kind = "symmetric"\nrate = 0.4', 'kind = "none"'),
+    )
+    train_text(tmp_path / "run", text)
+    train_text(tmp_path / "run", text)
+    path.write_text(path.read_text().replace("\n7,1\n", "\n7,0\n").replace("\n8,0\n", "\n8,1\n"))
+    with pytest.raises(RecordMismatch, match=r"the run recorded other labels: .*--overwrite"):
+        train_text(tmp_path / "run", text)
+    train_text(tmp_path / "run", text, overwrite=True)

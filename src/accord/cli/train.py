@@ -1,4 +1,4 @@
-"""`accord train`: train the networks of a spec."""
+"""`accord train`: train networks on a spec or a data set."""
 
 import json
 import re
@@ -31,6 +31,7 @@ HERE: Final = "local"  # the address that `--ray` alone stands for
 EPILOG: Final = epilog(
     "accord train examples/digits.toml --plan",
     "accord train examples/digits.toml --out runs/digits",
+    "accord train penguins.csv --label species --cross-fit 5",
     "accord train examples/digits.toml --out /shared/digits --ray 10.0.0.1:6379",
     done="all networks were trained",
     faults="1 the data are at fault, or a network failed; 2 the spec or an argument is wrong.",
@@ -81,14 +82,43 @@ class RayCommand(TyperCommand):
 
 
 def train(
-    spec: Annotated[
+    source: Annotated[
         Path | None,
-        typer.Argument(metavar="SPEC.toml", help="what to train", show_default=False),
+        typer.Argument(
+            metavar="SPEC.toml|DATA",
+            help="what to train; or a table (.csv, .tsv, .parquet), an .npz file, or a folder of "
+            "images, for which a spec is written",
+            show_default=False,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="of a table: column of labels",
+            show_default="named label, class, target, …",
+        ),
+    ] = None,
+    drop_unlabelled: Annotated[
+        bool, typer.Option("--drop-unlabelled", help="of a table: leave out rows without a label")
+    ] = False,
+    cross_fit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="train without each of K folds, so that every sample is judged by networks that "
+            "did not train on it",
+            min=2,
+            show_default=False,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="the run folder", show_default="runs/NAME-DIGEST"),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="remove the run in the run folder, and start anew")
+    ] = False,
     networks: Networks = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="print what would be trained, and stop")
@@ -109,7 +139,7 @@ def train(
     gpus: Gpus = None,
     as_json: Json = False,
 ) -> None:
-    """Train the networks of SPEC.toml and record every epoch.
+    """Train the networks of SPEC.toml, or networks chosen for DATA, and record every epoch.
 
     Writes RUN/spec.toml, a record for each split (RUN/test, RUN/train), RUN/checkpoints and
     RUN/metrics.csv. An interrupted run resumes. Several machines can share a run if each trains
@@ -121,42 +151,77 @@ def train(
         return
     require_torch("training")
     check_local(out)
-    if spec is None:
-        raise ChoiceError("name a spec: accord train SPEC.toml; --list shows what it can contain")
-    _check_cluster_options(processes=processes, ray=ray, gpus=gpus, plan=plan)
+    if source is None:
+        raise ChoiceError(
+            "name a spec or data: accord train SPEC.toml, or accord train DATA.csv --label COLUMN; "
+            "--list shows what a spec can contain"
+        )
+    _check_cluster_options(processes=processes, ray=ray, gpus=gpus, plan=plan, overwrite=overwrite)
     chosen = parse_numbers(networks)
-    if plan:
-        _plan(spec, out, chosen, ray=ray, as_json=as_json)
-        return
+    spec, text = _read_source(
+        source, label=label, drop_unlabelled=drop_unlabelled, cross_fit=cross_fit
+    )
 
     from accord import training
     from accord.training._train import result_json
 
+    folder = out or training.default_out(spec)
+    if plan:
+        _plan(spec, folder, chosen, ray=ray, as_json=as_json)
+        return
     where: dict[str, Any] = {"processes": processes, "ray": ray, "gpus": gpus}
-    with resumable(_command(spec, out, networks, **where, as_json=as_json)):
-        loaded = training.load_spec(spec)
-        folder = out or training.default_out(loaded)
-        options: dict[str, Any] = {"source": spec.read_text("utf-8"), "networks": chosen}
+    data = {"label": label, "drop_unlabelled": drop_unlabelled, "cross_fit": cross_fit}
+    with resumable(_command(source, data | {"out": out, "networks": networks, **where}, as_json)):
+        options: dict[str, Any] = {"source": text, "networks": chosen}
         start = time.monotonic()
         with Bar("training") as bar:
             options["progress"] = bar.training
             if ray is None:
-                result = training.train(loaded, folder, **options, processes=processes)
+                options |= {"processes": processes, "overwrite": overwrite}
+                result = training.train(spec, folder, **options)
             else:
                 from accord.experiments.cluster import train_remotely
 
                 result = train_remotely(
-                    loaded, folder, **options, address=ray, gpus=gpus, notify=print_note
+                    spec, folder, **options, address=ray, gpus=gpus, notify=print_note
                 )
         result = replace(result, out=folder)  # the path as it was typed
         if as_json:
-            typer.echo(json.dumps(result_json(loaded, result, seconds=time.monotonic() - start)))
-        _print_result(loaded, result)
+            typer.echo(json.dumps(result_json(spec, result, seconds=time.monotonic() - start)))
+        _print_result(spec, result)
+
+
+def _read_source(
+    source: Path, *, label: str | None, drop_unlabelled: bool, cross_fit: int | None
+) -> "tuple[Spec, str | None]":
+    """Return the spec and its text, or a spec written for data."""
+    from accord.training import load_spec, spec_from_data
+    from accord.training._cross_fit import cross_fit_spec
+    from accord.training._spec_from_data import is_data
+
+    if is_data(source):
+        spec, notes = spec_from_data(
+            source, label=label, drop_unlabelled=drop_unlabelled, cross_fit=cross_fit
+        )
+        for note in notes:
+            typer.echo(f"{source}: {note}", err=True)
+        return spec, None
+    if label is not None or drop_unlabelled:
+        raise ChoiceError(
+            f"{source}: is a spec, which names the column of labels itself: data.label. "
+            "--label and --drop-unlabelled are for data without a spec"
+        )
+    spec = load_spec(source)
+    if cross_fit is not None:
+        return cross_fit_spec(spec, cross_fit), None
+    return spec, source.read_text("utf-8")
 
 
 def _check_cluster_options(
-    *, processes: int | None, ray: str | None, gpus: float | None, plan: bool
+    *, processes: int | None, ray: str | None, gpus: float | None, plan: bool, overwrite: bool
 ) -> None:
+    if overwrite and (ray is not None or plan):
+        raise ChoiceError("--overwrite cannot be combined with --ray or --plan")
     if gpus is not None and ray is None:
         raise ChoiceError("--gpus requires --ray")
     if gpus is not None and plan:
@@ -165,22 +230,15 @@ def _check_cluster_options(
         raise ChoiceError("--processes cannot be combined with --ray, which starts its own workers")
 
 
-def _command(
-    spec: Path,
-    out: Path | None,
-    networks: str | None,
-    *,
-    processes: int | None,
-    ray: str | None,
-    gpus: float | None,
-    as_json: bool,
-) -> str:
+def _command(source: Path, options: dict[str, Any], as_json: bool) -> str:
     """Return the command line that resumes the run."""
-    words = ["accord", "train", str(spec)]
-    for option, value in (("--out", out), ("--networks", networks), ("--processes", processes)):
-        words += [] if value is None else [option, str(value)]
-    words += [] if ray is None else ["--ray"] if ray == HERE else ["--ray", ray]
-    words += [] if gpus is None else ["--gpus", f"{gpus:g}"]
+    words = ["accord", "train", str(source)]
+    for name, value in options.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True or (name == "ray" and value == HERE):
+            words.append(option)
+        elif value not in (None, False):
+            words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
     words += ["--json"] if as_json else []
     return shlex.join(words)
 
@@ -194,13 +252,11 @@ def _list(*, as_json: bool) -> None:
 
 
 def _plan(
-    path: Path, out: Path | None, networks: list[int] | None, *, ray: str | None, as_json: bool
+    spec: "Spec", folder: Path, networks: list[int] | None, *, ray: str | None, as_json: bool
 ) -> None:
-    from accord.training import default_out, load_spec, plan_run
+    from accord.training import plan_run
     from accord.training._plan import plan_json, plan_text
 
-    spec = load_spec(path)
-    folder = out or default_out(spec)
     plan = plan_run(spec, folder, networks=networks)
     if ray is not None:
         plan = replace(plan, device="ray")
@@ -224,7 +280,9 @@ def _summary(spec: "Spec", result: "RunResult") -> str:
     """Return how training ended, and the next command."""
     from accord.training._train import finished_networks
 
-    score = f"accord score {shlex.quote(str(result.out / spec.record.splits[0]))}"
+    split = spec.record.splits[0]
+    command = "audit" if split == "train" else "score"
+    score = f"accord {command} {shlex.quote(str(result.out / split))}"
     if not result.failed:
         return f"trained. Next: {score}"
     trained = finished_networks(spec, result)

@@ -18,8 +18,28 @@ TextPairs: TypeAlias = tuple[tuple[str, str], ...]
 Inputs: TypeAlias = Images | ImageFiles | Features | Texts | TextPairs
 Labels: TypeAlias = NDArray[np.integer]  # (sample,) -> class
 Kind: TypeAlias = Literal["image", "table", "text"]
-# The columns of a table by name, with the values of a one-hot column, or None for numbers.
-NamedColumns: TypeAlias = tuple[tuple[str, tuple[str, ...] | None], ...]
+EncodingKind: TypeAlias = Literal["number", "one-hot", "date", "words"]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Encoding of a column of a table as numbers, learnt on the training rows."""
+
+    kind: EncodingKind
+    values: tuple[str, ...] = ()  # of a one-hot column; of dates, their format
+    weights: tuple[float, ...] = ()  # of hashed words: inverse document frequencies
+    fill: float | str | None = None  # stands for missing values; None refuses them
+    marked: bool = False  # a further feature is 1 where a value is missing
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        widths = {"number": 1, "one-hot": len(self.values), "date": 4, "words": len(self.weights)}
+        return widths[self.kind] + self.marked
+
+
+# The columns of a table by name: numbers (None), one feature per value (the values), or learnt.
+NamedColumns: TypeAlias = tuple[tuple[str, tuple[str, ...] | Encoding | None], ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,10 @@
 """Load images lazily from disk."""
 
+import contextlib
 import os
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,31 +131,48 @@ def decode_ahead(
         pool.shutdown(cancel_futures=True)
 
 
+def measure_images(files: Sequence[Path], *, most: int = 20) -> int:
+    """Measure the median of the shorter sides of at most `most` images, in pixels."""
+    sides = []
+    for file in files[:: -(-len(files) // most)]:
+        with _open_image(file, CURE) as (image, _):
+            sides.append(min(image.size))
+    return int(np.median(sides))
+
+
 def decode_image(path: Path, *, size: int, resize: int, cure: str = CURE) -> NDArray[np.uint8]:
     """Load an image file as RGB, resize its shorter side and crop the center.
 
     The EXIF orientation is applied. Resizes bilinearly with antialiasing, and rounds as
     torchvision's Resize and CenterCrop do.
     """
+    with _open_image(path, cure) as (opened, pillow):
+        image = _as_rgb(pillow.ImageOps.exif_transpose(opened), pillow.Image)
+        width, height = image.size
+        if width <= height:
+            sides = (resize, int(resize * height / width))
+        else:
+            sides = (int(resize * width / height), resize)
+        if min(width, height) != resize:
+            image = image.resize(sides, pillow.Image.Resampling.BILINEAR)
+    left, top = (round((side - size) / 2) for side in image.size)
+    crop = image.crop((left, top, left + size, top + size))
+    return np.asarray(crop, np.uint8).transpose(2, 0, 1)
+
+
+@contextlib.contextmanager
+def _open_image(path: Path, cure: str) -> Iterator[tuple[Any, Any]]:
+    """Context manager for an image and pillow that raises `SourceError` on failure."""
     try:
-        from PIL import Image, ImageOps
+        import PIL
+        from PIL import Image, ImageOps  # noqa: F401
     except ImportError as error:
         raise missing_extra("decoding images", "pillow", extra="train", cause=error) from error
     try:
         with Image.open(path) as opened:
-            image = _as_rgb(ImageOps.exif_transpose(opened), Image)
-            width, height = image.size
-            if width <= height:
-                sides = (resize, int(resize * height / width))
-            else:
-                sides = (int(resize * width / height), resize)
-            if min(width, height) != resize:
-                image = image.resize(sides, Image.Resampling.BILINEAR)
+            yield opened, PIL
     except (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError) as error:
         raise SourceError(f"{path}: cannot be read as an image: {error}. {cure}") from error
-    left, top = (round((side - size) / 2) for side in image.size)
-    crop = image.crop((left, top, left + size, top + size))
-    return np.asarray(crop, np.uint8).transpose(2, 0, 1)
 
 
 def _as_rgb(image: Any, pillow: Any) -> Any:

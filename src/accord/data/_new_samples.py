@@ -19,13 +19,14 @@ from accord._files import load_npy, load_npz
 from accord.data._dataset import Images, Inputs, Labels, NamedColumns
 from accord.data._image_files import ImageFiles
 from accord.data._schema import InputSchema, Samples, check_samples, match_labels
+from accord.data._table_columns import Table
 from accord.data.readers import find_reader, read_dataset
 from accord.data.readers._published_files import read_text
 from accord.data.readers.glue import TASKS
 from accord.data.readers.image_folder import ENDINGS, TEST, TRAIN, first_of, list_images
 from accord.data.readers.npz import as_inputs, flat_labels
-from accord.data.readers.tables import Table, as_names, load_table, read_unquoted
-from accord.errors import ChoiceError, SourceError, suggest
+from accord.data.readers.tables import as_names, load_table, read_unquoted
+from accord.errors import ChoiceError, SourceError, counted, suggest
 
 Source: TypeAlias = (
     str | os.PathLike[str] | NDArray[Any] | Sequence[str] | Sequence[tuple[str, str]]
@@ -224,18 +225,25 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
     names = task.label if task else (options.get("truth"), options.get("label", "label"))
     label = next((name for name in names if name in table.columns), None)
     labels = None
+    notes: tuple[str, ...] = ()
     if label is not None:
-        where = f"{path}: column {label!r}"
-        labels = match_labels(np.array(table.labels(label)), schema.class_names, where=where)
+        absent = int(table.missing(label).sum()) if options.get("missing") == "fill" else 0
+        if absent:
+            cells = counted(absent, "row")
+            notes = (f"{cells} of {len(table)} have no {label!r}: predictions are not compared",)
+        else:
+            where = f"{path}: column {label!r}"
+            labels = match_labels(np.array(table.labels(label)), schema.class_names, where=where)
     ids = options.get("ids")
-    inputs = (
-        table.texts(_text_columns(table, layout))
-        if schema.kind == "text"
-        else table.features(_feature_columns(table, schema, {label, ids}))
-    )
+    if schema.kind == "text":
+        inputs: Inputs = table.texts(_text_columns(table, layout))
+    else:
+        columns = _feature_columns(table, schema, {label, ids})
+        inputs, notes = table.features(columns), (*notes, *table.notes(columns))
     found = table.rows if ids is None else table.columns.get(ids, table.rows)
     verified = layout.verified or (label is not None and label == options.get("truth"))
-    return _samples(inputs, labels, np.array(found), path, verified=verified)
+    samples = _samples(inputs, labels, np.array(found), path, verified=verified)
+    return replace(samples, notes=notes)
 
 
 def _load_unquoted(path: Path) -> Table:

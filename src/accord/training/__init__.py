@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         network_specs,
         registered_names,
     )
+    from accord.training._spec_from_data import spec_from_data
     from accord.training._spec_toml import dump_spec, load_spec, parse_spec
     from accord.training._train import OnProgress, RunResult, default_out, train
 
@@ -43,6 +44,7 @@ __all__ = [
     "parse_spec",
     "plan_run",
     "registered_names",
+    "spec_from_data",
     "train",
 ]
 
@@ -62,6 +64,7 @@ _MODULES = {
     "parse_spec": "_spec_toml",
     "plan_run": "_plan",
     "registered_names": "_spec",
+    "spec_from_data": "_spec_from_data",
     "train": "_train",
 }
 

@@ -17,7 +17,7 @@ from accord.data._dataset import assign_folds
 from accord.errors import SpecError, counted
 from accord.store import RecordReader, Writer, label_dtype, make_sample_info, open_reader
 from accord.store._validation import Row
-from accord.training._run import Run
+from accord.training._run import FOLDS, Run
 from accord.training._spec import NetworkSpec, Spec, network_specs
 from accord.training._spec_toml import dump_spec, parse_spec
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from accord.training._network_run import Progress
     from accord.training._train import OnProgress, RunResult
 
-FOLDS: Final = "folds"
 CLASSES_NAMED: Final = 5  # in a note
 
 
@@ -69,13 +68,14 @@ def train_folds(
     source: str | None = None,
     networks: Sequence[int] | None = None,
     progress: "OnProgress | None" = None,
+    overwrite: bool = False,
     **options: Any,
 ) -> "RunResult":
     """Train the runs of all folds with `train`, and assemble the record of the training split.
 
     A network that failed in a fold is left out of the record.
     """
-    run = Run.create(out, spec, source=source)
+    run = Run.create(out, spec, source=source, overwrite=overwrite)
     folds = spec.data.cross_fit or 0
     every = [one.number for one in network_specs(spec)]
     count = len(every if networks is None else networks)

@@ -20,6 +20,7 @@ from accord.data._dataset import (
     fewer_per_class,
     hold_out,
 )
+from accord.data._table_columns import shared_spread
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
 from accord.errors import ChoiceError, SpecError, counted, missing_extra
@@ -157,7 +158,8 @@ class PreparedData:
         if self.dataset.kind == "text":
             return None
         if self.dataset.kind == "table":
-            return column_statistics(np.asarray(inputs))
+            mean, spread = column_statistics(np.asarray(inputs))
+            return mean, shared_spread(self.dataset.columns or (), spread)
         return channel_statistics(inputs)  # type: ignore[arg-type]
 
 

@@ -6,17 +6,30 @@ A run's spec, records and progress are read without torch, which is imported whe
 import contextlib
 import difflib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from accord._files import csv_text, write_file
 from accord._recorders.schedule import RecordedEpochs
 from accord.data import InputSchema
-from accord.errors import AccordError, NotARecord, SourceError, SpecError, StorageError
+from accord.errors import (
+    AccordError,
+    NotARecord,
+    RecordMismatch,
+    SourceError,
+    SpecError,
+    StorageError,
+)
 from accord.kernels import equally_spaced
-from accord.store import Folder, describe, open_reader
+from accord.store import Folder, describe, open_reader, open_storage
+from accord.store._removal import hold_networks
+from accord.store._unpacked_reader import network_numbers
 from accord.training._schema_file import (
     SCHEMA_FILE,
     load_input_schema,
@@ -33,6 +46,8 @@ if TYPE_CHECKING:
     from accord.training._prepared_data import PreparedData
 
 SPEC_FILE: Final = "spec.toml"
+FOLDS: Final = "folds"  # of a cross-fitted run
+RUN_FILES: Final = ("checkpoints", "metrics.csv", "logs", SCHEMA_FILE)  # beside records and spec
 
 
 class Run:
@@ -74,7 +89,12 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], spec: Spec, *, source: str | None = None
+        cls,
+        path: str | os.PathLike[str],
+        spec: Spec,
+        *,
+        source: str | None = None,
+        overwrite: bool = False,
     ) -> "Run":
         """Prepare a folder for training a spec.
 
@@ -84,23 +104,32 @@ class Run:
             path: the folder.
             spec: what to train.
             source: the text of the spec, kept unchanged; by default the spec is written anew.
+            overwrite: remove an existing run first, of whatever spec.
 
         Raises:
             SpecError: the folder holds a run of another spec.
             SourceError: the data cannot be read, or differ from those the run began with.
             ChoiceError: a network or loss cannot be built.
+            RecordBusy: a network of the run to overwrite is being trained.
         """
         from accord.training._build_networks import check_networks
 
         run = cls(path, spec)
-        run.check_spec()
+        if overwrite and run.path.exists() and any(run.path.iterdir()):
+            cls.open(path)  # raises if the folder holds anything but a run
+        else:
+            overwrite = False
+            run.check_spec()
         schema = measure_input_schema(run.data)
-        if not (run.path / SPEC_FILE).exists():
+        if overwrite or not (run.path / SPEC_FILE).exists():
             check_networks(spec, run.data)
+        if overwrite:
+            cls.open(path).remove()
         text = dump_spec(spec) if source is None else source
         if not Folder(run.path).create(SPEC_FILE, text.encode()):
             run.check_spec()  # another process may have been faster
         save_input_schema(run.path, schema)
+        run.check_labels()
         return run
 
     def check_spec(self) -> None:
@@ -114,8 +143,55 @@ class Run:
             raise SpecError(
                 f"{self.path}: holds a run of another spec. The difference:\n"
                 f"{_difference(stored, self.spec)}\n"
-                "Name another folder with --out, or restore the spec."
+                "Name another folder with --out, restore the spec, or start anew: --overwrite."
             )
+
+    def check_labels(self) -> None:
+        """Check that the labels of the data are those that were recorded.
+
+        Raises:
+            RecordMismatch: they have changed; the numbers of the run are of other labels.
+        """
+        for name in self.spec.record.splits:
+            path, split = self.find_record(name), self.data.splits[name]
+            with contextlib.suppress(NotARecord):  # a process died while it created the record
+                info = None if path is None else open_reader(path, common=True).sample_info
+                before = None if info is None else info.given if info.truth is None else info.truth
+                now = split.labels if info is None or info.truth is None else split.truth
+                if before is None or now is None or len(before) != len(now):
+                    continue  # a recorder compares the sizes
+                changed = np.flatnonzero(before != now)
+                if changed.size:
+                    shown = "" if split.ids is None else f", the first of {split.ids[changed[0]]}"
+                    raise RecordMismatch(
+                        f"{path}: the run recorded other labels: {changed.size} of {len(now)} have "
+                        f"changed{shown}. Name another folder with --out, or start anew: "
+                        "--overwrite."
+                    )
+
+    def remove(self) -> None:
+        """Remove the run: its records, checkpoints and files. Other files in its folder stay.
+
+        The spec goes last: if the process is stopped, what remains is a run that can be removed.
+
+        Raises:
+            RecordBusy: a network is being trained; nothing is removed.
+        """
+        names = [entry for name in self.record_paths for entry in (name, f"{name}.zip")]
+        with contextlib.ExitStack() as held:
+            for path in (self.path, *self._folds()):
+                for name in names if path == self.path else ["test"]:
+                    if (path / name).is_dir():
+                        storage = open_storage(path / name)
+                        hold_networks(storage, network_numbers(storage), held)
+            trash = Path(tempfile.mkdtemp(prefix=".removed-", dir=self.path))
+            for name in (*names, FOLDS, *RUN_FILES, SPEC_FILE):
+                if (self.path / name).exists():
+                    (self.path / name).replace(trash / name)
+        shutil.rmtree(trash)
+
+    def _folds(self) -> list[Path]:
+        return sorted((self.path / FOLDS).glob("*")) if self.spec.is_cross_fit else []
 
     @cached_property
     def device(self) -> "torch.device":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from accord.data import ImageFiles, InputSchema
+from accord.data._dataset import Encoding
 from accord.errors import SourceError
 from accord.store import Folder
 
@@ -89,4 +90,6 @@ def load_input_schema(out: Path) -> InputSchema | None:
 
 
 def _to_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Encoding(**{name: _to_tuples(one) for name, one in value.items()})
     return tuple(_to_tuples(one) for one in value) if isinstance(value, list) else value

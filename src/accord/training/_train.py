@@ -50,6 +50,7 @@ def train(
     networks: Sequence[int] | None = None,
     processes: int | None = None,
     progress: OnProgress | None = None,
+    overwrite: bool = False,
 ) -> RunResult:
     """Train the networks of a spec and record their predictions in a run folder.
 
@@ -71,12 +72,16 @@ def train(
             the networks.
         progress: called at each recorded epoch, and once for each network that was finished
             before, if another is trained.
+        overwrite: remove an existing run in `out` first, whatever its spec. Only files that
+            training writes are removed.
 
     Raises:
         ChoiceError: no such network, a network that cannot be built, fewer than 1 process, or
             several on a GPU.
         SpecError: `out` holds a run of another spec.
-        SourceError: the data cannot be read, or differ from those the run began with.
+        SourceError: the data cannot be read, or differ from those the run began with; or
+            `overwrite` is set and `out` holds something else than a run.
+        RecordMismatch: the labels differ from the recorded ones.
         RecordBusy: another process trains the same network.
     """
     chosen = choose_networks(spec, networks)
@@ -90,8 +95,9 @@ def train(
             networks=networks,
             progress=progress,
             processes=processes,
+            overwrite=overwrite,
         )
-    run = Run.create(out, spec, source=source)
+    run = Run.create(out, spec, source=source, overwrite=overwrite)
     unfinished = [network for network in run.unfinished() if network in chosen]
     notes = list(run.data.notes)
     failed: dict[int, str] = {}

@@ -176,7 +176,11 @@ def test_parquet_holds_the_same_as_csv(write, tmp_path):
         ),
         ("age,label\n1,a\n,b\n", {}, r"column 'age', line 3 is empty\. Fill"),
         ("age,label\n1,a\n2,\n", {}, r"line 3 has no 'label'"),
-        ("age,label\n1,a\n2,a\n", {}, r"all 2 training samples are of class 0"),
+        (
+            "age,label\n1,a\n2,a\n",
+            {},
+            r"all 2 rows of column 'label' hold 'a'\. A classifier needs",
+        ),
         ("age,label\n1,a\nnan,b\n", {}, r"numbers that are not finite"),
         ("age,class\n1,a\n2,b\n", {}, r"no column 'label'; it has age, class"),
         ("age,label\n1,a\n2,b,c\n", {}, r"line 3 has 3 cells, the header 2"),
@@ -201,7 +205,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
 
 
 def test_empty_cells_of_parquet_are_refused(tmp_path):
-    table = pa.table({"age": [1.0, None], "label": ["a", "b"]})
+    table = pa.table({"age": [1.0, None, 2.0, 3.0], "label": ["a", "b", "a", "b"]})
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(SourceError, match=r"column 'age', row 1 is empty"):
         read_dataset("parquet", tmp_path / "a.parquet", held_out=0.5)

@@ -3,27 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accord._files import Columns, open_csv, read_parquet
 from accord.data._dataset import (
     Dataset,
-    Features,
+    Encoding,
+    EncodingKind,
     Kind,
     Labels,
     NamedColumns,
     Split,
-    TextPairs,
-    Texts,
     hold_out,
 )
-from accord.data.readers._published_files import missing
-from accord.errors import ChoiceError, SourceError
-
-Column: TypeAlias = Sequence[Any] | NDArray[Any]  # one value per row
+from accord.data._table_columns import Table, learn_encoding
+from accord.data.readers._published_files import missing as missing_files
+from accord.errors import ChoiceError, SourceError, counted
 
 
 def read_table(
@@ -34,16 +31,22 @@ def read_table(
     text: str | Sequence[str] | None = None,
     features: str | Sequence[str] | None = None,
     one_hot: str | Sequence[str] = (),
+    dates: str | Sequence[str] = (),
+    words: str | Sequence[str] = (),
+    exclude: str | Sequence[str] = (),
     truth: str | None = None,
     ids: str | None = None,
+    missing: Literal["refuse", "fill"] = "refuse",
+    unlabelled: Literal["refuse", "drop"] = "refuse",
     test: str | None = None,
     held_out: float | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """Read numeric features or texts from a table with one row per sample.
+    """Read features or texts from a table with one row per sample.
 
     Classes are named by the values of the label column and numbered in sorted order:
-    integers by value, everything else as text.
+    integers by value, everything else as text. What is learnt about columns, such as the values
+    that fill missing ones, is learnt on the training rows.
 
     Args:
         path: a file, or a folder that holds `train` and `test` with this ending.
@@ -52,108 +55,48 @@ def read_table(
         text: the column of texts, or two columns for pairs of texts.
         features: the columns of numbers, by default all that no other option names.
         one_hot: categorical columns, each encoded as one column of 0 and 1 per value.
+        dates: columns of dates, encoded as the day, the day of the week and of the year, and the
+            hour.
+        words: columns of texts, encoded as the frequencies of their words (hashed TF-IDF).
+        exclude: columns to leave out.
         truth: the column of clean labels, if there is one.
         ids: the column of sample ids, if there is one.
+        missing: "fill" replaces empty cells, NA, N/A, NaN, null and ? by the median or the most
+            frequent value, marked in a further feature, and encodes values of `one_hot` columns
+            that no training row has as zeros; "refuse" raises.
+        unlabelled: "drop" leaves out rows without a label; "refuse" raises.
         test: the file to test on; a name next to `path`, or a path.
         held_out: the share of each class to test on instead, between 0 and 1.
         seed: selects the samples that are held out.
     """
     files = _find_files(path, ending, test, held_out)
-    tables = [load_table(file, ending) for file in files]
     roles = _Roles(
         label,
         () if text is None else as_names(text),
         None if features is None else as_names(features),
         as_names(one_hot),
+        as_names(dates),
+        as_names(words),
+        as_names(exclude),
         truth,
         ids,
+        fill=missing == "fill",
     )
+    tables = [load_table(file, ending) for file in files]
+    notes = []
+    if unlabelled == "drop":
+        labelled = [_labelled(table, roles) for table in tables]
+        tables = [table for table, _ in labelled]
+        notes = [note for _, note in labelled if note]
     class_names = _class_names(tables[0], roles)
+    if held_out is not None:
+        tables = _hold_out(tables[0], roles, class_names, held_out, seed)
     columns = None if roles.text else roles.feature_columns(tables)
-    splits = [_as_split(table, roles, class_names, columns) for table in tables]
-    train, held = splits if held_out is None else hold_out(splits[0], held_out, seed)
+    train, held = (_as_split(table, roles, class_names, columns) for table in tables)
+    if columns is not None:
+        notes += [f"test rows: {note}" for note in tables[1].notes(columns)]
     kind: Kind = "text" if columns is None else "table"
-    return Dataset(files[0].stem, kind, class_names, train=train, test=held, columns=columns)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Container for the columns of a file."""
-
-    path: Path
-    columns: Columns
-    lines: NDArray[np.intp] | None = None  # where each row begins in the file, from 1
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """Return the number of each row: its line in a text file, or its position from 0."""
-        rows = len(next(iter(self.columns.values())))
-        return np.arange(rows) if self.lines is None else self.lines
-
-    def where(self, row: int) -> str:
-        """Return the name of a row for messages."""
-        return f"{'row' if self.lines is None else 'line'} {self.rows[row]}"
-
-    def column(self, name: str) -> Column:
-        """Return a column by name."""
-        if name not in self.columns:
-            raise SourceError(f"{self.path}: no column {name!r}; it has {', '.join(self.columns)}.")
-        return self.columns[name]
-
-    def texts(self, names: Sequence[str]) -> Texts | TextPairs:
-        """Return a column of texts, or pairs from two columns."""
-        cells = [["" if value is None else str(value) for value in self.column(n)] for n in names]
-        return tuple(cells[0]) if len(cells) == 1 else tuple(zip(*cells, strict=True))
-
-    def labels(self, name: str) -> list[str]:
-        """Return a column of labels as strings."""
-        # NaN, which is not equal to itself, is how some writers store a missing value.
-        labels = [
-            "" if value is None or value != value else str(value) for value in self.column(name)
-        ]
-        if "" in labels:
-            raise SourceError(f"{self.path}: {self.where(labels.index(''))} has no {name!r}.")
-        return labels
-
-    def features(self, columns: NamedColumns, *, cure: str = "") -> Features:
-        """Return numeric and one-hot columns as an array (sample, feature).
-
-        `cure` is a hint for a cell that is not a number, with `{name}` for the column.
-        """
-        parts = [
-            _numbers(self, name, cure)[:, None] if values is None else _one_hot(self, name, values)
-            for name, values in columns
-        ]
-        return np.concatenate(parts, axis=1)
-
-
-def _numbers(table: Table, name: str, cure: str) -> NDArray[np.float32]:
-    column = table.column(name)
-    if isinstance(column, np.ndarray):
-        return column.astype(np.float32)
-    numbers = np.empty(len(column), np.float32)
-    for row, value in enumerate(column):
-        try:
-            numbers[row] = "" if value is None else value  # numpy would store None as NaN
-        except (ValueError, TypeError):
-            where = f"{table.path}: column {name!r}, {table.where(row)}"
-            if value is None or str(value).strip() == "":
-                raise SourceError(f"{where} is empty. Fill such cells or drop the rows.") from None
-            raise SourceError(
-                f"{where} is not a number: {str(value)[:40]!r}.{cure.format(name=name)}"
-            ) from None
-    return numbers
-
-
-def _one_hot(table: Table, name: str, values: tuple[str, ...]) -> Features:
-    cells = np.array([str(value) for value in table.column(name)])
-    if unknown := sorted(set(cells.tolist()) - set(values)):
-        more = ", …" if len(values) > 8 else ""
-        raise SourceError(
-            f"{table.path}: column {name!r} holds {unknown[0]!r}, a value that is not in the "
-            f"training data: {', '.join(values[:8])}{more}."
-        )
-    return np.asarray(cells[:, None] == np.array(values), np.float32)
+    return Dataset(files[0].stem, kind, class_names, train, held, tuple(notes), columns)
 
 
 @dataclass(frozen=True)
@@ -164,15 +107,19 @@ class _Roles:
     text: tuple[str, ...]
     features: tuple[str, ...] | None
     one_hot: tuple[str, ...]
+    dates: tuple[str, ...]
+    words: tuple[str, ...]
+    exclude: tuple[str, ...]
     truth: str | None
     ids: str | None
+    fill: bool
 
     def __post_init__(self) -> None:
         if len(self.text) > 2:
             raise ChoiceError(
                 f"a sample is one text or a pair of texts; got columns {', '.join(self.text)}."
             )
-        for option in ("text", "features", "one_hot"):
+        for option in ("text", "features", "one_hot", "dates", "words"):
             names = getattr(self, option) or ()
             for name in names:
                 if name in (self.label, self.truth):
@@ -180,11 +127,12 @@ class _Roles:
                 if names.count(name) > 1:
                     raise ChoiceError(f"{option} names {name!r} twice; name each column once.")
 
-    def feature_columns(self, tables: list[Table]) -> NamedColumns:
-        """Find the feature columns and the values of one-hot columns."""
-        table, others = tables[0], {self.label, self.truth, self.ids}
+    def feature_columns(self, tables: Sequence[Table]) -> NamedColumns:
+        """Find the feature columns and learn their encodings."""
+        table, others = tables[0], {self.label, self.truth, self.ids, *self.exclude}
         if self.features is not None:
-            names = list(dict.fromkeys((*self.features, *self.one_hot)))
+            named = (*self.features, *self.one_hot, *self.dates, *self.words)
+            names = list(dict.fromkeys(named))
         elif "" in table.columns and "" not in others:
             raise SourceError(
                 f"{table.path}: a column has no name. Is it the index that pandas writes? "
@@ -194,11 +142,25 @@ class _Roles:
             names = [name for name in table.columns if name not in others]
         if not names:
             raise SourceError(f"{table.path}: holds no columns besides the labels.")
-        values = {
-            name: tuple(sorted({str(value) for table in tables for value in table.column(name)}))
-            for name in self.one_hot
+        kinds: dict[str, EncodingKind] = {
+            **dict.fromkeys(self.one_hot, "one-hot"),
+            **dict.fromkeys(self.dates, "date"),
+            **dict.fromkeys(self.words, "words"),
         }
-        return tuple((name, values.get(name)) for name in names)
+        for name in kinds:
+            table.column(name)
+        return tuple(
+            (name, self._encoding(tables, name, kinds.get(name, "number"))) for name in names
+        )
+
+    def _encoding(
+        self, tables: Sequence[Table], name: str, kind: EncodingKind
+    ) -> tuple[str, ...] | Encoding | None:
+        if self.fill or kind in ("date", "words"):
+            return learn_encoding(tables[0], name, kind, fill=self.fill, cure=_CURE)
+        if kind == "number":
+            return None
+        return tuple(sorted({str(value) for table in tables for value in table.column(name)}))
 
 
 def as_names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -216,7 +178,7 @@ def _find_files(path: Path, ending: str, test: str | None, held_out: float | Non
     else:
         raise SourceError(f"{path}: no such file or folder.")
     if not train.is_file():
-        raise missing(path, [train.name], what="the training samples")
+        raise missing_files(path, [train.name], what="the training samples")
     if held_out is not None:
         return [train]
     if not beside.is_file():
@@ -228,16 +190,45 @@ def _find_files(path: Path, ending: str, test: str | None, held_out: float | Non
 
 
 def _class_names(table: Table, roles: _Roles) -> tuple[str, ...]:
-    names = set(table.labels(roles.label))
+    names = set(table.labels(roles.label, marks=roles.fill))
     if roles.truth is not None:
-        names |= set(table.labels(roles.truth))
+        names |= set(table.labels(roles.truth, marks=roles.fill))
+    if len(names) == 1:
+        raise SourceError(
+            f"{table.path}: all {len(table)} rows of column {roles.label!r} hold {names.pop()!r}. "
+            "A classifier needs at least two classes. Is another column the label?"
+        )
     whole = all(name.removeprefix("-").isdecimal() for name in names)
     return tuple(sorted(names, key=int) if whole else sorted(names))
 
 
-def _as_labels(table: Table, column: str, class_names: tuple[str, ...]) -> Labels:
+def _labelled(table: Table, roles: _Roles) -> tuple[Table, str]:
+    """Leave out rows without a label, with a note."""
+    cells = table.column(roles.label)
+    gone = np.array([one is None or one != one or str(one) == "" for one in cells], bool)
+    if roles.fill:
+        gone |= table.missing(roles.label)
+    if not gone.any():
+        return table, ""
+    numbers = table.rows[gone]
+    listed = ", ".join(map(str, numbers[:5].tolist())) + (", …" if len(numbers) > 5 else "")
+    units = table.unit if len(numbers) == 1 else f"{table.unit}s"
+    note = f"left out {counted(len(numbers), 'row')} without {roles.label!r}: {units} {listed}"
+    return table.choose(np.flatnonzero(~gone)), note
+
+
+def _hold_out(
+    table: Table, roles: _Roles, class_names: tuple[str, ...], share: float, seed: int
+) -> list[Table]:
+    labels = _as_labels(table, roles.label, class_names, marks=roles.fill)
+    rows = np.arange(len(table))
+    parts = hold_out(Split(rows[:, None].astype(np.float32), labels, ids=rows), share, seed)
+    return [table.choose(np.asarray(part.ids)) for part in parts]
+
+
+def _as_labels(table: Table, column: str, class_names: tuple[str, ...], *, marks: bool) -> Labels:
     numbers = {name: number for number, name in enumerate(class_names)}
-    names = table.labels(column)
+    names = table.labels(column, marks=marks)
     if unknown := sorted(set(names) - set(numbers)):
         raise SourceError(
             f"{table.path}: column {column!r} holds classes that are not in the training labels: "
@@ -247,8 +238,8 @@ def _as_labels(table: Table, column: str, class_names: tuple[str, ...]) -> Label
 
 
 _CURE: Final = (
-    " For one column per value: one_hot=['{name}']; for texts: text='{name}'; otherwise name the "
-    "numeric columns: features=[…]"
+    " For one column per value: one_hot=['{name}']; for texts: text='{name}' or words=['{name}']; "
+    "for dates: dates=['{name}']; otherwise leave it out: exclude=['{name}']"
 )
 
 
@@ -258,17 +249,22 @@ def _as_split(
     truth = roles.truth if roles.truth in table.columns else None
     return Split(
         table.texts(roles.text) if columns is None else table.features(columns, cure=_CURE),
-        _as_labels(table, roles.label, class_names),
+        _as_labels(table, roles.label, class_names, marks=roles.fill),
         # A test file may lack the column of clean labels: its labels are given ones.
-        truth=None if truth is None else _as_labels(table, truth, class_names),
+        truth=None if truth is None else _as_labels(table, truth, class_names, marks=roles.fill),
         ids=table.rows if roles.ids is None else np.array(table.column(roles.ids)),
     )
 
 
 def load_table(path: Path, ending: str) -> Table:
     """Read all columns of a file."""
-    table = Table(path, read_parquet(path)) if ending == ".parquet" else _delimited(path, ending)
-    if not table.columns or not len(table.rows):
+    if ending == ".parquet":
+        columns = read_parquet(path)
+        rows = len(next(iter(columns.values()), ()))
+        table = Table(path, columns, np.arange(rows), "row")
+    else:
+        table = _delimited(path, ending)
+    if not len(table):
         raise SourceError(f"{path}: holds no rows.")
     return table
 
