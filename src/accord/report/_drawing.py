@@ -101,7 +101,7 @@ class End(NamedTuple):
 def styled(salt: str) -> Iterator[None]:
     """Context manager for drawing with the style of the report."""
     # As the style "default" of matplotlib.style, whose import reads all of its style files.
-    defaults = {
+    defaults: dict[Any, Any] = {
         key: value
         for key, value in rcParamsDefault.items()
         if key != "backend" and rcParams[key] != value

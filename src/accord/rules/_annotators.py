@@ -230,11 +230,7 @@ class VoteCounts:
         return np.asarray(sizes / sizes.sum())
 
     def reliability(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:  # (epoch,)
-        """Estimate the accuracy beyond chance of each epoch.
-
-        Args:
-            shares: (epoch, class), each class's share of an epoch's votes.
-        """
+        """Estimate the accuracy beyond chance of each epoch from its shares (epoch, class)."""
         correct = self.correct / (len(self.votes) * self.sizes.sum())
         return np.asarray(np.maximum(correct - shares @ self.prior(), 0))
 

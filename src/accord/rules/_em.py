@@ -79,14 +79,8 @@ def fit_annotators(
 ) -> Fit:
     """Fit annotators by expectation maximisation.
 
-    Reads the labels once, and once in each round.
-
-    Args:
-        context: two networks or more.
-        start: a class for each sample.
-        likeness: of the epochs.
-        weights: of the epochs in the first round.
-        boost: a factor on the weight of votes.
+    Reads the labels once, and once in each round. `weights` are those of the epochs in the first
+    round, and `boost` is a factor on the weight of votes.
     """
     classes = context.classes
     groups = group_epochs(context.epochs, samples=context.samples, classes=classes)

@@ -13,6 +13,7 @@ import platform
 import struct
 from collections.abc import Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -71,6 +72,11 @@ def network_folder(network: int) -> str:
     'network-003'
     """
     return f"network-{network:03d}"
+
+
+def checkpoint_folder(run: Path, network: int) -> Path:
+    """Return the folder of a network's checkpoints in a run folder."""
+    return run / "checkpoints" / network_folder(network)
 
 
 def network_of(folder: str) -> int | None:

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
 from accord.errors import ChoiceError, RecordMismatch
 from accord.store import _layout as layout
@@ -46,7 +45,7 @@ def remove_networks(location: str | os.PathLike[str], networks: Sequence[int]) -
             hold_networks(storage, numbers, held)
         if isinstance(storage := open_storage(location), Folder):
             for number in numbers:
-                shutil.rmtree(checkpoints_of(storage.path, number), ignore_errors=True)
+                shutil.rmtree(layout.checkpoint_folder(storage.path, number), ignore_errors=True)
         for storage in records:
             for number in numbers:
                 remove_network(storage, number)
@@ -59,11 +58,6 @@ def _numbers_of(storage: Storage) -> list[int]:
             f"accord pack {storage.name} OUT --networks …"
         )
     return network_numbers(storage)
-
-
-def checkpoints_of(run: Path, network: int) -> Path:
-    """Get the checkpoint folder of a network."""
-    return run / "checkpoints" / layout.network_folder(network)
 
 
 def hold_networks(storage: Storage, networks: Sequence[int], held: contextlib.ExitStack) -> None:

@@ -42,10 +42,7 @@ def max_shift(kinds: tuple[str, ...]) -> int:
 def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
     """Shift each image down and to the right with zero padding.
 
-    Args:
-        images: (sample, channel, row, column).
-        moves: (sample, 2), integers in -pixels..pixels.
-        pixels: the largest shift.
+    `moves` are (sample, 2), integers in -pixels..pixels.
 
     >>> image = torch.tensor([[[[1, 2], [3, 4]]]])
     >>> shift_images(image, torch.tensor([[0, 1]]), pixels=1)
@@ -64,9 +61,7 @@ def shift_images(images: Tensor, moves: Tensor, *, pixels: int) -> Tensor:
 def crop_images(images: Tensor, windows: Tensor) -> Tensor:
     """Crop a window of each image and resize it to the original size by bilinear interpolation.
 
-    Args:
-        images: (sample, channel, row, column).
-        windows: (sample, 4), top, left, height and width as fractions of the image size.
+    `windows` are (sample, 4): top, left, height and width as fractions of the image size.
 
     >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> crop_images(image, torch.tensor([[0.0, 0.5, 1.0, 0.5]]))

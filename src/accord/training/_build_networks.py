@@ -118,13 +118,6 @@ def check_logits(
     The network computes in evaluation mode on the device of the batch, where it stays. Its modes
     and all random states are left as they were. Its own exceptions pass through.
 
-    Args:
-        network: of a BatchEnsemble, the inner network is called as all members.
-        batch: (sample, …).
-        name: the name in the spec.
-        classes: the number of classes.
-        bfloat16: whether to compute in bfloat16, as in training.
-
     >>> import torch
     >>> check_logits(nn.Linear(3, 10), torch.zeros(2, 3), name="mine:net", classes=10)
     """

@@ -12,7 +12,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from accord.errors import SourceError
-from accord.store import Folder, network_folder
+from accord.store import Folder
 
 STATE: Final = "state.safetensors"
 
@@ -40,15 +40,6 @@ def restore(
     network.load_state_dict(state.weights)
     loss.load_state_dict(state.loss)
     _unflatten(optimizer, state.optimizer)
-
-
-def checkpoint_folder(run: Path, network: int) -> Path:
-    """Get the checkpoint folder of a network.
-
-    >>> checkpoint_folder(Path("runs/mine"), 3).as_posix()
-    'runs/mine/checkpoints/network-003'
-    """
-    return run / "checkpoints" / network_folder(network)
 
 
 def save_state(folder: Path, state: State) -> None:

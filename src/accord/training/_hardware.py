@@ -64,16 +64,15 @@ def multiply_adds(network: nn.Module, spec: Spec, data: PreparedData) -> int:
     return spec.train.batch * positions * weights
 
 
-def count_processes(sizes: Sequence[int], spec: Spec, data: PreparedData) -> int:
+def count_processes(
+    sizes: Sequence[int],  # multiply-adds of each network
+    spec: Spec,
+    data: PreparedData,
+) -> int:
     """Choose the number of processes for training networks on a CPU.
 
     One, unless every network trains in one thread and all of them together take long enough to
     pay for the start of worker processes.
-
-    Args:
-        sizes: the multiply-adds of each network.
-        spec: the spec of the run.
-        data: its data.
     """
     available = torch.get_num_threads()
     if available == 1 or len(sizes) < 2 or threads_are_set() or max(sizes) > SMALL_STEP:

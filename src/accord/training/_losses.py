@@ -25,13 +25,9 @@ class Loss(nn.Module):
 
     @abstractmethod
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Compute the mean loss of a batch.
+        """Compute the mean loss of a batch, of shapes (sample, class), (sample,) and (sample,).
 
-        Args:
-            logits: the output of the network, (sample, class).
-            labels: the given labels, (sample,).
-            samples: the positions of the samples in the training split, (sample,), without
-                duplicates.
+        `samples` are positions in the training split, without duplicates.
         """
 
 
@@ -64,12 +60,7 @@ class EarlyLearningRegularization(Loss):
 
     The defaults are the authors' for CIFAR-10 with symmetric noise; asymmetric noise: β 0.9,
     λ 1; CIFAR-100: β 0.9, λ 7.
-
-    Args:
-        samples: the number of training samples.
-        classes: the number of classes.
-        beta: β, the fraction of q that is kept in each epoch.
-        strength: λ.
+    `beta` is β, the fraction of q that is kept in each epoch, and `strength` λ.
     """
 
     name = "elr"
@@ -106,12 +97,6 @@ LOSSES: Final[Mapping[str, Callable[..., Loss]]] = MappingProxyType(
 
 def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss:
     """Build a loss by name.
-
-    Args:
-        name: one of `LOSSES`.
-        samples: the number of training samples.
-        classes: the number of classes.
-        options: options of the loss, such as `beta`.
 
     >>> loss = build_loss("cross-entropy", samples=2, classes=2)
     >>> loss(torch.zeros(2, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))

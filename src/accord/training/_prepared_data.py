@@ -1,7 +1,6 @@
 """Prepare the data of a run for training."""
 
 import functools
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -23,7 +22,7 @@ from accord.data._dataset import (
 from accord.data._table_columns import shared_spread
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
-from accord.errors import ChoiceError, SpecError, counted, missing_extra
+from accord.errors import ChoiceError, SpecError, counted
 from accord.training._batches import (
     Batches,
     ImageBatches,
@@ -34,6 +33,7 @@ from accord.training._batches import (
 )
 from accord.training._spec import Spec, network_specs
 from accord.training.networks import NETWORKS
+from accord.training.networks._external import import_transformers
 
 
 def tokenize(
@@ -59,12 +59,7 @@ def tokenize(
 
 
 def _load_tokenizer(path: str) -> Any:
-    try:
-        transformers = importlib.import_module("transformers")
-    except ImportError as error:
-        raise missing_extra(
-            "training on text", "transformers", extra="transformers", cause=error
-        ) from error
+    transformers = import_transformers(path)
     try:
         return transformers.AutoTokenizer.from_pretrained(path)
     except (OSError, ValueError) as error:

@@ -28,6 +28,7 @@ from accord.errors import (
 )
 from accord.kernels import equally_spaced
 from accord.store import Folder, describe, open_reader, open_storage
+from accord.store._layout import checkpoint_folder
 from accord.store._removal import hold_networks
 from accord.store._unpacked_reader import network_numbers
 from accord.training._schema_file import (
@@ -340,8 +341,6 @@ class Run:
 
     def checkpoint_folder(self, network: NetworkSpec) -> Path:
         """Get the folder with the checkpoints and training state of a network."""
-        from accord.training._checkpoints import checkpoint_folder
-
         return checkpoint_folder(self.path, network.number)
 
     def checkpoints(self, network: NetworkSpec) -> dict[int, Path]:

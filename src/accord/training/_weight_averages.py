@@ -20,10 +20,6 @@ class AveragedNetwork(nn.Module):
 
     The averages are buffers, and not torch's `AveragedModel`: they are saved, resumed and moved
     with the network, and a CUDA graph can update them. `using` predicts with an average.
-
-    Args:
-        network: the network to train.
-        kinds: "ema", "swa" or both.
     """
 
     def __init__(self, network: nn.Module, kinds: Sequence[str]) -> None:

@@ -42,11 +42,6 @@ def train_in_workers(
 
     If the iterator is closed early, all workers are killed. They also die with this process.
     A network whose worker could not be started for lack of memory is trained in this process.
-
-    Args:
-        run: prepared for training.
-        networks: what to train.
-        processes: how many workers run at a time.
     """
     waiting = deque(networks)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()

@@ -19,7 +19,7 @@ from accord.training.networks.batch_ensemble import (
 from accord.training.networks.densenet import DenseNet121
 from accord.training.networks.mobilenet import MobileNetV2
 from accord.training.networks.resnet import ResNet18, ResNet32, ResNet50, WideResNet
-from accord.training.networks.small import MLP, RandomPredictor, SmallCNN, build_small_cnn
+from accord.training.networks.small import MLP, RandomPredictor, SmallCNN
 
 __all__ = [
     "MLP",
@@ -36,7 +36,6 @@ __all__ = [
     "SmallCNN",
     "WideResNet",
     "build",
-    "build_small_cnn",
     "is_user_code",
     "load_weights",
     "parameter_groups",

@@ -96,15 +96,12 @@ def build_transformers(
 ) -> TransformersNetwork:
     """Build a transformers classifier from a folder or a name on the hub.
 
-    Args:
-        path: a folder written by `save_pretrained`, or a name on the hub.
-        classes: the number of classes; if the file has another, the head is new.
-        task: the kind of input.
-        scratch: whether to use the architecture only, with random weights.
+    If the file has another number of classes, the head is new. With `scratch`, only the
+    architecture is used, with random weights.
     """
     if task not in _KINDS:
         raise ChoiceError(f"task must be one of {', '.join(_KINDS)}; got {task!r}.")
-    transformers = _import_transformers(path)
+    transformers = import_transformers(path)
     kind = getattr(transformers, _KINDS[task])
     try:
         config = transformers.AutoConfig.from_pretrained(path, num_labels=classes)
@@ -122,7 +119,7 @@ def build_transformers(
     return TransformersNetwork(network.float().train(), padding=0 if padding is None else padding)
 
 
-def _import_transformers(path: str) -> Any:
+def import_transformers(path: str) -> Any:
     try:
         return importlib.import_module("transformers")
     except ImportError as error:
