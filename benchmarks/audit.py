@@ -26,7 +26,8 @@ from cleanlab.rank import get_label_quality_scores
 from numpy.typing import NDArray
 
 import accord
-from accord.analysis._audit._audit import audit, audit_probabilities, score_ranking
+from accord.analysis._audit._audit import audit, audit_probabilities
+from accord.analysis._audit._result import score_ranking
 from accord.store import ArrayReader, RecordReader, SampleInfo
 
 Scores = NDArray[np.float64]

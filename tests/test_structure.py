@@ -75,6 +75,7 @@ OTHER_TESTS = {
 }
 # Modules that are tested in a file of another name.
 TESTED_BY = {
+    "analysis/audit/test_result.py": "tests/analysis/audit/test_audit.py",
     "analysis/audit/test_label_studio.py": "tests/analysis/audit/test_review_files.py",
     "analysis/audit/test_review.py": "tests/analysis/audit/test_review_files.py",
     "analysis/test_accuracy_curves.py": "tests/analysis/test_scores.py",

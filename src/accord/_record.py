@@ -286,6 +286,10 @@ class Record:
         """Find training labels that are probably wrong and propose corrections."""
         return analysis.audit(self.reader)
 
+    def notes(self) -> tuple[str, ...]:
+        """List what makes the votes uninformative, such as identical networks."""
+        return analysis.record_notes(self.reader)
+
     def curve(self, rule: str | Rule = "max-agreement") -> analysis.Curve:
         """Compute the accuracy of a rule after each epoch."""
         return analysis.curve(self.reader, rule)

@@ -6,9 +6,10 @@ far predictions can be trusted, `_report_numbers` gathers what a report shows.
 """
 
 from accord.analysis._accuracy_curves import Curve, Sweep, by_epochs, by_networks, curve
-from accord.analysis._audit._audit import Audit, audit, audit_probabilities
+from accord.analysis._audit._audit import audit, audit_probabilities
 from accord.analysis._audit._label_studio import labelling_config
 from accord.analysis._audit._notes import audit_notes
+from accord.analysis._audit._result import Audit
 from accord.analysis._audit._review import (
     Decisions,
     Gain,
@@ -40,6 +41,7 @@ from accord.analysis._network_health import (
     good_networks,
     network_health,
 )
+from accord.analysis._record_notes import record_notes
 from accord.analysis._report_numbers import (
     MAJORITY,
     MAX_AGREEMENT,
@@ -159,6 +161,7 @@ __all__ = [
     "persistence",
     "read_decisions",
     "read_verification",
+    "record_notes",
     "review_queue",
     "risk_coverage",
     "score",

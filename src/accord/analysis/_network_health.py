@@ -52,7 +52,7 @@ def network_health(reader: RecordReader) -> tuple[NetworkHealth, ...]:
     compared and all are called good. Of two networks that disagree, both count as good.
     """
     context = Context.of(reader)
-    kappa, sizes = context.once(_measure_kappa)
+    kappa, sizes = context.once(measure_kappa)
     last = slice(context.epochs - max(1, context.epochs // LAST), None)
     now = _best_partner(kappa[:, :, last].mean(axis=2))
     once = np.max([_best_partner(kappa[:, :, at]) for at in range(context.epochs)], axis=0)
@@ -96,7 +96,7 @@ def _best_partner(kappa: NDArray[np.float64]) -> NDArray[np.float64]:  # (networ
     return np.asarray(others.max(axis=1))
 
 
-def _measure_kappa(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def measure_kappa(context: Context) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute kappa between networks and the votes by class."""
     networks, epochs, classes = context.networks, context.epochs, context.classes
     equal = np.zeros((networks, networks, epochs))

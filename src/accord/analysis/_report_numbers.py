@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis._accuracy_curves import Curve, Sweep, by_epochs, by_networks, curve
-from accord.analysis._audit._audit import Audit, audit
-from accord.analysis._audit._notes import audit_notes
+from accord.analysis._audit._audit import audit
+from accord.analysis._audit._result import Audit
 from accord.analysis._dynamics import (
     Forgetting,
     MarginHistogram,
@@ -24,6 +24,7 @@ from accord.analysis._dynamics import (
     persistence,
 )
 from accord.analysis._network_health import NetworkHealth, chance_error, network_health
+from accord.analysis._record_notes import record_notes
 from accord.analysis._scores import Changes, Score, Scores, compare_rules, measure, paired_changes
 from accord.analysis._trust._calibration import Calibration, calibration_of
 from accord.analysis._trust._trust import RiskCoverage, risk_coverage
@@ -144,6 +145,7 @@ class Summary:
     audit: Audit | None  # None without given labels, for one network, and if it was refused
     audit_notes: list[str]
     audit_error: str  # why the audit was refused, else empty
+    notes: tuple[str, ...]  # on the record as a whole
 
     def require_scored(self) -> Scored:
         """Get the results that depend on true labels.
@@ -181,8 +183,9 @@ def summarize(reader: RecordReader) -> Summary:
         comparable=max((one.agreement for one in networks), default=0.0) > chance_error(context),
         without_bad=_leave_out(context, networks),
         audit=audited,
-        audit_notes=[] if audited is None else audit_notes(audited, info),
+        audit_notes=[] if audited is None else list(audited.notes),
         audit_error=audit_error,
+        notes=record_notes(context),
     )
 
 

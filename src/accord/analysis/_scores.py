@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.analysis._record_notes import record_notes
 from accord.errors import PredictionError, ProbabilitiesMissing
 from accord.rules import (
     ABSTAINED,
@@ -189,6 +190,7 @@ class Scores:
     scores: tuple[Score, ...]  # weakest evidence first
     recommended: str | None  # recommended rule, if requested
     left_out: Mapping[str, str] = field(default_factory=dict)  # rules not scored, with the reason
+    notes: tuple[str, ...] = ()  # on the record, if a recommendation was requested
 
 
 def score(reader: RecordReader, rules: Sequence[str | Rule] | None = None) -> list[Score]:
@@ -239,8 +241,10 @@ def compare_rules(
         for view in views:
             predictions.append(view.once(rule))  # noqa: PERF401 - a comprehension is a frame more
         scores.append(_to_score(rule, predictions, context, truth))
-    recommended = context.once(recommend).rule if with_recommended else None
-    return Scores(tuple(scores), recommended, left_out)
+    if not with_recommended:
+        return Scores(tuple(scores), None, left_out)
+    notes = record_notes(context)
+    return Scores(tuple(scores), context.once(recommend).rule, left_out, notes)
 
 
 def _choose(

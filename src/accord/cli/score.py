@@ -53,6 +53,8 @@ def score(
     found = compare_rules(opened.reader, [resolve_rule(opened, one) for one in wanted] or None)
     for name, reason in found.left_out.items():
         print_note(f"{name} is left out: {reason}")
+    for note in found.notes:
+        print_note(note)
     overview = Overview.of(opened.reader)
     if as_json:
         typer.echo(json.dumps(score_json(overview, found)))

@@ -6,8 +6,8 @@ from typing import Any, Final
 import numpy as np
 
 from accord.analysis import Audit, Overview
-from accord.analysis._audit._audit import UNDECIDED
-from accord.analysis._audit._notes import audit_notes, class_name
+from accord.analysis._audit._notes import class_name
+from accord.analysis._audit._result import UNDECIDED
 from accord.analysis._audit._review import Gain
 from accord.errors import counted
 from accord.report._record_text import heading, record_json
@@ -28,7 +28,7 @@ def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> di
         "weights": audit.weights.tolist(),
         "unpredicted": list(audit.unpredicted),
         "never_predicted": list(audit.never_predicted),
-        "notes": audit_notes(audit, overview.sample_info),
+        "notes": list(audit.notes),
         "ranking": audit.ranking[:MOST_RANKED].tolist(),
     }
     if overview.classes <= MOST_CLASSES:
@@ -45,8 +45,11 @@ def audit_text(overview: Overview, audit: Audit) -> str:
     """Format the result of an audit."""
     flagged = int(audit.flagged.sum())
     wrong = f"{counted(flagged, 'label')} {'is' if flagged == 1 else 'are'} probably wrong"
-    percent = 100 * flagged / overview.samples
-    lines = [heading(overview, classes=True), "", f"{wrong}: {percent:.1f} %"]
+    percent = f"{100 * flagged / overview.samples:.1f} %"
+    rate = f"{wrong}: {percent}"
+    if audit.fitted_at_once:
+        rate = f"{counted(flagged, 'label')} flagged: {percent}, which is no estimate of the rest"
+    lines = [heading(overview, classes=True), "", rate]
     if audit.undecided > UNDECIDED:
         lines.append(f"noise rate by the mean suspicion: {100 * audit.noise_rate:.1f} %")
     if audit.score is not None:

@@ -80,6 +80,7 @@ def score_json(overview: Overview, found: Scores) -> dict[str, Any]:
     document = record_json(overview) | {
         "reference": overview.sample_info.reference,
         "recommended": found.recommended,
+        "notes": list(found.notes),
         "rules": {one.rule: _score_fields(one) for one in found.scores},
     }
     return document | ({"left_out": dict(found.left_out)} if found.left_out else {})

@@ -16,7 +16,7 @@ from accord.analysis import (
     WithoutBad,
 )
 from accord.analysis._accuracy_curves import MAX_SUBSETS
-from accord.analysis._audit._audit import UNDECIDED, RankingScore
+from accord.analysis._audit._result import UNDECIDED, RankingScore
 
 MOST_SUSPECTS: Final = 20  # labels listed
 MOST_NETWORKS: Final = 30  # maximum number of networks listed

@@ -27,7 +27,7 @@ from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.weighted_agreement import WeightedAgreement
-from accord.store import ArrayReader, RecordReader, SampleInfo
+from accord.store import ArrayReader, RecordReader
 
 RECOMMENDED: Final = "recommended"  # stands for the rule that is
 Halves = Callable[[Rule], NDArray[np.bool_]]  # where two halves agree by a rule, (sample,)
@@ -95,8 +95,7 @@ def recommend(reader: RecordReader) -> Recommendation:
         if number == 1:
             return Recommendation(MaxAgreement.name, f"there is one {what}")
     context = Context.of(reader)
-    if context.samples > MAX_SAMPLES:
-        context = context.once(_evenly_spaced)
+    context = context.once(evenly_spaced)
     fits = fits_in_memory(reader)
     context.load_labels()
     if fits:
@@ -239,9 +238,19 @@ def _halves_agree(rule: Rule, context: Context) -> NDArray[np.bool_]:  # (sample
     return np.equal(first.labels, second.labels)
 
 
-def _evenly_spaced(context: Context) -> Context:
+def evenly_spaced(context: Context) -> Context:
+    """Select at most 10,000 evenly spaced samples."""
     step = -(-context.samples // MAX_SAMPLES)
+    if step == 1:
+        return context
     everything = range(context.networks), range(context.epochs)
-    labels = context.read_labels(*everything, slice(None, None, step))
-    sample_info = SampleInfo(labels.shape[2], context.classes)
-    return Context(ArrayReader(labels, sample_info, name=context.name))
+    labels, info = context.read_labels(*everything, slice(None, None, step)), context.sample_info
+    known = {name: getattr(info, name) for name in ("truth", "given")}
+    cut = {name: one[::step] for name, one in known.items() if one is not None}
+    reader = ArrayReader(
+        labels,
+        replace(info, samples=labels.shape[2], ids=None, **cut),
+        numbers=context.numbers,
+        name=context.name,
+    )
+    return Context(reader)

@@ -124,6 +124,16 @@ class RecordReader(ABC):
         """Number of classes."""
         return self.sample_info.classes
 
+    @property
+    def cross_fitted(self) -> bool:
+        """Whether no network was trained on the samples that it predicts."""
+        return any(one.metadata.get("cross_fit") for one in self.networks_info())
+
+    @property
+    def trained_on(self) -> bool:
+        """Whether the networks were trained on these samples."""
+        return self.sample_info.trained_on and not self.cross_fitted
+
     def truth(self) -> NDArray[Any]:
         """Return the true labels of the samples."""
         if self.sample_info.truth is None:

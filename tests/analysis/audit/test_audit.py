@@ -13,7 +13,6 @@ from accord.analysis._audit import _posterior as posterior_module
 from accord.analysis._audit._audit import (
     audit,
     audit_probabilities,
-    score_ranking,
     suspect_unpredicted,
 )
 from accord.analysis._audit._evidence import (
@@ -27,6 +26,7 @@ from accord.analysis._audit._evidence import (
 )
 from accord.analysis._audit._notes import audit_notes
 from accord.analysis._audit._posterior import class_posteriors
+from accord.analysis._audit._result import score_ranking
 from accord.analysis._trust._noisy_accuracy import corrected_accuracy
 from accord.errors import ChoiceError, PredictionError, RecordError
 from accord.kernels import count_votes, equally_spaced

@@ -92,6 +92,11 @@ class Contradiction:
         return np.maximum(self.same - self.chance, 0)
 
     @property
+    def disagreement(self) -> NDArray[np.float64]:
+        """Share of pairs of networks that predict different classes at each epoch."""
+        return 2 * self.share - self.both - self.same
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """Weight of each epoch between 0 and 1.
 

@@ -5,17 +5,24 @@ from typing import Final
 
 import numpy as np
 
-from accord.analysis._audit._audit import UNDECIDED, Audit
+from accord.analysis._audit._result import LEAST_FINAL_AGREEMENT, UNDECIDED, Audit
 from accord.store import SampleInfo
 
 TOGETHER: Final = 0.05  # of labels contradicted together at one epoch; above chance and errors
 MOST_NAMED: Final = 10  # classes in a note
 SPARED: Final = 0.01  # of all labels, ignored below
 # Of 52 small records, only the five whose networks were right on 55 to 64 % of unseen samples
-# exceed both limits; their noise rates are 10 to 35 points too high.
-LEAST_FINAL_AGREEMENT: Final = 0.9  # with given labels; less: networks learn little
+# exceed this and end below LEAST_FINAL_AGREEMENT; their noise rates are 10 to 35 points too high.
 MOST_UNSURE: Final = 0.075  # of labels misjudged, by their own suspicions
 LEAST_EXCESS: Final = 3.0  # standard errors beyond chance
+CROSS_FIT: Final = "accord train SPEC --cross-fit 5"
+FITTED: Final = (
+    "nothing can be concluded about wrong labels: the networks contradict few labels, and fit them "
+    "from the first epochs on. Either nearly all labels are right, or wrong ones follow a pattern "
+    "that networks learn at once, as labels made by rules do; then the noise rate is far too low "
+    "and the ranking arbitrary. Have the labels judged by networks that were not trained on them: "
+    f"{CROSS_FIT}"
+)
 UNINFORMATIVE: Final = (
     "no epoch is informative: at none do two networks contradict a label with the same class more "
     "often than by chance. No label is flagged, and the order of the ranking is arbitrary. Either "
@@ -27,6 +34,8 @@ def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
     """List the limitations of an audit."""
     if audit.beyond_chance == 0:
         return [UNINFORMATIVE]
+    if audit.fitted_at_once:
+        return [FITTED, *_not_predicted(audit, sample_info)]
     notes = [
         _held_out(audit, sample_info),
         *_not_predicted(audit, sample_info),
@@ -51,12 +60,19 @@ def _ranking(audit: Audit) -> str:
 
 
 def _held_out(audit: Audit, sample_info: SampleInfo) -> str | None:
+    if audit.cross_fitted:
+        return (
+            "networks that were not trained on a sample judge its label. Wherever they err, right "
+            "labels are flagged too, and patterns among wrong labels are repeated: the noise rate "
+            "may be far off. Review the first of the ranking; do not take proposals unseen"
+        )
     if sample_info.trained_on:
         return None
+    unsure = "" if audit.excess >= LEAST_EXCESS else f"; {_ranking(audit)}"
     return (
         f"the samples of the record belong to the {sample_info.split} split, on which networks "
         "were not trained. Wherever networks err, right labels are flagged too, so the noise rate "
-        f"is too high; {_ranking(audit)}. If networks were trained on them, record them with "
+        f"is too high{unsure}. If networks were trained on them, record them with "
         'split="train"'
     )
 
@@ -119,7 +135,16 @@ def _inconclusive(audit: Audit) -> Iterator[str]:
             f"far too low. The votes do not show which; {ranking}. Review some labels, or record "
             "more epochs"
         )
-    if audit.final_agreement < LEAST_FINAL_AGREEMENT and audit.undecided > MOST_UNSURE:
+    if audit.too_hard:
+        yield (
+            "the networks have settled, and predict "
+            f"{100 * audit.final_agreement:.0f} in 100 given labels only. Either the others are "
+            "wrong, or their samples are too hard for these networks, which then contradict right "
+            f"labels together: the votes do not show which. The noise rate of {rate:.1f} % may be "
+            "far too high. Review some labels before you correct any, or train larger networks, "
+            "for longer"
+        )
+    elif audit.final_agreement < LEAST_FINAL_AGREEMENT and audit.undecided > MOST_UNSURE:
         yield (
             "the networks underfit: at the last epoch they predict "
             f"{100 * audit.final_agreement:.0f} in 100 given labels, and contradict right ones "

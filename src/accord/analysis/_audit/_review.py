@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.analysis._audit._audit import Audit
+from accord.analysis._audit._result import Audit
 from accord.errors import ChoiceError, RecordMismatch, SourceError, suggest
 from accord.store import SampleInfo
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import csv_text, write_file
-from accord.analysis._audit._audit import Audit
 from accord.analysis._audit._label_studio import (
     IMAGE,
     TEXT,
@@ -28,6 +27,7 @@ from accord.analysis._audit._label_studio import (
     read_annotations,
     read_tasks,
 )
+from accord.analysis._audit._result import Audit
 from accord.analysis._audit._review import (
     NAMING,
     Decisions,

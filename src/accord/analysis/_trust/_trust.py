@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from accord.analysis._dynamics import Forgetting, forgetting, margin_of
 from accord.analysis._network_health import NetworkHealth, chance_error, network_health
+from accord.analysis._record_notes import record_notes
 from accord.analysis._trust._calibration import Calibration, calibration, check_paired
 from accord.analysis._trust._confidence_intervals import check_confidence, highest_share
 from accord.errors import ChoiceError, PredictionError, counted
@@ -306,6 +307,7 @@ def _answers_from(samples: _Judged, threshold: float, confidence: float) -> Answ
 
 
 def _notes(context: Context, rule: Rule, prediction: Prediction) -> tuple[str, ...]:
-    trained_on = TRAINED_ON if context.sample_info.trained_on else ""
+    trained_on = TRAINED_ON if context.trained_on else ""
     oracle = f"{rule.name} {ORACLE}" if rule.oracle else ""
-    return tuple(note for note in (trained_on, oracle, prediction.note) if note)
+    notes = trained_on, oracle, prediction.note, *record_notes(context)
+    return tuple(note for note in notes if note)
