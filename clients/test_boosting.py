@@ -111,6 +111,12 @@ def test_a_callback_records_one_training(opened, framework):
         assert recorder.epochs == 2
 
 
+def test_fewer_rounds_than_one_row_are_refused(opened, framework):
+    _, train, _ = framework
+    with opened() as recorder, pytest.raises(ChoiceError, match=r"every=9 and 8 rounds.*every=1"):
+        record_rounds(recorder, train(), X_TEST, every=9)
+
+
 def test_a_closed_recorder_stops_the_training(opened, framework):
     rounds, train, _ = framework
     with opened() as recorder:

@@ -274,3 +274,84 @@ def test_epochs_of_unknown_length_are_recorded_whole(tmp_path):
 def test_inputs_that_are_not_arrays_are_refused(tmp_path, inputs, message):
     with pytest.raises(ChoiceError, match=message):
         record_to(tmp_path, inputs)
+
+
+# Batches as evaluation data
+
+
+class Batches(keras.utils.PyDataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, number):
+        rows = slice(8 * number, 8 * number + 8)
+        return TEST[rows], truth(TEST)[rows]
+
+
+class Tensor:
+    """A tensor of TensorFlow, as far as numpy sees it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+class TensorFlowDataset:
+    """The protocol of a tf.data.Dataset: iterated anew at every epoch, with a cardinality."""
+
+    def __init__(self, *, cardinality=4, shuffle=False):
+        self.size, self.shuffle = cardinality, shuffle
+
+    def cardinality(self):
+        return Tensor(np.int64(self.size)).values
+
+    def __iter__(self):
+        order = generator.permutation(SAMPLES) if self.shuffle else np.arange(SAMPLES)
+        for rows in np.array_split(order, 4):
+            yield Tensor(TEST[rows]), Tensor(truth(TEST)[rows])
+
+
+def loader(**options):
+    tensors = torch.utils.data.TensorDataset(torch.tensor(TEST), torch.tensor(truth(TEST)))
+    return torch.utils.data.DataLoader(tensors, batch_size=8, **options)
+
+
+@pytest.mark.parametrize("inputs", [Batches(), TensorFlowDataset(), loader()])
+def test_batches_are_predicted_like_an_array(tmp_path, inputs):
+    fit([record_to(tmp_path / "batches", inputs), record_to(tmp_path / "array")])
+    np.testing.assert_array_equal(rows(tmp_path / "batches"), rows(tmp_path / "array"))
+
+
+def test_batches_in_another_order_are_refused(tmp_path):
+    with pytest.raises(ChoiceError, match=r"any order \(RandomSampler\).*shuffle=False"):
+        record_to(tmp_path, loader(shuffle=True))
+    with pytest.raises(ChoiceError, match=r"drops the last 6 of 30 .*drop_last=False"):
+        record_to(tmp_path, loader(drop_last=True))
+    with pytest.raises(PredictionError, match=r"another order than at the last.*shuffle=False"):
+        fit([record_to(tmp_path, TensorFlowDataset(shuffle=True))])
+    for endless in (TensorFlowDataset(cardinality=-1), iter([TEST])):
+        with pytest.raises(ChoiceError, match=r"infinite or can be read only once.*without repeat"):
+            record_to(tmp_path, endless)
+    with pytest.raises(PredictionError, match="the evaluation data gave no batch"):
+        fit([record_to(tmp_path / "none", TensorFlowDatasetWithout(), samples=30)])
+
+
+class TensorFlowDatasetWithout(TensorFlowDataset):
+    def __iter__(self):
+        return iter(())
+
+
+def test_a_training_without_an_epoch_is_reported(tmp_path, caplog):
+    fit([record_to(tmp_path)], epochs=0)
+    assert "training recorded nothing. It ended before its first epoch" in caplog.text
+
+
+def test_recording_anew_removes_the_first_training_and_continues_the_second(tmp_path):
+    fit([record_to(tmp_path)], epochs=3)
+    callback = record_to(tmp_path, overwrite=True)
+    network = fit([callback], epochs=1)
+    assert accord.open(tmp_path).epochs == 1
+    fit([callback], network=network, epochs=2, initial_epoch=1)
+    assert accord.open(tmp_path).epochs == 2

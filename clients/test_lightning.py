@@ -1,6 +1,7 @@
 """Record with the real Lightning: epochs, fractions, resumed and distributed training."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -387,3 +388,22 @@ def test_two_processes_write_one_row_together(tmp_path):
     expected = [labels[:29] for labels in torch.load(tmp_path / "expected.pt")]
     assert rows(tmp_path / "record") == expected
     assert rows(tmp_path / "tables") == expected[1:]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_steps": 2}, r"ended at progress 0\.4, and the first row is due at 1\. .*every=0\.1"),
+        ({"epochs": 0}, r"training recorded nothing\. It ended before its first epoch"),
+        ({"fast_dev_run": True}, "a fast_dev_run is not recorded"),
+    ],
+)
+def test_a_training_without_a_row_is_reported(tmp_path, caplog, options, words):
+    fit([record_to(tmp_path)], **options)
+    assert re.search(words, caplog.text)
+
+
+def test_no_validation_is_needed(tmp_path, caplog):
+    fit([record_to(tmp_path)], validate=HELD, limit_val_batches=0)
+    assert accord.open(tmp_path).epochs == 3
+    assert "accord" not in caplog.text

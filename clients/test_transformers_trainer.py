@@ -355,3 +355,9 @@ def test_two_processes_write_one_row_together(tokenizer, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert rows(tmp_path / "record") == torch.load(tmp_path / "expected.pt")
+
+
+def test_a_training_shorter_than_its_first_row_is_reported(train, held, tmp_path, caplog):
+    train([RecordPredictions(tmp_path / "record", held, network=0, classes=2)], max_steps=2)
+    words = "ended at progress 0.4, and the first row is due at 1. Train longer, or record more "
+    assert words + "often: every=0.1" in caplog.text

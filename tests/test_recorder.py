@@ -1,11 +1,16 @@
 """A recorder reports what it was opened with, and whether it is open."""
 
+import gc
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
 import accord
 from accord import Recorder
 from accord._recorder import record_missing
-from accord.errors import RecordBusy, RecordClosed, RecordMismatch
+from accord.errors import PredictionError, RecordBusy, RecordClosed, RecordMismatch
 
 
 def test_a_recorder_has_its_path_and_sample_info(tmp_path):
@@ -73,6 +78,44 @@ def test_a_recorder_without_an_epoch_is_logged_once_and_not_after_an_error(tmp_p
     recorder.close()
     recorder.close()
     assert caplog.messages == [f"{tmp_path}: network 0: no epoch was recorded"]
+
+
+def test_a_dropped_recorder_is_reported_and_releases_the_network(tmp_path, caplog):
+    Recorder(tmp_path, network=0, samples=2, classes=2)
+    gc.collect()
+    assert "network 0: no epoch was recorded" in caplog.text
+    Recorder(tmp_path, network=0, samples=2, classes=2).close(quiet=True)
+
+
+def test_a_recorder_that_is_still_open_at_the_end_of_the_process_is_reported(tmp_path):
+    script = (
+        f"import accord; r = accord.Recorder({str(tmp_path)!r}, network=0, samples=2, classes=2)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "network 0: no epoch was recorded" in done.stderr
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda names: np.array(names, object)])
+def test_names_of_classes_are_labels(tmp_path, kind):
+    names = {
+        "class_names": ["owl", "cat"],
+        "truth": kind(["cat", "owl"]),
+        "given": kind(["owl"] * 2),
+    }
+    with Recorder(tmp_path, network=0, samples=2, classes=2, **names) as recorder:
+        recorder.record(kind(["owl", "cat"]))
+        recorder.record([1, 1])
+        with pytest.raises(PredictionError, match="among the class_names owl, cat; got 'emu'"):
+            recorder.record(kind(["owl", "emu"]))
+    record = accord.open(tmp_path)
+    assert np.asarray(record.labels)[0].tolist() == [[0, 1], [1, 1]]
+    assert (record.truth.tolist(), record.given.tolist()) == ([1, 0], [0, 0])
+    with Recorder(tmp_path / "unnamed", network=0, samples=2, classes=2) as recorder:
+        with pytest.raises(PredictionError, match=r"list them: class_names=\[…\]"):
+            recorder.record(kind(["owl", "cat"]))
+        recorder.record([0, 1])
 
 
 def test_changed_metadata_is_refused_with_the_difference(tmp_path):

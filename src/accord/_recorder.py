@@ -2,9 +2,9 @@
 
 import logging
 import os
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
-from weakref import WeakValueDictionary
 
 from accord.errors import PredictionError, counted
 from accord.store import (
@@ -18,7 +18,7 @@ from accord.store import (
 from accord.store._storage import busy
 
 _logger = logging.getLogger(__name__)
-_OPEN: WeakValueDictionary[str, Writer] = WeakValueDictionary()  # of this process
+_OPEN: weakref.WeakValueDictionary[str, Writer] = weakref.WeakValueDictionary()  # of this process
 
 
 class Recorder:
@@ -89,7 +89,8 @@ class Recorder:
             metadata=metadata,
             overwrite=overwrite,
         )
-        self._resumed = self._writer.epochs
+        # Reports a recorder that is dropped, too, at the end of the process at the latest.
+        self._close = weakref.finalize(self, _close, self._writer, self._writer.epochs)
         _OPEN[key] = self._writer
 
     @property
@@ -135,6 +136,7 @@ class Recorder:
 
         Args:
             predicted: labels (sample,) or probabilities (sample, class), as an array or tensor.
+                Labels are class indices, or names if the recorder was opened with class_names.
             logits: scores before the softmax (sample, class), instead of `predicted`.
             epoch: the expected index of this epoch. Recording it twice then raises an error.
             progress: the true epoch, such as 0.1, by default 1 for the first row, and so on.
@@ -153,7 +155,12 @@ class Recorder:
         if logits is not None:
             row = row_from_logits(logits, **size, keep=self._probabilities)
         else:
-            row = row_from_predictions(predicted, **size, probabilities=self._probabilities)
+            row = row_from_predictions(
+                predicted,
+                **size,
+                probabilities=self._probabilities,
+                class_names=info.class_names,
+            )
         self._writer.write(row, epoch=epoch, progress=progress, metrics=metrics)
 
     def check_open(self) -> None:
@@ -169,21 +176,28 @@ class Recorder:
 
         Unless `quiet`, a recorder that recorded nothing logs a warning.
         """
-        if not quiet and self._writer.is_open and self.epochs == self._resumed:
-            already = "no epoch was recorded"
-            if self.epochs:
-                already = (
-                    f"nothing was recorded, as it already holds {counted(self.epochs, 'epoch')} of "
-                    "an earlier training. To record it anew: Recorder(…, overwrite=True)"
-                )
-            _logger.warning("%s: network %d: %s", self.path, self.network, already)
-        self._writer.close()
+        if quiet:
+            self._close.detach()
+            self._writer.close()
+        self._close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
         self.close(quiet=error is not None)
+
+
+def _close(writer: Writer, resumed: int) -> None:
+    if writer.is_open and writer.epochs == resumed:
+        already = "no epoch was recorded"
+        if resumed:
+            already = (
+                f"nothing was recorded, as it already holds {counted(resumed, 'epoch')} of an "
+                "earlier training. To record it anew: Recorder(…, overwrite=True)"
+            )
+        _logger.warning("%s: network %d: %s", writer.storage.name, writer.network, already)
+    writer.close()
 
 
 def record_missing(

@@ -91,6 +91,7 @@ def _record_xgboost_rounds(
             "are lost. Train it with the callback XGBoostRounds."
         )
     rounds = RoundRecorder(recorder, every=every, classes=classes)
+    rounds.check_due(booster.num_boosted_rounds())
     samples = _as_matrix(samples)
     for done in range(1, booster.num_boosted_rounds() + 1):
         rounds.record(
@@ -185,6 +186,7 @@ def _record_lightgbm_rounds(
             "Train it with the callback LightGBMRounds."
         )
     rounds = RoundRecorder(recorder, every=every, classes=classes)
+    rounds.check_due(booster.current_iteration())
     _check_probabilities(scores, recorder)
     for done in range(1, booster.current_iteration() + 1):
         rounds.record(done, partial(scores.after, done), logits=True)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Final, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from accord._recorders.callback_recorder import (
     import_framework,
 )
 from accord._recorders.network_outputs import labels_or_scores
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, PredictionError
 from accord.store import to_numpy
 
 __all__ = ["RecordPredictions"]
+
+INFINITE: Final = -1  # the cardinality of a tf.data.Dataset with repeat()
 
 
 class RecordPredictions(FrameworkCallback):
@@ -32,17 +34,19 @@ class RecordPredictions(FrameworkCallback):
     Args:
         path: the record: a folder, or the URL of an object store, created if missing.
         inputs: the samples to predict: an array, or a list or mapping of arrays for a network
-            with several inputs.
+            with several inputs; or a DataLoader, PyDataset or tf.data.Dataset of batches, which
+            are inputs or (inputs, labels, …), in the same order at every epoch.
         network: the number of the network, from 0. Each training needs a different one.
         classes: the number of classes, with labels from 0.
+        samples: the number of samples, by default counted.
         every: epochs between two rows: 1, 2 …, or a fraction of an epoch, such as 0.1. The last
             epoch is always recorded.
         forward: returns the scores, by default `network.predict_on_batch(inputs)`.
-        batch: samples per batch.
+        batch: samples per batch of arrays.
         logits: scores come before a softmax or sigmoid (True) or after it (False). By default
             this follows from the activation of the last layer.
-        **options: truth, given, ids, class_names, split, probabilities, metadata: as for
-            `accord.Recorder`.
+        **options: truth, given, ids, class_names, split, probabilities, metadata, overwrite: as
+            for `accord.Recorder`.
 
     Raises:
         ExtraMissing: Keras is not installed.
@@ -59,6 +63,7 @@ class RecordPredictions(FrameworkCallback):
         *,
         network: int,
         classes: int,
+        samples: int | None = None,
         every: float = 1.0,
         forward: Callable[[Any, Any], Any] | None = None,
         batch: int = 256,
@@ -72,10 +77,11 @@ class RecordPredictions(FrameworkCallback):
         self._logits = logits
         self._running: Any = None  # the parameters of the training that runs
         self._epoch = -1
+        self._labels: bytes | None = None  # of the batches, in their order
         self._recorder = CallbackRecorder(
             path,
             network=network,
-            samples=_length(inputs),
+            samples=_length(inputs) if samples is None else samples,
             classes=classes,
             every=every,
             options=options,
@@ -150,6 +156,8 @@ class RecordPredictions(FrameworkCallback):
     def _record(self, progress: float, logs: Mapping[str, Any]) -> None:
         with _eval_mode(self.model):
             parts = list(self._parts())
+        if not parts:
+            raise PredictionError("the evaluation data gave no batch")
         self._recorder.append(
             np.concatenate(parts),
             progress=progress,
@@ -159,8 +167,10 @@ class RecordPredictions(FrameworkCallback):
 
     def _parts(self) -> Iterator[NDArray[Any]]:
         forward = self._forward or (lambda network, inputs: network.predict_on_batch(inputs))
-        for start in range(0, self._recorder.order.samples, self._batch):
-            output = forward(self.model, _slice(self._inputs, start, start + self._batch))
+        labels = []
+        for inputs, given in self._batches():
+            labels.append(b"" if given is None else to_numpy(given).tobytes())
+            output = forward(self.model, inputs)
             if isinstance(output, list | tuple | Mapping):
                 raise ChoiceError(
                     f"the network returns {len(output)} outputs; select the scores: "
@@ -177,6 +187,59 @@ class RecordPredictions(FrameworkCallback):
                 probabilities=self._recorder.probabilities,
                 are_logits=self._logits is not False,
             )
+        order, self._labels = self._labels, b"".join(labels)
+        if order not in (None, self._labels):
+            raise PredictionError(
+                "the evaluation data come in another order than at the last recorded epoch. Do "
+                "not shuffle them: shuffle=False"
+            )
+
+    def _batches(self) -> Iterator[tuple[Any, Any]]:
+        if _are_batches(self._inputs):
+            yield from map(_split, _iterate(self._inputs))
+            return
+        for start in range(0, self._recorder.order.samples, self._batch):
+            yield _slice(self._inputs, start, start + self._batch), None
+
+
+def _are_batches(inputs: Any) -> bool:
+    plain = isinstance(inputs, Mapping | list | tuple | str) or hasattr(inputs, "shape")
+    return not plain and (hasattr(inputs, "__iter__") or hasattr(inputs, "__getitem__"))
+
+
+def _iterate(batches: Any) -> Iterator[Any]:
+    if hasattr(batches, "__getitem__") and hasattr(batches, "__len__"):  # a PyDataset
+        return (batches[number] for number in range(len(batches)))
+    return iter(batches)
+
+
+def _split(batch: Any) -> tuple[Any, Any]:
+    """Split a batch into arrays of inputs, and labels if it holds any."""
+    parts = batch if isinstance(batch, list | tuple) else [batch]
+    inputs = parts[0]
+    if isinstance(inputs, Mapping):
+        inputs = {name: to_numpy(value) for name, value in inputs.items()}
+    elif isinstance(inputs, list | tuple):
+        inputs = [to_numpy(value) for value in inputs]
+    else:
+        inputs = to_numpy(inputs)
+    return inputs, parts[1] if len(parts) > 1 else None
+
+
+def _count(batches: Any) -> int:
+    """Count the samples of batches that come in the same order at every epoch."""
+    if hasattr(batches, "dataset") and hasattr(batches, "batch_sampler"):  # a DataLoader
+        from accord._recorders.loader_predictions import check_order
+
+        check_order(batches)
+    cardinality = int(batches.cardinality()) if hasattr(batches, "cardinality") else 0
+    if cardinality == INFINITE or iter(batches) is batches:
+        raise ChoiceError(
+            f"a {type(batches).__name__} that is infinite or can be read only once cannot be "
+            "predicted at every epoch. Give an array, a DataLoader or a tf.data.Dataset without "
+            "repeat()"
+        )
+    return sum(_length(_split(batch)[0]) for batch in _iterate(batches))
 
 
 def _eval_mode(network: Any) -> AbstractContextManager[None]:
@@ -196,12 +259,14 @@ def _slice(inputs: Any, start: int, stop: int) -> Any:
 
 
 def _length(inputs: Any) -> int:
+    if _are_batches(inputs):
+        return _count(inputs)
     several = inputs.values() if isinstance(inputs, Mapping) else inputs
     arrays = list(several) if isinstance(inputs, Mapping | list | tuple) else [inputs]
     shapes = [getattr(array, "shape", None) for array in arrays]
     if not arrays or not all(shapes):
         raise ChoiceError(
-            "inputs must be an array, or a list or mapping of arrays; "
+            "inputs must be an array, a list or mapping of arrays, or a dataset of batches; "
             f"got {type(inputs).__name__} of {', '.join(type(array).__name__ for array in arrays)}"
         )
     lengths = {int(array.shape[0]) for array in arrays}

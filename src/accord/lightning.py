@@ -1,5 +1,6 @@
 """Integration with Lightning."""
 
+import logging
 import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
@@ -23,6 +24,7 @@ from accord._recorders.loader_predictions import (
 
 __all__ = ["RecordPredictions"]
 
+_logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:  # the base class at run time
     from pytorch_lightning import Callback
@@ -51,8 +53,8 @@ class RecordPredictions(_Base):
             epoch is always recorded.
         forward: returns logits, by default `module(inputs)`; to use `predict_step`:
             `lambda module, batch: module.predict_step(batch, 0)`.
-        **options: truth, given, ids, class_names, split, probabilities, metadata: as for
-            `accord.Recorder`.
+        **options: truth, given, ids, class_names, split, probabilities, metadata, overwrite: as
+            for `accord.Recorder`.
 
     Raises:
         ExtraMissing: Lightning is not installed.
@@ -99,7 +101,9 @@ class RecordPredictions(_Base):
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Open the record."""
         _check_once(trainer.callbacks)
-        if not trainer.fast_dev_run:
+        if trainer.fast_dev_run:
+            _logger.warning("%s: a fast_dev_run is not recorded", self._recorder.path)
+        else:
             self._recorder.recorded = Processes().run_in_first(self._recorder.open)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
@@ -156,7 +160,7 @@ class RecordPredictions(_Base):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: Any) -> None:  # noqa: ARG002
         """Close the record after an exception."""
-        self.close()
+        self._recorder.close(quiet=True)
 
     def _after(
         self, trainer: Any, module: Any, previous: float, progress: float, *, last: bool

@@ -58,8 +58,8 @@ class RecordPredictions(_Base):
         forward: returns logits, by default `network(**batch).logits` without the labels.
         batch: samples per batch, by default the Trainer's `per_device_eval_batch_size`.
         collate: makes a batch of items, by default the Trainer's collator.
-        **options: truth, given, ids, class_names, split, probabilities, metadata: as for
-            `accord.Recorder`.
+        **options: truth, given, ids, class_names, split, probabilities, metadata, overwrite: as
+            for `accord.Recorder`.
 
     Raises:
         ExtraMissing: transformers is not installed.

@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -97,6 +98,42 @@ def test_training_from_scratch_warns_of_rows_in_the_record(tmp_path, caplog):
         recorder.warn_if_recorded()
     recorder.close()
     assert "network 0 already holds 1 epoch; training starts from scratch" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("reached", "words"),
+    [
+        ((), "It ended before its first epoch: check the number of epochs and the data"),
+        ((0.02,), r"at progress 0\.02, and the first row is due at 1\. .*often: every=0\.02$"),
+        ((0.5,), r"often: every=0\.1$"),
+    ],
+)
+def test_a_training_that_recorded_nothing_is_reported_with_the_reason(
+    tmp_path, caplog, reached, words
+):
+    recorder = recorder_at(tmp_path)
+    recorder.open()
+    for progress in reached:
+        recorder.is_due(0, progress)
+    recorder.close()
+    (message,) = caplog.messages
+    assert re.search(words, message)
+
+
+def test_a_second_training_that_recorded_nothing_names_the_first(tmp_path, caplog):
+    for _ in range(2):
+        recorder = recorder_at(tmp_path)
+        recorder.open()
+        if recorder.is_due(0, 1):
+            append(recorder, [0, 1, 1])
+        recorder.close()
+    (message,) = caplog.messages
+    assert "ended at progress 1, and the record already holds 1 epoch of an earlier one" in message
+    recorder = recorder_at(tmp_path, overwrite=True)
+    assert recorder.open().epochs == 0
+    append(recorder, [0, 1, 1])
+    assert recorder.open().epochs == 1  # training continues
+    recorder.close(quiet=True)
 
 
 def test_a_second_recorder_is_refused_with_the_way_to_close_the_first(tmp_path):

@@ -405,6 +405,12 @@ def test_stages_recorded_again_are_unchanged(opened):
             assert recorder.epochs == epochs
 
 
+def test_fewer_stages_than_one_row_are_refused(opened):
+    boosting = GradientBoostingClassifier(n_estimators=20, max_depth=1).fit(X, NAMES)
+    with opened() as recorder, pytest.raises(ChoiceError, match=r"every=50 and 20 rounds.*every=2"):
+        record_stages(recorder, boosting, X_TEST, every=50)
+
+
 def test_estimators_without_stages_are_refused(opened):
     forest = RandomForestClassifier(5).fit(X, NAMES)
     with opened() as recorder, pytest.raises(ChoiceError, match="has no staged_predict"):

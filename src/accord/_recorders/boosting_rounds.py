@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from accord._recorder import Recorder, record_missing
 from accord._recorders.network_outputs import two_columns
 from accord._recorders.record_order import place_columns, positions_of
-from accord.errors import ChoiceError, RecordError
+from accord.errors import ChoiceError, RecordError, counted
 from accord.store import to_numpy
 
 _IN_USE: WeakSet[Recorder] = WeakSet()
@@ -64,6 +64,14 @@ class RoundRecorder:
                 progress=number,
                 logits=logits,
                 **metrics,
+            )
+
+    def check_due(self, rounds: int) -> None:
+        """Check that a trained network has enough rounds for one row."""
+        if rounds < self.every:
+            raise ChoiceError(
+                f"every={self.every} and {counted(rounds, 'round')} leave nothing to record. "
+                f"Choose every={max(1, rounds // 10)}"
             )
 
     def _placed(self, logits: object) -> NDArray[Any]:

@@ -8,6 +8,7 @@ it, and it inherits from `FrameworkCallback`, which imports the framework with t
 import functools
 import importlib
 import logging
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ class RecorderOptions(TypedDict, total=False):
     split: str
     probabilities: bool
     metadata: Mapping[str, Any] | None
+    overwrite: bool
 
 
 class Recorded(NamedTuple):
@@ -81,8 +83,10 @@ class CallbackRecorder:
         self.schedule = Schedule(every)
         self.probabilities = options.get("probabilities", False)
         self.recorded = Recorded()
-        self._options = options
+        self._options: RecorderOptions = {**options}
         self._recorder: Recorder | None = None
+        self._resumed = Recorded()
+        self._reached = 0.0  # the progress of this training
         # Checked now rather than after the first epoch of training.
         names = ("truth", "given", "ids", "class_names")
         arrays: dict[str, Any] = {name: options.get(name) for name in names}
@@ -91,7 +95,7 @@ class CallbackRecorder:
 
     def open(self) -> Recorded:
         """Open or reopen the recorder."""
-        self.close()
+        self.close(quiet=True)
         try:
             self._recorder = Recorder(
                 self.path,
@@ -105,14 +109,43 @@ class CallbackRecorder:
                 f"{error} In one script: is RecordPredictions attached twice, or did an earlier "
                 "training end with an error? Then close its callback: callback.close()"
             ) from error
+        self._options["overwrite"] = False  # once: training may continue in a second call
         self.recorded = Recorded(self._recorder.epochs, self._recorder.progress)
+        self._resumed, self._reached = self.recorded, 0.0
         return self.recorded
 
-    def close(self) -> None:
-        """Release the network for other recorders."""
-        if self._recorder is not None:
-            self._recorder.close()
-            self._recorder = None
+    def close(self, *, quiet: bool = False) -> None:
+        """Release the network for other recorders.
+
+        Unless `quiet`, log a warning if training recorded nothing.
+        """
+        if self._recorder is None:
+            return
+        if not quiet and self.recorded == self._resumed:
+            _logger.warning(
+                "%s: network %d: training recorded nothing. %s",
+                self.path,
+                self.network,
+                self._why_nothing(),
+            )
+        self._recorder.close(quiet=True)
+        self._recorder = None
+
+    def _why_nothing(self) -> str:
+        held = self.recorded.epochs
+        if not self._reached:
+            return "It ended before its first epoch: check the number of epochs and the data"
+        if held:
+            return (
+                f"It ended at progress {self._reached:g}, and the record already holds "
+                f"{counted(held, 'epoch')} of an earlier one, up to {self.recorded.progress:g}. "
+                "To record it anew: RecordPredictions(…, overwrite=True)"
+            )
+        often = 1 if self._reached >= 1 else 1 / max(10, math.ceil(1 / self._reached))
+        return (
+            f"It ended at progress {self._reached:.3g}, and the first row is due at "
+            f"{self.schedule.every:g}. Train longer, or record more often: every={often:.3g}"
+        )
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
@@ -120,7 +153,7 @@ class CallbackRecorder:
         try:
             yield
         except BaseException:
-            self.close()
+            self.close(quiet=True)
             raise
 
     def check_complete(self, progress: float) -> None:
@@ -140,7 +173,7 @@ class CallbackRecorder:
         if self.recorded.epochs:
             _logger.warning(
                 "%s: network %d already holds %s; training starts from scratch, and only later "
-                "epochs are recorded",
+                "epochs are recorded. To record all of them anew: overwrite=True",
                 self.path,
                 self.network,
                 counted(self.recorded.epochs, "epoch"),
@@ -151,6 +184,7 @@ class CallbackRecorder:
 
         With `last`, training ends with a whole epoch, which is recorded in any case.
         """
+        self._reached = max(self._reached, progress)
         self.check_complete(previous)
         self.schedule.check_step(previous, progress)
         return self.schedule.is_due(progress, recorded=self.recorded.progress, last=last)

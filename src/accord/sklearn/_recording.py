@@ -181,8 +181,10 @@ def record_stages(recorder: Recorder, estimator: Estimator, X: Any, *, every: in
     """
     rounds = RoundRecorder(recorder, every=every)
     stages: Iterator[Any] = _method(estimator, "staged_predict", recorder)(X)
+    stage = 0
     for stage, predicted in enumerate(stages, start=1):
         rounds.record(stage, partial(_in_record_classes, predicted, estimator, recorder))
+    rounds.check_due(stage)
 
 
 def _predict(estimator: Estimator, recorder: Recorder, X: Any) -> NDArray[Any]:  # noqa: N803

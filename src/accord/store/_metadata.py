@@ -52,10 +52,13 @@ def make_sample_info(
     samples, classes = _whole(samples, "samples"), _whole(classes, "classes")
     _check_sizes(samples, classes, split)
 
+    names = None if class_names is None else _as_names(to_numpy(class_names), classes)
+
     def labels(name: str, values: object) -> NDArray[Any] | None:
         if values is None:
             return None
-        return as_labels(to_numpy(values), samples=samples, classes=classes, name=name)
+        sizes = {"samples": samples, "classes": classes}
+        return as_labels(to_numpy(values), **sizes, name=name, class_names=names)
 
     return SampleInfo(
         samples=samples,
@@ -64,7 +67,7 @@ def make_sample_info(
         truth=labels("truth", truth),
         given=labels("given", given),
         ids=None if ids is None else _as_ids(ids_to_numpy(ids), samples),
-        class_names=None if class_names is None else _as_names(to_numpy(class_names), classes),
+        class_names=names,
     )
 
 

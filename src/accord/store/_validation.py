@@ -25,9 +25,14 @@ class Row:
 
 
 def row_from_predictions(
-    predicted: object, *, samples: int, classes: int, probabilities: bool
+    predicted: object,
+    *,
+    samples: int,
+    classes: int,
+    probabilities: bool,
+    class_names: Sequence[str] | None = None,
 ) -> Row:
-    """Build a row from labels (sample,) or probabilities (sample, class)."""
+    """Build a row from labels (sample,), which may be names, or probabilities (sample, class)."""
     values = to_numpy(predicted)
     if values.ndim == 2 and (values.dtype.kind == "f" or values.shape[1] == classes):
         return row_from_probabilities(values, samples=samples, classes=classes, keep=probabilities)
@@ -37,7 +42,7 @@ def row_from_predictions(
             f"got an array of shape {values.shape}. "
             "Give probabilities or logits, or open the recorder with probabilities=False."
         )
-    return Row(as_labels(values, samples=samples, classes=classes))
+    return Row(as_labels(values, samples=samples, classes=classes, class_names=class_names))
 
 
 def row_from_probabilities(
@@ -61,7 +66,12 @@ def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -
 
 
 def as_labels(
-    values: NDArray[Any], *, samples: int, classes: int, name: str = "labels"
+    values: NDArray[Any],
+    *,
+    samples: int,
+    classes: int,
+    name: str = "labels",
+    class_names: Sequence[str] | None = None,
 ) -> NDArray[Any]:
     """Validate labels and convert them to the smallest unsigned type."""
     if values.shape != (samples,):
@@ -75,6 +85,8 @@ def as_labels(
         raise PredictionError(
             f"{name} must have shape ({samples},), one class per sample; got {values.shape}. {hint}"
         )
+    if class_names is not None and _are_texts(values):
+        values = _find_names(values, class_names, name)
     return as_classes(values, classes=classes, name=name)
 
 
@@ -191,8 +203,8 @@ def check_whole(values: NDArray[Any], name: str) -> None:
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind != "f":
-        texts = values.dtype.kind in "UT" or (values.size and isinstance(values.flat[0], str))
-        hint = "Number the classes from 0." if texts else "Add .astype(int)."
+        texts = "Number the classes from 0, or list them: class_names=[…]."
+        hint = texts if _are_texts(values) else "Add .astype(int)."
         raise PredictionError(f"{name} must be whole numbers; got {values.dtype} values. {hint}")
     fractions = values[~(np.isfinite(values) & (values == np.floor(values)))]
     if fractions.size:
@@ -200,6 +212,21 @@ def check_whole(values: NDArray[Any], name: str) -> None:
             f"{name} must be whole numbers; got {fractions.flat[0]:g}. "
             "For probabilities, pass an array of shape (samples, classes)."
         )
+
+
+def _are_texts(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "UT" or (values.size > 0 and isinstance(values.flat[0], str))
+
+
+def _find_names(values: NDArray[Any], class_names: Sequence[str], name: str) -> NDArray[np.intp]:
+    where = {one: number for number, one in enumerate(class_names)}
+    unknown = next((value for value in values.tolist() if value not in where), None)
+    if unknown is not None:
+        raise PredictionError(
+            f"{name} must be among the class_names {', '.join(class_names[:5])}"
+            f"{' …' if len(class_names) > 5 else ''}; got {unknown!r}"
+        )
+    return np.array([where[value] for value in values.tolist()], np.intp)
 
 
 def _check_table(values: NDArray[Any], name: str, *, samples: int, classes: int) -> None:
