@@ -4,6 +4,9 @@ import numpy as np
 
 from accord.store import ArrayReader, SampleInfo
 
+FADING = (0.9, 0.9, 0.9, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3)  # accuracies by epoch
+RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
+
 
 def draw_rows(*, networks=4, accuracies=(0.9,) * 6, samples=600, classes=4, turns=None, seed=0):
     """Draw votes that are right with the accuracy of their epoch, and otherwise wrong.
@@ -23,3 +26,9 @@ def draw_rows(*, networks=4, accuracies=(0.9,) * 6, samples=600, classes=4, turn
 
 def accuracy(rule, rows):
     return float((rule(rows).labels == rows.truth()).mean())
+
+
+def two_samples(**sample_info):
+    """Two networks that forget what they agreed on at first, with three epochs and classes."""
+    labels = np.array([[[0, 2], [0, 2], [1, 0]], [[0, 1], [1, 2], [1, 1]]], np.uint8)
+    return ArrayReader(labels, SampleInfo(samples=2, classes=3, **sample_info))
