@@ -1,4 +1,5 @@
 import pytest
+from recorded import labels_of, write_record
 
 from accord.cli.app import run
 
@@ -13,3 +14,8 @@ def accord(capsys):
         return status, printed.out, printed.err
 
     return call
+
+
+@pytest.fixture
+def record(tmp_path):
+    return str(write_record(tmp_path / "record", networks=3, epochs=4, truth=labels_of(9, 9)))

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from recorded import labels_of, votes_of, winners_by_definition
 
 from accord._record import open_record
 from accord.store import import_arrays
@@ -72,3 +73,45 @@ def test_the_recommended_rule_is_scored_under_its_own_name(accord, wide):
     assert err.startswith(f"accord: recommended: {found['recommended']}, as ")
     (scored,) = open_record(wide).score(["recommended"])
     assert scored.rule == found["recommended"]
+
+
+def test_score_json_is_an_independent_count(accord, record):
+    status, out, _ = accord("score", record, "--json")
+    scored = json.loads(out)
+    assert status == 0
+    assert [scored[key] for key in ("networks", "epochs", "samples", "classes")] == [3, 4, 40, 5]
+    assert scored["recommended"] == "weighted-agreement"  # the record holds three networks
+    labels, truth = votes_of(range(3), range(4)), labels_of(9, 9)
+    rules = scored["rules"]
+    assert rules["max-agreement"]["accuracy"] == np.mean(winners_by_definition(labels) == truth)
+    assert rules["majority"]["accuracy"] == np.mean(winners_by_definition(labels[:, -1:]) == truth)
+    per_network = (labels[:, -1] == truth).mean(axis=1).tolist()
+    assert rules["single"]["per_network"] == per_network
+    assert rules["single"]["accuracy"] == pytest.approx(np.mean(per_network), abs=1e-15)
+    by_epoch = [np.mean(winners_by_definition(labels[:, [e]]) == truth) for e in range(4)]
+    assert rules["oracle-best-epoch"] | {"balanced_accuracy": 0} == {
+        "accuracy": max(by_epoch),
+        "epoch": int(np.argmax(by_epoch)),
+        "progress": float(np.argmax(by_epoch) + 1),
+        "oracle": True,
+        "balanced_accuracy": 0,
+    }
+    assert "probability-average" not in rules
+
+
+def test_score_takes_networks_and_epochs(accord, record):
+    chosen = ["score", record, "--json", "--networks", "2,0", "--epochs", ":2"]
+    scored = json.loads(accord(*chosen)[1])
+    assert (scored["networks"], scored["epochs"]) == (2, 2)
+    labels = votes_of([2, 0], range(2))
+    expected = np.mean(winners_by_definition(labels) == labels_of(9, 9))
+    assert scored["rules"]["max-agreement"]["accuracy"] == expected
+
+
+def test_score_prints_a_table(accord, record):
+    status, out, _ = accord("score", record, "--rule", "majority", "--rule", "max-agreement")
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0].endswith("3 networks, 4 epochs, 40 samples, 5 classes")
+    assert lines[2].split() == ["rule", "accuracy", "balanced"]
+    assert [line.split()[0] for line in lines[3:]] == ["majority", "max-agreement"]

@@ -20,3 +20,12 @@ def write_record(path, *, networks=2, epochs=3, **options):
             for epoch in range(recorder.epochs, epochs):
                 recorder.record(labels_of(network, epoch), loss=1 / (epoch + 1))
     return path
+
+
+def votes_of(networks, epochs):
+    return np.array([[labels_of(n, e) for e in epochs] for n in networks])
+
+
+def winners_by_definition(labels):
+    flat = labels.reshape(-1, labels.shape[-1])
+    return [max(range(CLASSES), key=lambda c: (flat[:, s] == c).sum()) for s in range(SAMPLES)]
