@@ -139,7 +139,7 @@ def train(
     gpus: Gpus = None,
     as_json: Json = False,
 ) -> None:
-    """Train the networks of SPEC.toml, or networks chosen for DATA, and record every epoch.
+    """Train networks on SPEC.toml or DATA, and record every epoch.
 
     Writes RUN/spec.toml, a record for each split (RUN/test, RUN/train), RUN/checkpoints and
     RUN/metrics.csv. An interrupted run resumes. Several machines can share a run if each trains
