@@ -10,7 +10,7 @@ import threading
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -220,17 +220,7 @@ def _numpy_cause(error: Exception) -> str:
 
 def read_parquet(path: Path) -> Columns:
     """Read the columns of a Parquet file."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise missing_extra(
-            f"{path}: reading .parquet files", "pyarrow", extra="parquet", cause=error
-        ) from error
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error
+    table = _parquet_table(path)
     numeric = ("int", "uint", "float", "double", "halffloat", "bool")
     columns = {name: table.column(name) for name in table.column_names}
     return {
@@ -239,3 +229,46 @@ def read_parquet(path: Path) -> Columns:
         else column.to_pylist()
         for name, column in columns.items()
     }
+
+
+def correct_parquet(
+    source: Path, path: Path, *, column: str, changed: Mapping[int, str], kept: str
+) -> None:
+    """Write a Parquet file again with some values of a column changed.
+
+    Args:
+        source: the file.
+        path: the file to write.
+        column: the column.
+        changed: row -> the text of another value of the column.
+        kept: the name of a further column that holds the values before.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = _parquet_table(source)
+    before = table.column(column)
+    values = before.to_pylist()
+    by_text = {str(value): value for value in values}
+    now = [by_text.get(changed[row], changed[row]) if row in changed else value
+           for row, value in enumerate(values)]  # fmt: skip
+    field = table.schema.field(column)
+    place = table.schema.get_field_index(column)
+    table = table.set_column(place, field, pa.array(now, field.type)).append_column(kept, before)
+    data = io.BytesIO()
+    pq.write_table(table, data)
+    write_file(path, data.getvalue())
+
+
+def _parquet_table(path: Path) -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise missing_extra(
+            f"{path}: reading .parquet files", "pyarrow", extra="parquet", cause=error
+        ) from error
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error

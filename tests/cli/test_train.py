@@ -206,11 +206,20 @@ def table(tmp_path, monkeypatch):
 
 
 def test_a_table_is_trained_audited_and_inferred_without_a_spec(accord, table):
-    status, printed, stderr = accord("train", "mine.csv", "--out", "run")
+    status, printed, stderr = accord("train", "mine.csv", "--out", "run", "--networks", "0,1")
     assert (status, printed) == (0, "")
     assert "mine.csv: numbers: mass\nmine.csv: one feature per value: sex\n" in stderr
     assert stderr.endswith("run: trained. Next: accord score run/test\n")
-    assert accord("audit", "run", "--json")[0] == 0
+    correct = ["audit", "run", "--json", "--proposals", "--corrected"]
+    status, printed, stderr = accord(*correct, "fixed.csv")
+    assert (status, set(json.loads(printed)["ids"])) == (0, set(open_record("run/train").ids))
+    assert "Column 'species_given' holds the labels before. 8 rows outside the record" in stderr
+    assert "To train on them: accord train fixed.csv --label species" in stderr
+    assert (table.parent / "fixed.csv").read_text().startswith("species,mass,sex,species_given\n")
+    assert accord(*correct, "fixed.npz")[0] == 0
+    assert accord(*correct, "again.csv", "--source", "fixed.csv")[0] == 2
+    assert accord(*correct, "again.csv", "--source", "mine.csv", "--label", "species")[0] == 0
+    assert (table.parent / "again.csv").read_text() == (table.parent / "fixed.csv").read_text()
     (table.parent / "new.csv").write_text("mass,sex\n0,f\n13,x\n")
     status, printed, stderr = accord("infer", "run", "new.csv", "--out", "labels.csv")
     assert (status, printed) == (0, "")
@@ -219,12 +228,31 @@ def test_a_table_is_trained_audited_and_inferred_without_a_spec(accord, table):
     assert [row.split(",")[1:4:2] for row in rows] == [["id", "class"], ["2", "a"], ["3", "b"]]
 
 
+def test_corrections_of_images_are_listed_by_path(accord, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    for number in range(40):
+        file = tmp_path / "photos" / "ab"[(number + (number % 9 == 1)) % 2] / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pixels = generator.integers(0, 99, (8, 8)) + 150 * (number % 2)
+        Image.fromarray(pixels.astype(np.uint8)).save(file)
+    assert accord("train", "photos", "--out", "run", "--networks", "0,1")[0] == 0
+    assert accord("audit", "run", "--proposals", "--corrected", "fixed.csv")[0] == 0
+    rows = (tmp_path / "fixed.csv").read_text().splitlines()
+    assert rows[0] == "path,given,corrected"
+    paths = {path.relative_to("photos").as_posix() for path in Path("photos").glob("*/*.png")}
+    assert len(rows) == 33
+    assert {row.split(",")[0] for row in rows[1:]} < paths
+
+
 def test_a_table_is_cross_fitted(accord, table):
-    status, _, stderr = accord("train", "mine.csv", "--cross-fit", "2", "--out", "run")
+    train = ["train", "mine.csv", "--cross-fit", "2", "--out", "run", "--networks", "0"]
+    status, _, stderr = accord(*train)
     assert status == 0
     assert stderr.endswith("run: trained. Next: accord audit run/train\n")
     assert open_record("run").reader.samples == 40
-    assert accord("train", "run/spec.toml", "--cross-fit", "2", "--out", "run")[0] == 0
+    train[1] = "run/spec.toml"
+    assert accord(*train)[0] == 0
     status, _, stderr = accord("train", "run/spec.toml", "--cross-fit", "3", "--out", "run")
     assert (status, "--cross-fit is 3: leave one of them out" in stderr) == (2, True)
 

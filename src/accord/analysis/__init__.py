@@ -7,6 +7,11 @@ far predictions can be trusted, `_report_numbers` gathers what a report shows.
 
 from accord.analysis._accuracy_curves import Curve, Sweep, by_epochs, by_networks, curve
 from accord.analysis._audit._audit import audit, audit_probabilities
+from accord.analysis._audit._corrected_table import (
+    CorrectedTable,
+    write_corrected_list,
+    write_corrected_table,
+)
 from accord.analysis._audit._label_studio import labelling_config
 from accord.analysis._audit._notes import audit_notes
 from accord.analysis._audit._result import Audit
@@ -107,6 +112,7 @@ __all__ = [
     "Calibration",
     "Changes",
     "ClassRecall",
+    "CorrectedTable",
     "Curve",
     "Decisions",
     "Estimate",
@@ -171,6 +177,8 @@ __all__ = [
     "verified_accuracy",
     "watch",
     "write_audit",
+    "write_corrected_list",
+    "write_corrected_table",
     "write_labels",
     "write_probabilities",
     "write_queue",

@@ -1,8 +1,9 @@
 """`accord audit`: find wrong training labels."""
 
 import json
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +18,7 @@ from accord.cli._arguments import (
     output_path,
     print_note,
 )
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
     from accord.analysis import Audit, Decisions
@@ -27,6 +28,7 @@ EPILOG = epilog(
     "accord audit runs/mine/train --out audit.csv",
     "accord audit runs/mine/train --queue queue.csv --most 200",
     "accord audit runs/mine/train --decisions queue.csv --corrected labels.npz",
+    "accord audit runs/penguins --decisions queue.csv --corrected penguins-corrected.csv",
     done="audited",
     faults="1 the record or the decisions are at fault; 2 an argument is wrong.",
 )
@@ -70,7 +72,22 @@ def audit(
     ] = None,
     corrected: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="write the labels to train on next: .npz, .npy or .csv"),
+        typer.Option(
+            metavar="FILE",
+            help="write the labels to train on next: the own table with its label column "
+            "corrected, if FILE has its ending; of images a .csv of paths; else .npz, .npy or .csv",
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="table that --corrected corrects",
+            show_default="the data of the run",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="column of labels in --source")
     ] = None,
     proposals: Annotated[
         bool,
@@ -95,12 +112,17 @@ def audit(
     """
     out, queue, corrected = output_path(out), output_path(queue), output_path(corrected)
     _check_options(queue, corrected, decisions, most=most, link=link, proposals=proposals)
+    data = _find_data(record, corrected, source, label)
     from accord.analysis import audit as find
     from accord.analysis import read_decisions
     from accord.analysis._audit._review_files import check_files
 
     check_files(
-        audit=out, probabilities=probabilities, queue=queue, decisions=decisions, labels=corrected
+        audit=out,
+        probabilities=probabilities,
+        queue=queue,
+        decisions=decisions,
+        labels=None if data else corrected,
     )
     reader = open_selected(
         record, split=split, common=common, networks=networks, epochs=epochs, first="train"
@@ -114,7 +136,7 @@ def audit(
     if queue is not None:
         _write_queue(reader, found, queue, most, link)
     if corrected is not None:
-        _write_corrected(found, decided, corrected, proposals=proposals)
+        _write_corrected(reader, found, decided, corrected, data, proposals=proposals)
     _print(reader, found, decided, as_json=as_json)
 
 
@@ -164,21 +186,78 @@ def _write_queue(
     typer.echo(f"{path}: {gain_text(expected_gain(found, samples))}", err=True)
 
 
+def _find_data(
+    record: str, corrected: Path | None, source: Path | None, label: str | None
+) -> dict[str, Any] | None:
+    """Return the table or the images that `--corrected` corrects; None for labels alone."""
+    if (source is None) != (label is None) or (source is not None and corrected is None):
+        raise ChoiceError("--source, --label and --corrected name a table and its labels together")
+    if corrected is None:
+        return None
+    if source is not None:
+        return {"source": source, "label": label}
+    ending = corrected.suffix.lower()
+    folder = next((one for one in (Path(record), Path(record).parent) if _is_run(one)), None)
+    if folder is None or ending in (".npz", ".npy"):
+        return None
+    from accord.training import load_spec
+
+    spec = load_spec(folder / "spec.toml")
+    kind, options = spec.data.kind, spec.data.options
+    if spec.noise.kind != "none" or spec.data.path is None:
+        return None  # the given labels are not those of the data
+    if kind == "image-folder":
+        return {}
+    if f".{kind}" != ending:
+        return None
+    path = spec.resolve_path(spec.data.path)
+    return {
+        "source": path / f"train{ending}" if path.is_dir() else path,
+        "label": options.get("label", "label"),
+        "ids": options.get("ids"),
+        "lines": True,
+    }
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "spec.toml").is_file()
+
+
 def _write_corrected(
-    found: "Audit", decided: "Decisions | None", path: Path, *, proposals: bool
+    reader: "RecordReader",
+    found: "Audit",
+    decided: "Decisions | None",
+    path: Path,
+    data: dict[str, Any] | None,
+    *,
+    proposals: bool,
 ) -> None:
-    from accord.analysis import corrected_labels, write_labels
+    from accord.analysis import (
+        corrected_labels,
+        write_corrected_list,
+        write_corrected_table,
+        write_labels,
+    )
 
     labels = corrected_labels(found, decided, proposals=proposals)
     if proposals and found.proposals_doubtful:
         print_note(DOUBTFUL)
-    write_labels(labels, path)
     changed = int((labels != found.given).sum())
-    typer.echo(
-        f"{path}: {changed} of {len(labels)} labels changed. To train on them, in a spec: "
-        f'noise = {{ kind = "file", path = "{path}" }}',
-        err=True,
-    )
+    summary = f"{path}: {changed} of {len(labels)} labels changed."
+    info = reader.sample_info
+    if data is None:
+        write_labels(labels, path)
+        summary += f' To train on them, in a spec: noise = {{ kind = "file", path = "{path}" }}'
+    elif not data:
+        write_corrected_list(labels, path, sample_info=info)
+    else:
+        table = write_corrected_table(labels, path, sample_info=info, **data)
+        summary += f" Column {table.given!r} holds the labels before."
+        if rest := table.rows - table.samples:
+            summary += f" {counted(rest, 'row')} outside the record stay as they were."
+        words = ["accord", "train", str(path), "--label", data["label"]]
+        summary += f" To train on them: {shlex.join(words)}"
+    typer.echo(summary, err=True)
 
 
 def _print(

@@ -31,6 +31,8 @@ def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> di
         "notes": list(audit.notes),
         "ranking": audit.ranking[:MOST_RANKED].tolist(),
     }
+    ids, ranking = overview.sample_info.ids, document["ranking"]
+    document["ids"] = ranking if ids is None else ids[ranking].tolist()
     if overview.classes <= MOST_CLASSES:
         document["confusion"] = audit.confusion.tolist()
     if audit.score is not None:

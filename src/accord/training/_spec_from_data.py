@@ -49,27 +49,13 @@ def spec_from_data(
         ChoiceError: the kind of data is unknown, or no column is known to hold the labels.
         SourceError: the data are missing or damaged, or a column cannot be used.
     """
-    if not path.exists():
-        raise SourceError(f"{path}: no such file or folder.")
-    ending = path.suffix.lower()
-    table = ending if path.is_file() else _ending_of_tables(path)
-    if table not in TABLES and (label is not None or drop_unlabelled):
-        raise ChoiceError("--label and --drop-unlabelled are for tables: .csv, .tsv or .parquet")
-    if table in TABLES:
-        data, train, notes = _for_table(path, table, label, drop_unlabelled)
-    elif path.is_dir():
-        data, train, notes = _for_images(path)
-    elif ending == ".npz":
-        data, train, notes = _for_arrays(path)
-    else:
-        raise ChoiceError(
-            f"{path}: expected a spec (.toml), a table ({', '.join(TABLES)}), an .npz file or a "
-            "folder of images"
-        )
+    data, train, notes = _choose(path, label, drop_unlabelled)
     if cross_fit is not None and "held_out" in data:
         data["held_out"] = 0
     held_out = data.get("held_out")
     tested = f", {100 * held_out:g} % of the samples held out to test" if held_out else ""
+    if cross_fit is not None:
+        tested = f", without each of {cross_fit} folds"
     notes.append(f"5 × {train['network']}, {counted(train['epochs'], 'epoch')}{tested}")
     train["optimizer"] = {"kind": "adamw", "lr": LEARNING_RATE}
     splits = ["test", "train"] if held_out != 0 else ["train"]
@@ -88,6 +74,25 @@ def spec_from_data(
 def is_data(path: Path) -> bool:
     """Check whether a path names data, and not a spec."""
     return path.is_dir() or path.suffix.lower() in (*TABLES, ".npz")
+
+
+def _choose(path: Path, label: str | None, drop_unlabelled: bool) -> "Parts":
+    if not path.exists():
+        raise SourceError(f"{path}: no such file or folder.")
+    ending = path.suffix.lower()
+    table = ending if path.is_file() else _ending_of_tables(path)
+    if table in TABLES:
+        return _for_table(path, table, label, drop_unlabelled)
+    if label is not None or drop_unlabelled:
+        raise ChoiceError("--label and --drop-unlabelled are for tables: .csv, .tsv or .parquet")
+    if path.is_dir():
+        return _for_images(path)
+    if ending == ".npz":
+        return _for_arrays(path)
+    raise ChoiceError(
+        f"{path}: expected a spec (.toml), a table ({', '.join(TABLES)}), an .npz file or a "
+        "folder of images"
+    )
 
 
 Parts = tuple[dict[str, Any], dict[str, Any], list[str]]  # [data], [train], what was chosen
