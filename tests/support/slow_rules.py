@@ -11,6 +11,7 @@ from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
+from scipy.optimize import nnls
 
 
 def winner(votes, classes):
@@ -86,6 +87,30 @@ def before_overfit(record):
     return dawid_skene(replace(record, labels=record.labels[:, :before]))
 
 
+def leave_one_out(record):
+    labels, classes = record.labels.astype(int), record.classes
+    networks, epochs, samples = labels.shape
+    if networks == 1 or classes == 1:
+        return max_agreement(record)
+    covariance = votes_covariance(labels, classes)
+    group = group_of_epochs(epochs, -(-5 * classes**2 // (networks * samples)))
+    evidence = [np.eye(classes)] * epochs  # (label, class): at first, each vote counts the same
+    found, targets = explained_votes(labels, evidence)
+    solved, changed = 0, 0.0
+    for _ in range(20):
+        if solved < 3 and changed < 0.01:
+            weights = weights_for_targets(labels, targets, covariance)
+            solved += 1
+        tables = confusion_tables(labels, targets, classes, group)
+        evidence = [weights[e] * rounded(np.log(tables[group[e]]), 16) for e in range(epochs)]
+        before = targets
+        found, targets = explained_votes(labels, evidence)
+        changed = np.mean(targets != before)
+        if solved == 3 and changed < 0.001:
+            break
+    return found
+
+
 BY_NAME = {
     "single": single,
     "majority": majority,
@@ -97,6 +122,7 @@ BY_NAME = {
     "weighted-agreement": weighted_agreement,
     "dawid-skene": dawid_skene,
     "before-overfit": before_overfit,
+    "leave-one-out": leave_one_out,
 }
 
 
@@ -358,3 +384,67 @@ def first_fall(curve):
 def fall_size(curve, fall):
     peak, low = fall
     return float(window_mean(curve, peak, 3) - curve[low : low + 5].mean())
+
+
+def votes_covariance(labels, classes):
+    """Return the covariance of the networks' mean votes at two epochs, summed over classes."""
+    epochs = labels.shape[1]
+    found = np.zeros((epochs, epochs))
+    for class_ in range(classes):
+        mean = (labels == class_).mean(axis=0)  # (epoch, sample)
+        found += np.cov(mean, bias=True).reshape(epochs, epochs)
+    return found
+
+
+def group_of_epochs(epochs, wanted):
+    """Return the group of each epoch, with at least four groups if there are as many epochs."""
+    width = max(1, min(wanted, epochs // 4))
+    return [epoch // width for epoch in range(epochs)]
+
+
+def explained_votes(labels, evidence):
+    """Return the class with the most evidence (sample,), and without each network."""
+    networks, epochs, samples = labels.shape
+    found, targets = [], np.zeros((networks, samples), int)
+    for sample in range(samples):
+        own = [
+            sum(evidence[epoch][labels[network, epoch, sample]] for epoch in range(epochs))
+            for network in range(networks)
+        ]
+        found.append(int(np.argmax(sum(own))))
+        for network in range(networks):
+            rest = [table for other, table in enumerate(own) if other != network]
+            targets[network, sample] = np.argmax(sum(rest))
+    return found, targets
+
+
+def weights_for_targets(labels, targets, covariance):
+    """Return non-negative weights by least squares on the covariance of the votes."""
+    epochs = labels.shape[1]
+    equal = (labels == targets[:, None]).mean(axis=(0, 2))
+    by_chance = [
+        sum((labels[:, e] == c).mean() * (targets == c).mean() for c in range(labels.max() + 1))
+        for e in range(epochs)
+    ]
+    penalty = max(0.004 * np.trace(covariance), 1e-9) * np.eye(epochs)
+    factor = np.linalg.cholesky(covariance + penalty)
+    beyond = np.maximum(equal - by_chance, 0)
+    found = nnls(factor.T, np.linalg.solve(factor, beyond))[0]
+    return rounded(found / found.sum() if found.sum() > 0 else np.full(epochs, 1 / epochs), 20)
+
+
+def confusion_tables(labels, targets, classes, group):
+    """Return the probability of each label where the target is each class, by group of epochs."""
+    tables = np.zeros((group[-1] + 1, classes, classes))
+    for network, epoch, sample in np.ndindex(labels.shape):
+        tables[group[epoch], labels[network, epoch, sample], targets[network, sample]] += 1
+    for votes in tables:
+        right = np.trace(votes) / votes.sum()
+        prior = np.zeros((classes, classes))
+        for class_ in range(classes):
+            others = votes.sum(axis=1) / votes.sum() + 0.1 / classes
+            others[class_] = 0
+            prior[:, class_] = (1 - right) * others / others.sum()
+            prior[class_, class_] = right
+        votes[:] = (votes + classes * prior) / (votes.sum(axis=0) + classes)
+    return np.maximum(tables, 1e-6)

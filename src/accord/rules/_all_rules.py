@@ -15,6 +15,7 @@ MODULES: Final = {
     "before_overfit": "BeforeOverfit",
     "consensus": "Consensus",
     "dawid_skene": "DawidSkene",
+    "leave_one_out": "LeaveOneOut",
     "majority": "Majority",
     "max_agreement": "MaxAgreement",
     "oracle_best_epoch": "OracleBestEpoch",

@@ -176,9 +176,9 @@ def to_posterior(evidence: NDArray[np.float64]) -> Posterior:
     return np.ldexp(shares, -POSTERIOR_BITS, out=shares)
 
 
-def small_parts(blocks: Iterable[Block], *, classes: int) -> Iterator[Part]:
-    """Split blocks into small parts with joined labels."""
-    width, at_once = max(1, CELLS_AT_ONCE // classes), voters_at_once(classes)
+def small_parts(blocks: Iterable[Block], *, classes: int, tables: int = 1) -> Iterator[Part]:
+    """Split blocks into small parts with joined labels, for tables (sample, class)."""
+    width, at_once = max(1, CELLS_AT_ONCE // (classes * tables)), voters_at_once(classes)
     for block in blocks:
         for start in range(block.start, block.stop, width):
             stop = min(start + width, block.stop)

@@ -1,0 +1,345 @@
+"""Leave-one-out rule."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.errors import PredictionError, SourceError
+from accord.kernels import count_votes
+from accord.kernels._blocks import spans
+from accord.kernels._votes import LOGARITHM_BITS, WEIGHT_BITS, on_grid
+from accord.rules._annotators import (
+    Part,
+    VoteCounts,
+    add_evidence,
+    small_parts,
+    to_posterior,
+    voters_at_once,
+)
+from accord.rules._base import Prediction
+from accord.rules._context import Context
+from accord.rules._em import group_epochs
+from accord.rules._epoch_weights import Covariance, Weights, equal_weights, predict_weighted
+from accord.rules._fitted_rule import Arrays, FittedRule, check_networks, check_numbers, check_sizes
+from accord.rules.max_agreement import MaxAgreement
+from accord.store import Block, RecordReader
+
+RIDGE: Final = 0.004  # cost of a weight, as a share of the trace of the votes' covariance
+SOLUTIONS: Final = 3  # how often the weights are solved for
+CALM: Final = 0.01  # they are solved for again once fewer targets than this change in a round
+SETTLED: Final = 0.001  # the fit has converged once fewer targets than this change
+ROUNDS: Final = 20  # at most; records of 10 to 200 classes need 4 to 17
+LEAST: Final = 1e-6  # probability of a label, so that no single vote decides
+MAX_BINS: Final = 128  # of epochs that have a weight of their own; neighbours share one beyond
+MAX_CLASSES: Final = 512  # with confusion matrices
+
+# A fit needs no more samples than these: twice as many change no label but those at a tie.
+FIT_VOTES: Final = 2**25
+FIT_CELLS: Final = 2**28  # (epoch, sample, class)
+FIT_SAMPLES: Final = 5_000  # at least
+CELLS_AT_ONCE: Final = 2**20  # (epoch, sample, class), 8 MiB
+
+ONE_NETWORK: Final = "there is no other network to compare with, so this is max agreement"
+MANY_CLASSES: Final = f"with more than {MAX_CLASSES} classes, epochs only have weights"
+
+Tables = NDArray[np.float64]  # (group, label, class)
+Targets = NDArray[np.integer]  # (network, sample)
+
+
+class LeaveOneOut(FittedRule):
+    """Predict the class that best explains the votes, judging each network by the others.
+
+    Networks that memorise wrong labels scatter each in its own way. An epoch is therefore reliable
+    if a network's votes at that epoch equal what the *other* networks predict. From these targets,
+    each epoch gets a weight, by non-negative least squares on the covariance of the votes, and a
+    confusion matrix: how often its votes are for each label where the target is each class. The
+    weighted votes give new targets, and so on until they settle, starting from max agreement.
+
+    No label is used. With one network it is max agreement. Large records are fitted on evenly
+    spaced samples, with a note. Beyond 512 classes there are weights but no confusion matrices.
+
+    Args:
+        evidence: of the votes, fitted before by `fit` or `load`.
+    """
+
+    name = "leave-one-out"
+    reads = "all"
+    ordered = True
+    arrays = ("weights", "confusion", "groups")
+
+    def __init__(self, evidence: "VoteEvidence | None" = None) -> None:
+        self.evidence = evidence
+
+    def __call__(self, reader: RecordReader) -> Prediction:
+        """Predict labels scored by posterior probability."""
+        if self.evidence is not None:
+            _, classes, _ = self.evidence.confusion.shape
+            epochs = len(self.evidence.weights)
+            check_sizes(reader, self.name, epochs=epochs, classes=classes)
+            if self.voters is not None:
+                self.voters.check(reader, self.name, networks=False)  # which share the matrices
+            return self._with_caution(_predict(reader, self.evidence))
+        if reader.networks == 1 or reader.classes == 1:
+            note = ONE_NETWORK if reader.networks == 1 else ""
+            return replace(MaxAgreement()(reader), note=note)
+        return Context.of(reader).once(fit_leave_one_out).prediction
+
+    def fit(self, reader: RecordReader) -> Self:
+        """Fit the weights and confusion matrices to a record.
+
+        Raises:
+            ChoiceError: there is only one network.
+            PredictionError: there are more than 512 classes.
+        """
+        check_networks(reader, self.name)
+        evidence = Context.of(reader).once(fit_leave_one_out).evidence
+        if evidence is None:
+            raise PredictionError(
+                f"{reader.name}: {self.name} has confusion matrices of at most {MAX_CLASSES} "
+                f"classes; got {reader.classes}. Fit weighted-agreement."
+            )
+        return type(self)(evidence).fitted_on(reader)
+
+    def parameters(self) -> Arrays | None:
+        """Get the weights and confusion matrices."""
+        return None if self.evidence is None else vars(self.evidence)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Self:
+        """Create the rule from its parameters.
+
+        Raises:
+            SourceError: the arrays do not fit together, or hold other values.
+        """
+        found = VoteEvidence(**{name: arrays[name] for name in cls.arrays})
+        check_numbers("weights", found.weights, (None,))
+        check_numbers("groups", found.groups, found.weights.shape)
+        check_numbers("confusion", found.confusion, (None, None, None))
+        groups, labels, classes = found.confusion.shape
+        if labels != classes or not found.confusion.all():
+            raise SourceError("confusion must be square and above 0: no label is impossible")
+        if found.groups.dtype.kind == "f" or found.groups.max() >= groups:
+            raise SourceError(f"groups must be whole numbers in 0..{groups - 1}")
+        if not found.weights.any():
+            raise SourceError("weights must not all be 0: no epoch would count")
+        return cls(found)
+
+
+@dataclass(frozen=True)
+class VoteEvidence:
+    """Weights and confusion matrices of epochs, which all networks share."""
+
+    weights: Weights  # (epoch,)
+    confusion: Tables  # (group, label, class), probabilities of each label
+    groups: NDArray[np.intp]  # (epoch,) -> the group of neighbouring epochs that share a matrix
+
+    def add_up(self, parts: list[Part] | Iterator[Part]) -> Iterator[tuple[Part, NDArray[Any]]]:
+        """Sum the evidence of each network's votes, (network, sample, class), in small parts.
+
+        Sums are exact: neither the order of networks nor that of epochs has an effect.
+        """
+        logarithms = on_grid(np.log(self.confusion), LOGARITHM_BITS)
+        weights, at_once = on_grid(self.weights, WEIGHT_BITS), voters_at_once(logarithms.shape[-1])
+        for part in parts:
+            samples = part.where.stop - part.where.start
+            evidence = np.zeros((len(part.rows), samples, logarithms.shape[-1]))
+            for first in range(0, len(weights), at_once):
+                some = slice(first, first + at_once)
+                if weights[some].any():
+                    tables = weights[some, None, None] * logarithms[self.groups[some]]
+                    for own, rows in zip(evidence, part.rows, strict=True):
+                        add_evidence(own, rows[first // at_once], tables)
+            yield part, evidence
+
+
+@dataclass(frozen=True)
+class LeaveOneOutFit:
+    """Result of a fit."""
+
+    prediction: Prediction
+    evidence: VoteEvidence | None  # None with too many classes for confusion matrices
+
+
+def fit_leave_one_out(context: Context) -> LeaveOneOutFit:
+    """Fit weights and confusion matrices to at least two networks, and predict.
+
+    Takes time linear in the votes of at most `FIT_VOTES`, and reads all others once.
+    """
+    labels, step = _labels_to_fit(context)
+    classes = context.classes
+    spaced = f"fitted on one in {step} samples" if step > 1 else ""
+    covariance, shares = _vote_covariance(labels, classes)
+    targets = _first_targets(labels, classes)
+    if classes > MAX_CLASSES:
+        weights = _solve(covariance, _reliability(labels, targets, shares))
+        prediction = predict_weighted(context, weights).with_note(MANY_CLASSES)
+        return LeaveOneOutFit(prediction.with_note(spaced), None)
+    groups = group_epochs(
+        context.epochs, samples=2 * context.networks * labels.shape[2], classes=classes
+    )
+    parts = list(
+        small_parts([Block(0, labels.shape[2], labels)], classes=classes, tables=len(labels))
+    )
+    solved, changed = 0, 0.0
+    for _ in range(ROUNDS):
+        if solved < SOLUTIONS and changed < CALM:
+            weights = _solve(covariance, _reliability(labels, targets, shares))
+            solved += 1
+        evidence = VoteEvidence(weights, _confusion(parts, targets, groups, classes), groups)
+        before = targets.copy()
+        for part, own in evidence.add_up(parts):
+            targets[:, part.where] = (own.sum(axis=0) - own).argmax(axis=2)
+        changed = np.count_nonzero(targets != before) / targets.size
+        if solved == SOLUTIONS and changed < SETTLED:
+            break
+    return LeaveOneOutFit(_predict(context, evidence).with_note(spaced), evidence)
+
+
+def _predict(reader: RecordReader, evidence: VoteEvidence) -> Prediction:
+    predicted = Prediction.empty(reader.samples)
+    parts = small_parts(reader.blocks(), classes=reader.classes, tables=reader.networks)
+    for part, own in evidence.add_up(parts):
+        total = own.sum(axis=0)
+        predicted.labels[part.where] = total.argmax(axis=1)
+        predicted.scores[part.where] = to_posterior(total).max(axis=1)
+    return predicted
+
+
+def _labels_to_fit(context: Context) -> tuple[NDArray[Any], int]:
+    """Read the labels of every n-th sample, and n."""
+    voters = context.networks * context.epochs
+    most = min(FIT_VOTES // voters, FIT_CELLS // (context.epochs * context.classes))
+    step = -(-context.samples // max(FIT_SAMPLES, most))
+    while math.gcd(step, context.classes) > 1:  # the classes may stand in turn
+        step += 1
+    labels = context.load_labels() if step == 1 else None
+    if labels is None:
+        everything = range(context.networks), range(context.epochs)
+        labels = context.read_labels(*everything, slice(None, None, step))
+    return labels, step
+
+
+def _first_targets(labels: NDArray[Any], classes: int) -> Targets:
+    """Predict by max agreement of all other networks."""
+    targets = np.empty((len(labels), labels.shape[2]), labels.dtype)
+    for span in spans(labels.shape[2], max(1, CELLS_AT_ONCE // (len(labels) * classes))):
+        votes = np.stack([count_votes(own[:, span], classes=classes) for own in labels])
+        targets[:, span] = (votes.sum(axis=0) - votes).argmax(axis=2)
+    return targets
+
+
+def _vote_covariance(
+    labels: NDArray[Any], classes: int
+) -> tuple[Covariance, NDArray[np.float64]]:  # (bin, bin), (epoch, class)
+    """Measure the covariance of mean votes, summed over classes, and the share of each class.
+
+    Neighbouring epochs share a bin if there are more than `MAX_BINS`. Sums are of integers.
+    """
+    networks, epochs, samples = labels.shape
+    bins = _bins(epochs)
+    count = int(bins[-1]) + 1
+    products, sizes = np.zeros((count, count)), np.zeros((epochs, classes))
+    width = max(1, CELLS_AT_ONCE // (count * classes))
+    for span in spans(samples, width):
+        within = span.stop - span.start
+        cells = np.arange(within) * classes
+        table = np.zeros((count, within * classes))
+        for own in labels[:, :, span]:
+            for epoch, row in enumerate(own):
+                table[bins[epoch], cells + row] += 1
+        products += table @ table.T
+    for own in labels:
+        for size, row in zip(sizes, own, strict=True):
+            size += np.bincount(row, minlength=classes)
+    votes = networks * np.bincount(bins)
+    shares = sizes / (networks * samples)
+    means = np.add.reduceat(sizes, np.flatnonzero(np.diff(bins, prepend=-1)))
+    means /= votes[:, None] * samples
+    return products / (np.outer(votes, votes) * samples) - means @ means.T, shares
+
+
+def _bins(epochs: int) -> NDArray[np.intp]:  # (epoch,)
+    return np.arange(epochs) * min(epochs, MAX_BINS) // epochs
+
+
+def _reliability(
+    labels: NDArray[Any], targets: Targets, shares: NDArray[np.float64]
+) -> NDArray[np.float64]:  # (epoch,)
+    """Measure how often votes equal their targets, beyond chance."""
+    equal = np.zeros(len(shares))
+    for own, wanted in zip(labels, targets, strict=True):
+        equal += np.count_nonzero(own == wanted, axis=1)
+    frequency = np.bincount(targets.ravel(), minlength=shares.shape[1]) / targets.size
+    return np.asarray(np.maximum(equal / targets.size - shares @ frequency, 0))
+
+
+def _solve(covariance: Covariance, reliability: NDArray[np.float64]) -> Weights:
+    """Find non-negative weights whose mean vote explains the targets best."""
+    bins = _bins(len(reliability))
+    sizes = np.bincount(bins)
+    penalty = max(RIDGE * float(np.trace(covariance)), 1e-9)
+    found = nonnegative_solution(
+        covariance + penalty * np.eye(len(covariance)),
+        np.bincount(bins, weights=reliability) / sizes,
+    )
+    if not found.any():
+        return equal_weights(len(reliability))
+    return on_grid((found / (found.sum() * sizes))[bins], WEIGHT_BITS)
+
+
+def nonnegative_solution(
+    matrix: NDArray[np.float64], right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Minimise x'Mx - 2r'x over x >= 0 by the active-set method of Lawson and Hanson.
+
+    >>> nonnegative_solution(np.eye(2), np.array([2.0, -1.0]))
+    array([2., 0.])
+    """
+    found, active = np.zeros(len(right)), np.zeros(len(right), bool)
+    enough = 1e-12 * max(1.0, float(np.abs(right).max()))
+    for _ in range(3 * len(right)):
+        gradient = np.where(active, 0.0, right - matrix @ found)
+        if gradient.max() <= enough:
+            break
+        active[gradient.argmax()] = True
+        while True:
+            wanted = np.zeros(len(right))
+            wanted[active] = np.linalg.solve(matrix[np.ix_(active, active)], right[active])
+            below = active & (wanted <= 0)
+            if not below.any():
+                break
+            step = (found[below] / (found[below] - wanted[below])).min()
+            found += step * (wanted - found)
+            active &= found > enough
+            found[~active] = 0
+        found = wanted
+    return found
+
+
+def _confusion(
+    parts: list[Part], targets: Targets, groups: NDArray[np.intp], classes: int
+) -> Tables:  # (group, label, class)
+    """Estimate the probability of each label where the target is each class.
+
+    To the votes on each class are added as many as there are classes, distributed as all votes of
+    the epochs: right as often as they are, and wrong in proportion to what they predict.
+    """
+    counts = VoteCounts.empty(networks=1, classes=classes, groups=groups)
+    one_hot = np.eye(classes)
+    for part in parts:
+        for rows, own in zip(part.rows, targets[:, part.where], strict=True):
+            counts.add([(Part(part.where, [rows]), one_hot[own])], groups)
+    votes = counts.votes[0]
+    total = votes.sum(axis=(1, 2))[:, None]
+    right = np.einsum("gcc->g", votes)[:, None] / total
+    wrong = np.repeat((votes.sum(axis=2) / total + 0.1 / classes)[:, :, None], classes, axis=2)
+    diagonal = np.arange(classes)
+    wrong[:, diagonal, diagonal] = 0
+    prior = wrong * ((1 - right) / wrong.sum(axis=1))[:, None, :]
+    prior[:, diagonal, diagonal] = right
+    found = (votes + classes * prior) / (votes.sum(axis=1, keepdims=True) + classes)
+    return np.asarray(np.maximum(found, LEAST))
