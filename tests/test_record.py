@@ -261,7 +261,7 @@ def test_scores_need_truth(tmp_path):
 def test_a_rule_is_recommended_from_the_votes_alone():
     record = accord.open("example://cifar10-sym40")
     found = record.recommend()
-    assert found.rule == "weighted-agreement"
+    assert found.rule == "leave-one-out"
     assert found.reason
 
 

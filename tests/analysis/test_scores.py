@@ -90,8 +90,9 @@ def test_scores_are_an_independent_count(record):
 def test_only_rules_that_the_record_allows_are_scored_unless_named():
     rows = ArrayReader(np.zeros((1, 1, 2), np.uint8), SampleInfo(2, 2, truth=np.array([0, 1])))
     rules = [one.rule for one in analysis.score(rows)]
-    over_all_epochs = ["before-overfit", "dawid-skene", "max-agreement", "weighted-agreement"]
-    assert rules == ["single", "consensus", "majority", *over_all_epochs, "oracle-best-epoch"]
+    fitted = ["before-overfit", "dawid-skene", "leave-one-out"]
+    counted = ["max-agreement", "weighted-agreement"]
+    assert rules == ["single", "consensus", "majority", *fitted, *counted, "oracle-best-epoch"]
     with pytest.raises(ProbabilitiesMissing, match="soft-agreement needs probabilities"):
         analysis.score(rows, ["soft-agreement"])
     with pytest.raises(ChoiceError, match="Did you mean 'majority'"):

@@ -37,7 +37,9 @@ def labels_in(out):
     return [int(line) for line in out.splitlines()]
 
 
-@pytest.mark.parametrize("rule", ["before-overfit", "dawid-skene", "weighted-agreement"])
+@pytest.mark.parametrize(
+    "rule", ["before-overfit", "dawid-skene", "leave-one-out", "weighted-agreement"]
+)
 def test_a_rule_fitted_on_one_record_predicts_another(accord, first, second, tmp_path, rule):
     file = tmp_path / "rule.npz"
     status, out, err = accord("fit", first, "--rule", rule, "--out", file)
@@ -128,7 +130,7 @@ def test_a_rule_that_cannot_be_fitted_is_refused(accord, first, tmp_path, rule):
     status, out, err = accord("fit", first, "--rule", rule, "--out", tmp_path / "rule.npz")
     assert (status, out) == (2, "")
     assert f"{rule} has no parameters" in err
-    assert "Rules that can be fitted: before-overfit, dawid-skene, weighted-agreement" in err
+    assert "Rules that can be fitted: before-overfit, dawid-skene, leave-one-out, weighted" in err
     assert not (tmp_path / "rule.npz").exists()
 
 
@@ -190,8 +192,8 @@ def test_the_recommended_rule_is_used_and_named(accord, first):
     status, out, err = accord("predict", first, "--rule", "recommended")
     assert status == 0
     assert err == f"accord: recommended: {found.rule}, as {found.reason}\n"
-    assert found.rule == "dawid-skene"  # mistakes go one way
-    assert labels_in(out) == open_record(first).predict("dawid-skene").labels.tolist()
+    assert found.rule == "leave-one-out"
+    assert labels_in(out) == open_record(first).predict("leave-one-out").labels.tolist()
 
 
 def test_the_recommendation_is_for_the_networks_that_are_chosen(accord, first):
@@ -210,7 +212,9 @@ def test_the_note_of_a_prediction_is_on_standard_error(accord, first):
     assert len(labels_in(out)) == 600
 
 
-@pytest.mark.parametrize("rule", ["before-overfit", "dawid-skene", "weighted-agreement"])
+@pytest.mark.parametrize(
+    "rule", ["before-overfit", "dawid-skene", "leave-one-out", "weighted-agreement"]
+)
 def test_other_epochs_than_fitted_are_refused_by_their_progress(accord, first, tmp_path, rule):
     file = tmp_path / "rule.npz"
     accord("fit", first, "--rule", rule, "--networks", "0,1", "--epochs", ":2", "--out", file)

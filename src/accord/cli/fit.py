@@ -43,7 +43,7 @@ def fit(
         typer.Option(
             "--rule",
             metavar="NAME",
-            help="dawid-skene, weighted-agreement or before-overfit; `recommended` chooses one",
+            help="leave-one-out, dawid-skene, weighted-agreement, before-overfit or `recommended`",
         ),
     ] = "dawid-skene",
     networks: Networks = None,

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError, SourceError
-from accord.kernels import count_votes
 from accord.kernels._blocks import spans
 from accord.kernels._votes import LOGARITHM_BITS, WEIGHT_BITS, on_grid
 from accord.rules._annotators import (
@@ -227,7 +226,11 @@ def _first_targets(labels: NDArray[Any], classes: int) -> Targets:
     """Predict by max agreement of all other networks."""
     targets = np.empty((len(labels), labels.shape[2]), labels.dtype)
     for span in spans(labels.shape[2], max(1, CELLS_AT_ONCE // (len(labels) * classes))):
-        votes = np.stack([count_votes(own[:, span], classes=classes) for own in labels])
+        cells = np.arange(span.stop - span.start) * classes
+        votes = np.zeros((len(labels), len(cells), classes), np.intp)
+        for counts, own in zip(votes, labels[:, :, span], strict=True):
+            for row in own:
+                counts.reshape(-1)[cells + row] += 1
         targets[:, span] = (votes.sum(axis=0) - votes).argmax(axis=2)
     return targets
 
