@@ -19,6 +19,7 @@ from accord.experiments.comparison._runs import (
     repeated_spec,
     shared_spec,
 )
+from accord.report._text_table import text_table
 from accord.training import Spec
 
 if TYPE_CHECKING:
@@ -196,15 +197,7 @@ each member counts); weights: of the networks needed for new samples"""
 
 def comparison_text(comparison: Comparison) -> str:
     """Format the comparison as a table with a legend."""
-    rows = [HEADINGS, *map(_cells, comparison.methods)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column in (0, 6) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    lines = text_table(HEADINGS, [*map(_cells, comparison.methods)], right=range(1, 6))
     times = counted(comparison.repetitions, "repetition")
     return "\n".join(
         [f"{comparison.spec.name}: {times}, in {comparison.out}", "", *lines, "", LEGEND]
