@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 from accord._files import write_file
 from accord.analysis import MAJORITY, MAX_AGREEMENT
 from accord.errors import ChoiceError
-from accord.report._mpl import (
-    Axes,
-    Figure,
-    FuncFormatter,
-    MaxNLocator,
-    rc_context,
-    rcParams,
-    rcParamsDefault,
-)
+from accord.report._mpl import Axes, Figure, FuncFormatter, MaxNLocator, style
 from accord.report._theme import INKS, LINES, STYLE, ink
 
 
@@ -100,13 +92,7 @@ class End(NamedTuple):
 @contextmanager
 def styled(salt: str) -> Iterator[None]:
     """Context manager for drawing with the style of the report."""
-    # As the style "default" of matplotlib.style, whose import reads all of its style files.
-    defaults: dict[Any, Any] = {
-        key: value
-        for key, value in rcParamsDefault.items()
-        if key != "backend" and rcParams[key] != value
-    }
-    with rc_context(defaults | STYLE | {"svg.hashsalt": salt}):
+    with style.context(["default", STYLE | {"svg.hashsalt": salt}]):
         yield
 
 

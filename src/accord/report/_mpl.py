@@ -2,19 +2,11 @@
 
 from accord.errors import missing_extra
 
-__all__ = [
-    "Axes",
-    "Figure",
-    "FuncFormatter",
-    "MaxNLocator",
-    "rcParams",
-    "rcParamsDefault",
-    "rc_context",
-]
+__all__ = ["Axes", "Figure", "FuncFormatter", "MaxNLocator", "style"]
 
 
 try:
-    from matplotlib import rc_context, rcParams, rcParamsDefault
+    from matplotlib import style
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, MaxNLocator
