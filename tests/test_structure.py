@@ -76,8 +76,6 @@ OTHER_TESTS = {
 # Modules that are tested in a file of another name.
 TESTED_BY = {
     "analysis/audit/test_result.py": "tests/analysis/audit/test_audit.py",
-    "analysis/audit/test_label_studio.py": "tests/analysis/audit/test_review_files.py",
-    "analysis/audit/test_review.py": "tests/analysis/audit/test_review_files.py",
     "cli/test_progress.py": "tests/cli/test_reproduce.py",
     "cli/test_report.py": "tests/cli/test_commands.py",
     "data/readers/test_published_files.py": "tests/data/readers/test_readers.py",

@@ -5,12 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from memorised import NAMES, memorised_rows
+from memorised import IDS, NAMES, memorised_rows
 
 from accord.analysis import Decisions, Overview, audit, expected_gain, measure_gain
 from accord.report._audit_text import audit_json, audit_text, gain_text
-
-IDS = np.array([f"image-{sample}" for sample in range(600)])
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import numpy as np
 from accord.store import ArrayReader, SampleInfo
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
+IDS = np.array([f"image-{sample}" for sample in range(600)])
 
 
 def memorised_rows(

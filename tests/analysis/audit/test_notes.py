@@ -327,3 +327,22 @@ def test_notes_on_networks_are_notes_of_the_audit():
     labels = rows.read_labels([0, 1, 1], range(12), slice(None))
     (note,) = audit(ArrayReader(labels, rows.sample_info)).notes
     assert note.startswith("networks 1 and 2 predict the same classes at every epoch")
+
+
+def test_a_class_that_was_not_audited_has_a_note(record):
+    labels = record.read_labels(range(4), range(12), slice(None))
+    found = audit(ArrayReader(np.where(labels == 4, 0, labels), record.sample_info))
+    mute = (record.sample_info.given == 4).sum()
+    assert audit_notes(found, record.sample_info) == [
+        f"no network ever predicts eel: the {mute} labels of this class could not be audited "
+        "and are ranked last"
+    ]
+    assert audit_notes(audit(record), record.sample_info) == []
+
+
+def test_one_informative_epoch_has_a_note(record):
+    (note,) = audit_notes(audit(record.select(epochs=[4])), record.sample_info)
+    assert note.startswith("only one epoch is informative: the ranking is reliable, and")
+    assert note.endswith("far too low. Record more epochs")
+    notes = audit_notes(audit(record.select(epochs=[0, 4, 5])), record.sample_info)
+    assert not any("one epoch" in note for note in notes)

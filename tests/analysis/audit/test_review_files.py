@@ -1,20 +1,14 @@
 import csv
 import dataclasses
 import json
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from memorised import NAMES, memorised_rows
+from memorised import NAMES
 
-from accord.analysis._audit._audit import audit
-from accord.analysis._audit._label_studio import labelling_config
-from accord.analysis._audit._notes import audit_notes
 from accord.analysis._audit._review import (
     Decisions,
     corrected_labels,
-    expected_gain,
-    measure_gain,
     review_queue,
 )
 from accord.analysis._audit._review_files import (
@@ -27,19 +21,7 @@ from accord.analysis._audit._review_files import (
 )
 from accord.data.noise import labels_from_file
 from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError, StorageError
-from accord.store import ArrayReader, SampleInfo
-
-IDS = np.array([f"image-{sample}" for sample in range(600)])
-
-
-@pytest.fixture(scope="module")
-def record():
-    return memorised_rows(ids=IDS, class_names=NAMES)
-
-
-@pytest.fixture(scope="module")
-def found(record):
-    return audit(record)
+from accord.store import SampleInfo
 
 
 def read_rows(path):
@@ -58,14 +40,6 @@ def decide(path, text):
     """Write a .csv file of decisions as a person would."""
     path.write_text(text.replace(" ", "\n") + "\n")
     return path
-
-
-def test_the_queue_is_the_head_of_the_ranking(found):
-    np.testing.assert_array_equal(review_queue(found, 7), found.ranking[:7])
-    np.testing.assert_array_equal(np.sort(review_queue(found)), np.flatnonzero(found.flagged))
-    assert len(review_queue(found, 10_000)) == 600
-    with pytest.raises(ChoiceError, match="at least one label must be reviewed; got 0"):
-        review_queue(found, 0)
 
 
 def test_an_audit_is_written_for_other_tools(found, record, tmp_path):
@@ -173,19 +147,6 @@ def test_a_queue_is_not_written_over_decisions(found, record, tmp_path):
     assert len(before) < len(path.read_bytes())
 
 
-def test_tasks_are_not_written_over_annotations(exported, found, record):
-    path, tasks = exported
-    before = path.read_bytes()
-    with pytest.raises(RecordExists, match="holds 20 decisions"):
-        write_queue(found, found.ranking[:3], path, sample_info=record.sample_info)
-    assert path.read_bytes() == before
-    for task in tasks:
-        task["annotations"] = []
-    path.write_text(json.dumps(tasks))
-    write_queue(found, found.ranking[:3], path, sample_info=record.sample_info)
-    assert len(json.loads(path.read_text())) == 3
-
-
 @pytest.mark.parametrize("name", ["queue.csv", "queue.json"])
 @pytest.mark.parametrize(
     "text", ["a,b\n1,2\n", "[1]", "{", 'link,decided\n"x,1\n', "[" * 100_000, f"[{'9' * 5000}]"]
@@ -240,140 +201,6 @@ def test_a_folder_is_not_written_over(tmp_path):
     (tmp_path / "queue.csv").mkdir()
     with pytest.raises(RecordExists, match=r"a folder of that name exists\. Name another file"):
         check_writable(tmp_path / "queue.csv", "queue")
-
-
-def test_tasks_are_in_label_studios_form(found, record, tmp_path):
-    write_queue(
-        found, review_queue(found, 3), tmp_path / "queue.json", sample_info=record.sample_info
-    )
-    task = json.loads((tmp_path / "queue.json").read_text())[0]
-    worst = int(found.ranking[0])
-    suspicion = round(float(found.suspicion[worst]), 6)
-    assert task == {
-        "data": {
-            "sample": worst,
-            "id": f"image-{worst}",
-            "text": f"sample image-{worst}",
-            "given": NAMES[found.given[worst]],
-            "suspicion": suspicion,
-        },
-        "predictions": [
-            {
-                "model_version": "accord",
-                "score": suspicion,
-                "result": [
-                    {
-                        "from_name": "choice",
-                        "to_name": "text",
-                        "type": "choices",
-                        "value": {"choices": [NAMES[found.proposed[worst]]]},
-                    }
-                ],
-            }
-        ],
-    }
-
-
-def test_the_labelling_interface_fits_the_tasks():
-    view = ET.fromstring(labelling_config(["<a>", '"b"']))
-    image, choices = view
-    assert (image.tag, image.get("name"), image.get("value")) == ("Image", "image", "$image")
-    assert (choices.get("name"), choices.get("toName")) == ("choice", "image")
-    assert [choice.get("value") for choice in choices] == ["<a>", '"b"']
-
-
-def export(tasks, chosen):
-    """Answer tasks as Label Studio exports them: an annotation each."""
-    for number, task in enumerate(tasks):
-        result = {
-            "id": "Dx_aB91ISN",
-            "from_name": "choice",
-            "to_name": "text",
-            "type": "choices",
-            "value": {"choices": [chosen(task)]},
-        }
-        task["id"] = number + 1
-        task["annotations"] = [
-            {"id": 1000 + number, "result": [result], "was_cancelled": False, "completed_by": 1}
-        ]
-    return tasks
-
-
-@pytest.fixture
-def exported(found, record, tmp_path):
-    path = tmp_path / "export.json"
-    write_queue(found, review_queue(found, 20), path, sample_info=record.sample_info)
-    truth = record.truth()
-    tasks = export(json.loads(path.read_text()), lambda task: NAMES[truth[task["data"]["sample"]]])
-    path.write_text(json.dumps(tasks))
-    return path, tasks
-
-
-def test_decisions_come_back_from_label_studio(exported, found, record):
-    path, tasks = exported
-    tasks[0]["annotations"][0]["was_cancelled"] = True
-    tasks[1]["annotations"] = []
-    del tasks[2]["data"]["sample"]  # its id will do
-    comment = {"from_name": "note", "type": "textarea", "value": {"text": ["blurred"]}}
-    tasks[3]["annotations"][0]["result"].append(comment)
-    path.write_text(json.dumps(tasks))
-    decisions = read_decisions(path, sample_info=record.sample_info)
-    assert decisions.samples.tolist() == sorted(found.ranking[2:20].tolist())
-    assert decisions.labels.tolist() == record.truth()[decisions.samples].tolist()
-
-
-def test_two_people_must_agree(exported, record):
-    path, tasks = exported
-    first = tasks[0]["annotations"]
-    first.append(json.loads(json.dumps(first[0])))
-    path.write_text(json.dumps(tasks))
-    assert len(read_decisions(path, sample_info=record.sample_info)) == 20
-    value = first[1]["result"][0]["value"]
-    value["choices"] = [next(name for name in NAMES if [name] != value["choices"])]
-    path.write_text(json.dumps(tasks))
-    with pytest.raises(SourceError, match=r"task 1: sample \d+ is decided as .* before"):
-        read_decisions(path, sample_info=record.sample_info)
-
-
-def test_an_annotation_without_one_choice_is_refused(exported, record):
-    path, tasks = exported
-    tasks[4]["annotations"][0]["result"] = []
-    path.write_text(json.dumps(tasks))
-    with pytest.raises(SourceError, match=r"task 5: exactly one class must be chosen; got \[\]"):
-        read_decisions(path, sample_info=record.sample_info)
-
-
-@pytest.mark.parametrize(
-    ("annotations", "words"),
-    [
-        (None, r"`annotations` must be a list of objects; got null"),
-        (["x"], r"`annotations` must be a list of objects; got \["),
-        ({"a": 1}, r"`annotations` must be a list of objects"),
-        ([{"result": None}], r"`result` must be a list of objects; got null"),
-        ([{"result": ["x"]}], r"`result` must be a list of objects"),
-        ([{"result": [{"type": "choices", "value": {}}]}], r"`value` must hold `choices`.*got {}"),
-        ([{"result": [{"type": "choices"}]}], r"`value` must hold `choices`.*got null"),
-        (
-            [{"result": [{"type": "choices", "value": {"choices": "a"}}]}],
-            r"`value` must hold `choices`, a list; got {",
-        ),
-        (["x" * 99], r"`annotations` must be .* got .{60}…\."),
-    ],
-)
-def test_damaged_annotations_are_refused(exported, record, annotations, words):
-    path, tasks = exported
-    tasks[4]["annotations"] = annotations
-    path.write_text(json.dumps(tasks))
-    with pytest.raises(SourceError, match=rf"export\.json: task 5: {words}.*Export.* again"):
-        read_decisions(path, sample_info=record.sample_info)
-
-
-@pytest.mark.parametrize("document", ['{"data": {}}', "[1]", '[{"image": "a", "choice": "cat"}]'])
-def test_json_of_another_form_is_refused(document, record, tmp_path):
-    path = tmp_path / "export.json"
-    path.write_text(document)
-    with pytest.raises(SourceError, match="Export the project as JSON, not JSON-MIN"):
-        read_decisions(path, sample_info=record.sample_info)
 
 
 @pytest.mark.parametrize("document", ["[" * 100_000, f"[{'9' * 5000}]"])
@@ -621,60 +448,6 @@ def test_probabilities_are_written_as_they_are(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "table.npy"), table)
 
 
-def test_decisions_go_before_proposals(found):
-    flagged, before = np.flatnonzero(found.flagged), found.given.copy()
-    corrected_labels(found, Decisions(np.arange(600), found.proposed))
-    np.testing.assert_array_equal(found.given, before)
-    kept = Decisions(flagged[:1], found.given[flagged[:1]])
-    decided = corrected_labels(found, kept, proposals=True)
-    assert decided[flagged[0]] == found.given[flagged[0]]
-    np.testing.assert_array_equal(decided[flagged[1:]], found.proposed[flagged[1:]])
-    np.testing.assert_array_equal(corrected_labels(found), found.given)
-    np.testing.assert_array_equal(corrected_labels(found, proposals=True), found.proposed)
-
-
-def test_the_gain_is_what_people_changed(found, record):
-    queue, truth = np.sort(review_queue(found, 100)), record.truth()
-    planned = expected_gain(found, queue)
-    assert planned.reviewed == 100
-    assert planned.expected == found.suspicion[queue].mean()
-    assert planned.by_chance == found.noise_rate
-    assert planned.actual is None
-    labels = truth[queue].copy()
-    labels[:10] = found.given[queue[:10]]  # people overlook ten
-    gain = measure_gain(found, Decisions(queue, labels), truth)
-    assert gain.changed == (labels != found.given[queue]).sum()
-    assert gain.actual == gain.changed / 100
-    assert (
-        gain.as_proposed
-        == ((found.proposed[queue] == labels) & (labels != found.given[queue])).sum()
-    )
-    assert gain.right == (labels == truth[queue]).sum()
-    assert measure_gain(found, Decisions(queue, labels)).right is None
-    assert expected_gain(found, queue[:0]).expected == 0
-    kept = measure_gain(found, Decisions(np.arange(600), found.given))
-    assert (kept.changed, kept.as_proposed) == (0, 0)
-
-
 def test_suspicion_is_about_the_chance_of_a_wrong_label(found, record):
     wrong = record.sample_info.given != record.truth()
     assert found.suspicion.mean() == pytest.approx(wrong.mean(), abs=0.03)
-
-
-def test_a_class_that_was_not_audited_has_a_note(record):
-    labels = record.read_labels(range(4), range(12), slice(None))
-    found = audit(ArrayReader(np.where(labels == 4, 0, labels), record.sample_info))
-    mute = (record.sample_info.given == 4).sum()
-    assert audit_notes(found, record.sample_info) == [
-        f"no network ever predicts eel: the {mute} labels of this class could not be audited "
-        "and are ranked last"
-    ]
-    assert audit_notes(audit(record), record.sample_info) == []
-
-
-def test_one_informative_epoch_has_a_note(record):
-    (note,) = audit_notes(audit(record.select(epochs=[4])), record.sample_info)
-    assert note.startswith("only one epoch is informative: the ranking is reliable, and")
-    assert note.endswith("far too low. Record more epochs")
-    notes = audit_notes(audit(record.select(epochs=[0, 4, 5])), record.sample_info)
-    assert not any("one epoch" in note for note in notes)
