@@ -71,6 +71,7 @@ OTHER_TESTS = {
     "training/test_effect.py": "max agreement on trained networks",
     "training/test_gpu.py": "all of training on a GPU",
     "test_imports.py": "what `import accord` loads; the import contracts",
+    "test_misuse.py": "messages of all packages",
     "test_structure.py": "this file",
 }
 # Modules that are tested in a file of another name.

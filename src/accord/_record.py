@@ -212,7 +212,15 @@ class Record:
     def select(
         self, *, networks: Sequence[int] | None = None, epochs: slice | Sequence[int] | None = None
     ) -> "Record":
-        """Select networks by number and epochs by position from either end."""
+        """Select networks by number and epochs by position from either end, in ascending order."""
+        if epochs is not None and not isinstance(epochs, int):
+            chosen = range(self.epochs)[epochs] if isinstance(epochs, slice) else epochs
+            order = [one + self.epochs * (one < 0) for one in chosen]
+            if order != sorted(order):
+                raise ChoiceError(
+                    f"{self.path}: epochs must ascend, as rules read the last one; got "
+                    f"{list(chosen)}. Select sorted(epochs)"
+                )
         return Record(self.reader.select(networks, epochs))
 
     def predict(self, rule: str | Rule = "max-agreement") -> Prediction:

@@ -195,10 +195,9 @@ def _method(estimator: Estimator, name: str, recorder: Recorder) -> Any:
     """Select the prediction method of an estimator."""
     with_probabilities = f"{name}_proba" if recorder.keeps_probabilities else name
     if not hasattr(estimator, name):
-        cure = ""
-        if packages_of(estimator) & {"xgboost", "lightgbm"}:
-            cure = ". Record its rounds with accord.boosting.record_rounds"
-        raise ChoiceError(f"{type(estimator).__name__} has no {name}{cure}")
+        boosting = packages_of(estimator) & {"xgboost", "lightgbm"}
+        use = "accord.boosting.record_rounds" if boosting else "record_partial_fit"
+        raise ChoiceError(f"{type(estimator).__name__} has no {name}. Use {use}")
     if not hasattr(estimator, with_probabilities):
         raise PredictionError(
             f"this recorder stores probabilities, and {type(estimator).__name__} with its "

@@ -101,14 +101,18 @@ def _as_ids(ids: NDArray[Any], samples: int) -> NDArray[Any]:
         ids = ids.astype(np.str_)
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < samples:
-        raise PredictionError(f"ids must be unique; {values[counts.argmax()]} occurs twice")
+        raise PredictionError(
+            f"ids must be unique; {values[counts.argmax()]} occurs twice. Give each sample one of "
+            "its own, or no ids"
+        )
     return ids
 
 
 def _as_names(names: NDArray[Any], classes: int) -> tuple[str, ...]:
     if names.shape != (classes,):
         raise PredictionError(
-            f"class_names must be {counted(classes, 'name')}; got shape {names.shape}"
+            f"class_names must be {counted(classes, 'name')}; got shape {names.shape}. List one "
+            "for each class, in the order of the labels"
         )
     found = tuple(_as_texts(names, "class_names"))
     (often, times), *_ = Counter(found).most_common(1)
@@ -169,7 +173,10 @@ def open_record_storage(
         storage = open_storage(location)
         own = layout.parse_attributes(storage.get(layout.ROOT) or b"").get("split", split)
         if split not in (None, own):
-            raise ChoiceError(f"{storage.name}: the record holds the split {own}, not {split}")
+            raise ChoiceError(
+                f"{storage.name}: the record holds the split {own}, not {split}. Omit the split, "
+                "or open the record of that split"
+            )
         return storage
     wanted = (first, "test", *(paths if len(paths) == 1 else ())) if split is None else (split,)
     for name in wanted:
@@ -191,10 +198,7 @@ def read_root(storage: Storage) -> dict[str, Any]:
             "to make one from arrays: accord import labels.npz RECORD"
         )
     if document is None:
-        raise NotARecord(
-            f"{storage.name}: not a record: it has no {layout.ROOT}. "
-            "If a recorder was stopped while it started, start it again."
-        )
+        raise NotARecord(f"{storage.name}: not a record: {_why_none(storage.name)}")
     root = layout.parse_attributes(document)
     if "format" not in root:
         raise NotARecord(f"{storage.name}: its {layout.ROOT} was not written by Accord")
@@ -213,6 +217,13 @@ def read_root(storage: Storage) -> dict[str, Any]:
                 f"got {root[what]!r}"
             )
     return root
+
+
+def _why_none(name: str) -> str:
+    if os.path.isfile(name):  # noqa: PTH113 -- a URL is no path
+        return f"it is a file. If it holds predictions: accord import {name} RECORD"
+    stopped = "If a recorder was stopped while it started, start it again."
+    return f"it has no {layout.ROOT}. {stopped}"
 
 
 def read_sample_info(storage: Storage) -> SampleInfo:

@@ -60,6 +60,11 @@ def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -
     labels = values.argmax(axis=1).astype(label_dtype(classes))
     if not keep:
         return Row(labels)
+    if values.min() >= 0 and np.allclose(values.sum(axis=1, dtype=np.float64), 1, atol=1e-3):
+        raise PredictionError(
+            "logits must be scores before the softmax; got rows in 0..1 that sum to 1. Are they "
+            "probabilities? Pass them as such: record(probabilities)"
+        )
     shifted = values.astype(np.float64) - values.max(axis=1, keepdims=True)
     powers = np.exp(shifted)
     return Row(labels, (powers / powers.sum(axis=1, keepdims=True)).astype(np.float16))
@@ -235,6 +240,8 @@ def _check_table(values: NDArray[Any], name: str, *, samples: int, classes: int)
         if values.shape == (samples, 1) and classes == 2:
             pair = "0 * z, z" if name == "logits" else "1 - p, p"
             hint = f"Two classes need two columns: np.column_stack([{pair}])."
+        elif values.shape == (classes, samples):
+            hint = "Are the axes transposed? Pass the array's .T"
         elif values.ndim == 2 and len(values) == samples:
             hint = "Is `classes` wrong?"
         elif values.ndim > 2:
