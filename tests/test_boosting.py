@@ -1,11 +1,13 @@
 """The boosting face, against a stub booster; clients/test_boosting.py uses real ones."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import accord
-from accord.boosting import LightGBMRounds, RunningScores, record_rounds
-from accord.errors import ChoiceError, PredictionError
+from accord.boosting import LightGBMRounds, RunningScores, XGBoostRounds, record_rounds
+from accord.errors import ChoiceError, ExtraMissing, PredictionError
 
 TREES = np.random.default_rng(0).normal(size=(6, 5, 3))  # (round, sample, class)
 
@@ -114,3 +116,13 @@ def test_unsorted_class_names_require_classes(tmp_path):
         with pytest.raises(ChoiceError, match=r"spam, ham …, not in sorted order.*np\.unique"):
             LightGBMRounds(recorder, None)
         LightGBMRounds(recorder, None, classes=["ham", "spam"])
+
+
+def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    monkeypatch.setitem(sys.modules, "xgboost.callback", None)
+    with (
+        accord.Recorder(tmp_path, network=0, samples=2, classes=2) as recorder,
+        pytest.raises(ExtraMissing, match=r"requires xgboost.*pip install 'accord\[boosting\]'"),
+    ):
+        XGBoostRounds(recorder, [[1.0], [2.0]])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from accord._recorder import Recorder
 from accord._recorders.boosting_rounds import RoundRecorder, packages_of
-from accord.errors import ChoiceError, PredictionError
+from accord.errors import ChoiceError, PredictionError, missing_extra
 
 __all__ = ["LightGBMRounds", "XGBoostRounds", "record_rounds"]
 
@@ -42,7 +42,12 @@ class XGBoostRounds:
         every: int = 1,
         classes: object = None,
     ) -> None:
-        from xgboost.callback import TrainingCallback
+        try:
+            from xgboost.callback import TrainingCallback
+        except ImportError as error:
+            raise missing_extra(
+                "XGBoostRounds", "xgboost", extra="boosting", cause=error
+            ) from error
 
         TrainingCallback.register(XGBoostRounds)  # XGBoost requires a subclass
         self._rounds = RoundRecorder(recorder, every=every, classes=classes)

@@ -1,6 +1,7 @@
 """`MaxAgreementClassifier` and `ModuleClassifier`."""
 
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -27,7 +28,13 @@ from sklearn.utils.validation import has_fit_parameter
 from torch import nn
 
 import accord
-from accord.errors import AccordWarning, ChoiceError, PredictionError, UnequalNetworks
+from accord.errors import (
+    AccordWarning,
+    ChoiceError,
+    ExtraMissing,
+    PredictionError,
+    UnequalNetworks,
+)
 from accord.rules.dawid_skene import DawidSkene
 from accord.sklearn import MaxAgreementClassifier, ModuleClassifier
 from accord.sklearn._fit_by_epoch import grow_by_partial_fit, train_network, with_seed
@@ -372,6 +379,12 @@ def test_weights_multiply_the_loss_of_a_module():
         with pytest.raises(ChoiceError, match="sample_weight must be 150 finite numbers"):
             ModuleClassifier(nn.Linear).fit(X, NAMES, sample_weight=wrong)
     MaxAgreementClassifier(module=nn.Linear, epochs=1).fit(X, NAMES, sample_weight=twice)
+
+
+def test_a_module_needs_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ExtraMissing, match=r"ModuleClassifier requires torch.*accord\[train\]"):
+        ModuleClassifier(nn.Linear).fit(X, NAMES)
 
 
 class NoArguments(nn.Module):

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from accord.errors import ChoiceError
+from accord.errors import ChoiceError, missing_extra
 
 
 class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -65,12 +66,16 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Weights are divided by their mean, so that the learning rate keeps its meaning.
         """
-        import torch
-        from torch.nn.functional import cross_entropy
+        try:
+            import torch
+            from torch.nn.functional import cross_entropy
+        except ImportError as error:
+            raise missing_extra("ModuleClassifier", "torch", extra="train", cause=error) from error
 
         check_module(self.module)
         first = not hasattr(self, "module_")
         values, given = validate_data(self, X, y, dtype=np.float32, reset=first)
+        check_classification_targets(given)
         weights = torch.from_numpy(_mean_one(sample_weight, len(given)))
         if first:
             self._start(given if classes is None else classes)
@@ -91,7 +96,8 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Predict class labels for samples in X."""
-        labels: NDArray[Any] = self.classes_[self._logits(X).argmax(dim=1).numpy()]
+        found = self._logits(X).argmax(dim=1).numpy()
+        labels: NDArray[Any] = self.classes_[found]
         return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
@@ -150,7 +156,7 @@ def _mean_one(weights: Any, samples: int) -> NDArray[np.float32]:
         or not given.any()
     ):
         raise ChoiceError(
-            f"sample_weight must be {samples} finite numbers, none negative and not all 0; got an "
-            f"array of shape {given.shape} in {given.min(initial=0):g}..{given.max(initial=0):g}"
+            f"sample_weight must be {samples} finite numbers, none negative and not all zero; got "
+            f"shape {given.shape}, {given.min(initial=0):g}..{given.max(initial=0):g}"
         )
     return np.asarray(given / given.mean(), np.float32)
