@@ -117,6 +117,7 @@ def test_the_option_changes_what_a_spec_records():
     spec = parse_spec(changed())
     found = cross_fit_spec(spec, 5)
     assert (found.data.cross_fit, found.record.splits) == (5, ("train",))
+    assert found.record.probabilities
     assert cross_fit_spec(found, 5) == found
     with pytest.raises(SpecError, match=r"data.cross_fit is 5, but --cross-fit is 3"):
         cross_fit_spec(found, 3)

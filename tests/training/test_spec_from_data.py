@@ -51,6 +51,7 @@ def test_a_table_is_trained_without_a_spec(folder):
 def test_cross_fitting_holds_nothing_out(folder):
     spec, _ = spec_from_data(folder / "my penguins.csv", cross_fit=2)
     assert (spec.data.cross_fit, spec.data.options["held_out"]) == (2, 0)
+    assert spec.record.probabilities
     assert spec.record.splits == ("train",)
     assert len(prepare_data(spec).splits["train"]) == 8
 

@@ -58,13 +58,14 @@ def spec_from_data(
         tested = f", without each of {cross_fit} folds"
     notes.append(f"5 × {train['network']}, {counted(train['epochs'], 'epoch')}{tested}")
     train["optimizer"] = {"kind": "adamw", "lr": LEARNING_RATE}
-    splits = ["test", "train"] if held_out != 0 else ["train"]
+    splits = ["test", "train"] if held_out != 0 and cross_fit is None else ["train"]
+    record = {"splits": splits, "probabilities": cross_fit is not None, "checkpoints": 10}
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.resolve().stem).strip("-._") or "data"
     values: dict[str, Any] = {
         "name": name,
         "data": data | {"path": str(path)} | ({"cross_fit": cross_fit} if cross_fit else {}),
         "train": train,
-        "record": {"splits": splits if cross_fit is None else ["train"], "checkpoints": 10},
+        "record": record,
     }
     if not path.is_absolute():
         values["root"] = str(Path.cwd())
