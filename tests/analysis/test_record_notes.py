@@ -164,6 +164,20 @@ def test_a_majority_that_never_falls_has_a_note(drawn):
     assert note not in notes_of(labels, held)
 
 
+def test_a_majority_that_falls_or_is_worse_has_no_note():
+    truth, generator = np.arange(2000) % 4, np.random.default_rng(0)
+
+    def notes(*chances):
+        right = generator.random((3, 8, 2000)) < np.array(chances)[:, np.newaxis]
+        votes = np.where(right, truth, (truth + generator.integers(1, 4, right.shape)) % 4)
+        return notes_of(votes.astype(np.uint8), SampleInfo(2000, 4, truth=truth))
+
+    (note,) = notes(*np.linspace(0.3, 0.99, 8))
+    assert note.startswith("the majority vote never falls")
+    assert notes(*[0.5] * 8) == ()  # max agreement is better
+    assert notes(*[0.3] * 4, 0.9, 0.9, 0.8, 0.8) == ()
+
+
 def fitted_rows(*, samples=1000, epochs=20, late=0.0, seed=0):
     """Networks that fit labels made by a rule at once; `late` labels are memorised at the end."""
     generator = np.random.default_rng(seed)

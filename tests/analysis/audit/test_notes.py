@@ -261,11 +261,11 @@ def test_few_wrong_labels_that_are_memorised_late_have_no_note():
     assert audit(memorised_rows(rate=0.04, samples=2000)).notes == ()
 
 
-def settled_rows(*, wobble, samples=2000):
-    """Votes of networks that share errors on three in ten samples, and never fit their labels."""
+def settled_rows(*, wobble, hard=0.3, samples=2000):
+    """Votes of networks that share errors on `hard` samples, and never fit their labels."""
     generator = np.random.default_rng(0)
     truth = generator.integers(0, 5, samples)
-    shared = np.where(generator.random(samples) < 0.3, (truth + 1) % 5, truth)
+    shared = np.where(generator.random(samples) < hard, (truth + 1) % 5, truth)
     strange = generator.integers(0, 5, (4, 20, samples))
     votes = np.where(generator.random((4, 20, samples)) < wobble, strange, shared)
     return ArrayReader(votes.astype(np.uint8), SampleInfo(samples, 5, "train", given=truth))
@@ -278,6 +278,12 @@ def test_networks_that_settle_without_fitting_the_labels_have_a_note(wobble, not
     assert found.noise_rate > 0.25  # where no label is wrong
     assert found.too_hard is noted
     assert any(note.startswith("the networks have settled, and") for note in found.notes) is noted
+
+
+def test_networks_that_fit_most_labels_have_not_settled_too_early():
+    found = audit(settled_rows(wobble=0.04, hard=0.05))
+    assert found.final_agreement > 0.9
+    assert not found.too_hard
 
 
 class CrossFitted(ArrayReader):
