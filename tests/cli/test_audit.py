@@ -6,6 +6,7 @@ import pytest
 from memorised import NAMES, memorised_rows
 
 from accord._recorder import Recorder
+from accord.store import ArrayReader
 from accord.training import parse_spec
 
 
@@ -102,6 +103,16 @@ def test_the_printed_noise_setting_is_valid_in_a_spec(accord, record, tmp_path):
     )
     assert (spec.noise.kind, spec.noise.path) == ("file", str(labels))
     assert np.load(labels).shape == (600,)
+
+
+def test_unseen_proposals_of_an_audit_with_notes_are_doubted(accord, record, rows, tmp_path):
+    labels = rows.read_labels([0, 1, 1], range(12), slice(None))
+    doubtful = write_rows(ArrayReader(labels, rows.sample_info), tmp_path / "copies")
+    for path, noted in ((record, False), (doubtful, True)):
+        status, _, err = accord("audit", path, "--corrected", tmp_path / "new.npy", "--proposals")
+        assert status == 0
+        assert ("accord: proposals that nobody has reviewed are used" in err) is noted
+        assert ("accord: networks 1 and 2 predict the same classes" in err) is noted
 
 
 def test_a_queue_for_label_studio(accord, record, tmp_path):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from memorised import NAMES, memorised_rows
 
-from accord.analysis._audit._audit import _begins_late, audit
+from accord.analysis._audit._audit import _begins_late, audit, average_probabilities
 from accord.analysis._audit._evidence import Contradiction
 from accord.analysis._audit._notes import audit_notes
+from accord.rules import Context
 from accord.store import ArrayReader, SampleInfo
 
 LATE = "wrong labels memorised before then are not found"
@@ -326,6 +327,22 @@ def test_probabilities_rank_labels_judged_by_other_networks():
     np.testing.assert_allclose(np.sort(found.suspicion), np.sort(votes.suspicion), atol=1e-5)
     assert len(np.unique(found.suspicion)) == 900
     np.testing.assert_array_equal(found.flagged, found.proposed != found.given)
+
+
+def test_probabilities_of_epochs_that_overfit_are_left_out():
+    rows = cross_fitted_rows(probabilities=True)
+    votes = rows.read_labels(range(4), range(6), slice(None))
+    sure = rows.read_probabilities(range(4), range(6), slice(None)).copy()
+    sure[:, 3:] = np.eye(3)[(votes[:, 3:] + np.arange(900) % 2) % 3]
+    overfit = CrossFitted(votes, rows.sample_info, probabilities=sure)
+    few = CrossFitted(votes[:, :3], rows.sample_info, probabilities=sure[:, :3])
+    found = audit(overfit)
+    assert found.score.auroc > 0.98
+    table = np.arange(3)[np.newaxis].repeat(900, axis=0)
+    np.testing.assert_array_equal(
+        average_probabilities(Context(overfit), rows.sample_info.given, table),
+        average_probabilities(Context(few), rows.sample_info.given, table),
+    )
 
 
 def test_notes_on_networks_are_notes_of_the_audit():

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis._audit._evidence import (
+    MOST_SAMPLES,
     TINY,
     Contradiction,
     collect_evidence,
@@ -32,6 +33,8 @@ LEAST_CONTRADICTION: Final = 0.01  # of the votes; less at every epoch: labels a
 NEARLY: Final = 0.9  # of the highest share of contradicting votes, at the first epoch
 ALIKE: Final = 0.7  # of the contradictions of one network are shared by another, beyond chance
 FIRST_EPOCHS: Final = 4  # within which untrained networks learn much:
+NEAR_BEST: Final = 1.1  # of the least loss; chosen on one of five data sets, checked on the others
+LEAST_PROBABILITY: Final = 1e-4
 TIES: Final = 1e-6  # of the suspicions, for an order among equal ones
 SLOW: Final = 0.93  # of the contradicting votes remain after these if they do not
 
@@ -101,7 +104,8 @@ def audit(reader: RecordReader) -> Audit:
     near = evidence.renumbered()
     posteriors = class_posteriors(near, classes=len(near.predicted))
     if kept.cross_fitted and kept.has_probabilities:
-        posteriors = order_by_probability(posteriors, _probabilities(kept, evidence.candidates))
+        probabilities = average_probabilities(kept, given, evidence.candidates)
+        posteriors = order_by_probability(posteriors, probabilities)
     suspicion = np.where(evidence.predicted[given], posteriors[:, 1:].sum(axis=1), 0.0)
     flagged = suspicion > 0.5
     best = np.where(flagged, 1 + posteriors[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
@@ -155,11 +159,27 @@ def order_by_probability(
     return np.column_stack([1 - suspicion, others])
 
 
-def _probabilities(
-    context: Context, candidates: NDArray[np.intp]
-) -> NDArray[np.float64]:  # (sample, candidate), means over networks and epochs
+def average_probabilities(
+    context: Context,
+    given: NDArray[np.intp],
+    candidates: NDArray[np.intp],  # (sample, candidate)
+) -> NDArray[np.float64]:  # (sample, candidate)
+    """Average the probabilities of candidates over networks and the best epochs.
+
+    These are the epochs at which the given labels, which no network was trained on, have nearly
+    the highest likelihood: networks have learnt by then, and not yet overfit.
+    """
+    step = -(-context.samples // MOST_SAMPLES)
+    labels, losses = given[::step, np.newaxis], []
+    for epoch in range(context.epochs):
+        table = context.read_probabilities(
+            range(context.networks), [epoch], slice(None, None, step)
+        )
+        likely = np.take_along_axis(table[:, 0].mean(axis=0, dtype=float), labels, axis=1)
+        losses.append(float(-np.log(np.maximum(likely, LEAST_PROBABILITY)).mean()))
+    best = np.flatnonzero(np.array(losses) <= NEAR_BEST * min(losses))
     found = np.empty(candidates.shape)
-    for block in context.probability_blocks():
+    for block in context.select(epochs=best.tolist()).probability_blocks():
         table = block.values.mean(axis=(0, 1), dtype=float)
         found[block.where] = np.take_along_axis(table, candidates[block.where], axis=1)
     return found
