@@ -27,6 +27,7 @@ KINDS: Final = {
     "diverged": "diverged: agreement with the others is lost",
     "weak": "weak: agreement with the others is less than half of what is usual",
 }
+CHANCE_UNKNOWN: Final = 0.3  # with so few samples, a good network may look like a guessing one
 HARDLY: Final = 0.005  # accuracy gained by max agreement
 FEW_EPOCHS: Final = 3  # votes from before overfitting cannot outnumber later ones
 # Labels that follow a pattern are fitted within few epochs, single wrong ones after many. On
@@ -136,7 +137,7 @@ def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network
     # Networks that have memorised wrong labels are right on these at least.
     known = info.truth if info.given is None or not info.trained_on else info.given
     known = info.given if known is None else known
-    if known is None:
+    if known is None or limit > CHANCE_UNKNOWN:
         return np.zeros(context.networks, bool)
     labels = known.astype(np.intp)
     right = np.zeros(context.networks)
