@@ -28,6 +28,7 @@ KINDS: Final = {
     "weak": "weak: agreement with the others is less than half of what is usual",
 }
 CHANCE_UNKNOWN: Final = 0.3  # with so few samples, a good network may look like a guessing one
+GUESSING: Final = 0.1  # share of right votes beyond chance, 0..1; more is poor, not a guess
 HARDLY: Final = 0.005  # accuracy gained by max agreement
 FEW_EPOCHS: Final = 3  # votes from before overfitting cannot outnumber later ones
 # Labels that follow a pattern are fitted within few epochs, single wrong ones after many. On
@@ -146,7 +147,8 @@ def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network
     _, sizes = context.once(measure_kappa)
     share = np.bincount(labels, minlength=context.classes) / context.samples
     chance = sizes[:, last].mean(axis=1) @ share / context.samples
-    return np.asarray((chance < 1) & (right / context.samples - chance <= limit * (1 - chance)))
+    beyond = right / context.samples - chance
+    return np.asarray((chance < 1) & (beyond <= min(limit, GUESSING) * (1 - chance)))
 
 
 def _last(context: Context) -> slice:
