@@ -36,6 +36,10 @@ FEW_EPOCHS: Final = 3  # votes from before overfitting cannot outnumber later on
 # made by rules, 7 % or more where at least 20 % were wrong at random.
 EARLY: Final = 16  # epochs of training, the first half of which
 MEMORISED_LATE: Final = 0.02  # of the votes
+VOTES_MISSING: Final = (
+    "some votes are missing: only rules that leave them out are scored, and networks are not "
+    "compared"
+)
 NO_FALL: Final = (
     "the majority vote never falls, as the networks do not overfit: max agreement has hardly "
     "anything to improve. Use the recommended rule"
@@ -59,6 +63,8 @@ def record_notes(reader: RecordReader) -> tuple[str, ...]:
     >>> record_notes(ArrayReader(labels, SampleInfo(50, 3)))[0][:55]
     'all 3 networks predict the same classes at every epoch:'
     """
+    if reader.has_missing:
+        return (VOTES_MISSING,)
     context = Context.of(reader)
     return (*context.once(network_notes), *context.once(_memorisation_notes))
 
