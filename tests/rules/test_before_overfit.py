@@ -80,3 +80,21 @@ def test_one_network_has_nobody_to_agree_with():
 def test_too_many_classes_leave_it_out_as_they_do_dawid_skene():
     rows = ArrayReader(np.zeros((2, 6, 3), np.uint16), SampleInfo(3, 60_000))
     assert RULE.left_out(rows) == DawidSkene().left_out(rows) != ""
+
+
+def test_untrained_networks_that_predict_one_class_have_not_agreed_before_overfitting():
+    """At first all predict one class, then they learn: full agreement, which means nothing."""
+    generator = np.random.default_rng(0)
+    networks, epochs, samples, classes = 5, 24, 500, 5
+    truth = generator.integers(classes, size=samples)
+    chances = np.concatenate([np.zeros(6), np.linspace(0.3, 0.6, epochs - 6)])[:, np.newaxis]
+    shape = networks, epochs, samples
+    labels = np.where(
+        generator.random(shape) < chances, truth, generator.integers(classes, size=shape)
+    )
+    labels[:, :6] = np.where(generator.random((networks, 6, samples)) < 0.98, 2, 0)
+    rows = ArrayReader(labels, SampleInfo(samples, classes, truth=truth))
+    assert epochs_before_overfitting(rows) is None
+    chosen = recommend(rows).rule
+    assert chosen != "before-overfit"
+    assert accuracy(chosen, rows) >= accuracy("max-agreement", rows) > 0.9

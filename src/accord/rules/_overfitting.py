@@ -186,7 +186,8 @@ def detect_overfitting(context: Context, sure: float, least_fall: float, seed: i
     and when most of it had been recorded. Following a record compares them after each epoch, and
     may raise an alarm in between that is not raised here.
     """
-    pairs, options = context.once(measure_pair_agreement), (sure, least_fall, seed)
+    pairs = context.once(measure_pair_agreement).levelled()
+    options = sure, least_fall, seed
     verdict = judge_with_majority(context, pairs, *options)
     if verdict.alarm:
         return verdict
@@ -247,6 +248,7 @@ def judge_agreement(
     pairs: PairAgreement, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Verdict:
     """Detect overfitting from agreement alone."""
+    pairs = pairs.levelled()
     agreement = pairs.agreement
     fall = find_fall(agreement)
     if fall is None:

@@ -11,6 +11,8 @@ from accord.errors import ChoiceError, NetworksMissing
 from accord.rules._context import Context
 from accord.store import RecordReader
 
+ONE_CLASS: Final = 0.95  # of the samples: a network predicts nothing else
+MOST_SAMPLES: Final = 2_000  # of each block, evenly spaced, for which this is checked
 GROUPS: Final = 64  # of samples: enough to estimate their scatter, few enough to keep
 
 
@@ -23,6 +25,7 @@ class PairAgreement:
     by_group: NDArray[np.float64]  # (group, epoch), all pairs on every n-th sample
     sizes: NDArray[np.intp]  # (group,) -> samples
     numbers: tuple[int, ...]  # of the networks
+    untrained: NDArray[np.bool_]  # (epoch,), whether most networks predict one class for all
 
     @property
     def networks(self) -> int:
@@ -46,6 +49,7 @@ class PairAgreement:
             agreement=np.concatenate([self.agreement, later.agreement]),
             by_network=np.concatenate([self.by_network, later.by_network], axis=1),
             by_group=np.concatenate([self.by_group, later.by_group], axis=1),
+            untrained=np.concatenate([self.untrained, later.untrained]),
         )
 
     def first(self, epochs: int) -> "PairAgreement":
@@ -54,6 +58,24 @@ class PairAgreement:
             agreement=self.agreement[:epochs],
             by_network=self.by_network[:, :epochs],
             by_group=self.by_group[:, :epochs],
+            untrained=self.untrained[:epochs],
+        )
+
+    def levelled(self) -> "PairAgreement":
+        """Set the agreement of untrained networks at the start to that of the epoch after them.
+
+        Networks that predict one class for all samples agree fully: their agreement rises from
+        nothing, it has not fallen.
+        """
+        start = int(np.append(self.untrained, False).argmin())
+        if start in (0, self.epochs):
+            return self
+        at = np.maximum(np.arange(self.epochs), start)
+        return replace(
+            self,
+            agreement=self.agreement[at],
+            by_network=self.by_network[:, at],
+            by_group=self.by_group[:, at],
         )
 
 
@@ -77,6 +99,7 @@ def measure_pair_agreement(reader: RecordReader, *, groups: int = GROUPS) -> Pai
     groups = min(groups, reader.samples)
     by_network = np.zeros((reader.networks, reader.epochs), np.intp)
     by_group = np.zeros((groups, reader.epochs), np.intp)
+    commonest, checked = np.zeros((reader.networks, reader.epochs)), 0
     for block in reader.blocks():
         equal = np.zeros(block.values.shape[1:], np.uint32)  # (epoch, sample) -> equal pairs
         for first, second in combinations(range(reader.networks), 2):
@@ -86,6 +109,10 @@ def measure_pair_agreement(reader: RecordReader, *, groups: int = GROUPS) -> Pai
             by_network[second] += shared
             equal += same
         by_group += sum_by_group(equal, start=block.start, groups=groups)
+        some = block.values[:, :, :: -(-(block.stop - block.start) // MOST_SAMPLES)]
+        middle = np.sort(some, axis=2)[:, :, some.shape[2] // 2]  # the class of most, if any is
+        commonest += (some == middle[:, :, np.newaxis]).sum(axis=2)
+        checked += some.shape[2]
     sizes = group_sizes(reader.samples, groups=groups)
     others = reader.networks - 1
     pairs = reader.networks * others / 2
@@ -95,6 +122,7 @@ def measure_pair_agreement(reader: RecordReader, *, groups: int = GROUPS) -> Pai
         by_group=by_group / (sizes[:, None] * pairs),
         sizes=sizes,
         numbers=reader.numbers,
+        untrained=np.asarray((commonest >= ONE_CLASS * checked).mean(axis=0) > 0.5),
     )
 
 
