@@ -64,9 +64,9 @@ def test_text_shows_the_curve_and_the_verdict(accord, overfitted, clean):
     assert (status, err) == (0, "")
     assert out.startswith(f"{overfitted}: 3 networks, 40 epochs, 600 samples\n")
     epochs = [line.split()[0] for line in out.splitlines() if line.endswith("#")]
-    assert epochs == [str(epoch) for epoch in range(0, 40, 2)]
+    assert epochs == [str(epoch) for epoch in range(1, 41, 2)]
     assert "overfitting detected: agreement fell" in out
-    assert f"Last good epoch: {watch(run_rows(end=0.5)).epoch}" in out
+    assert f"Last good epoch: after {watch(run_rows(end=0.5)).epoch + 1} of 40 epochs" in out
     _, out, _ = accord("watch", clean)
     assert "no alarm: " in out
     assert "Best epoch by majority vote: " in out
@@ -112,7 +112,8 @@ def test_a_missing_record_is_an_error(accord, tmp_path):
 def test_following_prints_each_epoch_and_stops_when_idle(accord, clean):
     status, out, err = accord("watch", clean, "--follow", "--idle", "0", "--every", "0.01")
     assert (status, err) == (0, "")
-    assert [line.split(":")[0] for line in out.splitlines()] == [f"epoch {e}" for e in range(40)]
+    counts = ["after 1 epoch", *(f"after {done} epochs" for done in range(2, 41))]
+    assert [line.split(":")[0] for line in out.splitlines()] == counts
     assert "alarm" not in out
 
 
@@ -132,7 +133,7 @@ def test_following_with_json_prints_json_alone(accord, overfitted):
     status, out, err = accord("watch", overfitted, "--follow", "--idle", "0", "--json")
     assert status == 0
     assert json.loads(out)["alarm"] is True
-    assert err.count("epoch ") >= EPOCHS
+    assert err.count("after ") >= EPOCHS
     assert accord("watch", overfitted, "--follow", "--until-alarm", "--json")[0] == 3
 
 
@@ -150,7 +151,7 @@ def test_following_waits_for_what_is_still_to_come(capsys, tmp_path, monkeypatch
         run(["watch", str(path), "--follow"])
     printed = capsys.readouterr()
     document = [line.split(":")[0] for line in printed.out.splitlines()]
-    assert document == ["epoch 0", "epoch 1", "epoch 2"]
+    assert document == ["after 1 epoch", "after 2 epochs", "after 3 epochs"]
     waited = [line for line in printed.err.splitlines() if "waiting" in line]
     assert len(waited) == 2
     assert "has no epochs yet" in waited[0]
@@ -164,7 +165,7 @@ def test_following_waits_for_the_record_itself(capsys, tmp_path, monkeypatch):
     with pytest.raises(StopIteration):
         run(["watch", str(path), "--follow", "--until-alarm"])
     printed = capsys.readouterr()
-    assert printed.out.startswith("epoch 0: agreement")
+    assert printed.out.startswith("after 1 epoch: agreement")
     assert printed.err.startswith(f"accord: waiting: {path}: there is no record yet. Is the path ")
 
 
@@ -248,9 +249,10 @@ def test_a_record_of_training_samples_is_watched_with_a_warning(accord, tmp_path
     path = write_trained_on(tmp_path / "train", run_rows(end=0.5), **options)
     status, out, _ = accord("watch", path)
     assert status == 0
-    assert "overfitting detected: agreement fell" in out
-    assert "warning: the networks were trained on these samples" in out
-    assert json.loads(accord("watch", path, "--json")[1])["trained_on"] is True
+    assert "no verdict: the networks were trained on these samples" in out
+    assert "detected" not in out
+    found = json.loads(accord("watch", path, "--json")[1])
+    assert (found["trained_on"], found["alarm"], found["epoch"]) == (True, False, None)
     _, out, err = accord("watch", path, "--follow", "--idle", "0", "--every", "0.01")
     assert "warning" not in out
     assert err.count("accord: warning: the networks were trained on") == 1

@@ -263,9 +263,9 @@ def test_mean_probability_is_judged_by_its_own_labels():
     labels[:, -1] = 1
     soft = np.eye(2, dtype=np.float16)[labels]
     measured = summarize(Record(ArrayReader(labels, sample_info, probabilities=soft)).reader)
-    assert measured.scored.risks["max-agreement"].risk.tolist() == [0.0]
-    assert measured.scored.risks["probability-average"].risk.tolist() == [1.0]
-    assert measured.scored.reliability["probability-average"].error == 1
+    assert measured.judged.risks["max-agreement"].risk.tolist() == [0.0]
+    assert measured.judged.risks["probability-average"].risk.tolist() == [1.0]
+    assert measured.judged.reliability["probability-average"].error == 1
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_end(make_hard):
@@ -332,7 +332,7 @@ def test_what_each_epoch_knew_of_the_forgotten_is_drawn(record):
     assert f"the {len(gone)} forgotten samples" in document
     assert f"It is highest, {100 * found.knew.max() / len(gone):.1f} %" in document
     assert f"is right on {100 * kept:.1f} %." in document
-    assert f"after {found.best_epoch + 1} epoch" in document
+    assert f"after {found.best_epoch + 1} of 8 epochs" in document
 
 
 def test_the_caption_notes_that_no_sample_was_forgotten(make_record):
@@ -349,4 +349,4 @@ def test_fractions_of_epochs_are_rounded_to_two_digits(record):
 
     rows = Uneven(record.labels[:], record.reader.sample_info)
     document = caption("forgotten", Record(rows))
-    assert re.search(r"after \d(\.\d\d?)? epochs? of training", document)
+    assert re.search(r"after \d(\.\d\d?)? of \d(\.\d\d?)? epochs", document)

@@ -202,8 +202,8 @@ def test_no_level_of_headings_is_left_out(make_record, truth):
 def test_any_record_gives_a_whole_page(make_record, shape, truth):
     text = page_of(make_record(*shape, truth=truth))
     assert "nan" not in Page(text).text
-    assert ("Only one network" in text) == (shape[0] == 1)
-    assert ("Only one epoch" in text) == (shape[1] == 1)
+    assert ("There is only one network" in text) == (shape[0] == 1)
+    assert ("There is only 1 epoch" in text) == (shape[1] == 1)
 
 
 def test_meaningless_figures_are_left_out(make_record):

@@ -48,7 +48,6 @@ class Persistence:
 
 def persistence(reader: RecordReader) -> Persistence:
     """Count the onsets and lengths of runs of equal predictions."""
-    reader.check_complete("persistence")
     counts = np.zeros((2, 2, reader.epochs), np.intp)  # right or wrong; onset or length; epoch
     truth = reader.truth()
     for block in reader.blocks():
@@ -112,7 +111,6 @@ def forgetting(reader: RecordReader, *, judge: str | Rule | None = None) -> Forg
     Raises:
         TruthMissing: there are no true labels and no judge.
     """
-    reader.check_complete("forgetting")
     reader = Context.of(reader)
     chosen = None if judge is None else resolve_rule(judge, reader)[0]
     labels = reader.truth() if chosen is None else reader.once(chosen).labels
@@ -214,7 +212,6 @@ class MarginHistogram:
 
 def margin_of(reader: RecordReader) -> NDArray[np.float64]:
     """Compute the margin between the two classes with the most votes."""
-    reader.check_complete("the margin")
     return Context.of(reader).once(_measure, margins)
 
 
@@ -223,7 +220,6 @@ def final_margin_of(reader: RecordReader) -> NDArray[np.float64]:
 
     Negative where the networks agreed on another class before.
     """
-    reader.check_complete("the final margin")
     return Context.of(reader).once(_measure, final_margins)
 
 

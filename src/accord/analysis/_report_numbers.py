@@ -1,11 +1,12 @@
 """Numbers shown in a report.
 
 `summarize` takes a context, which reads each row once and computes each fit once. Whatever needs
-true labels lies in `Scored`; whatever compares networks is None where there is one network alone.
+labels to compare with lies in `Scored`, whatever needs true ones in `Judged`; whatever compares
+networks is None where there is one network alone.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from accord.analysis._dynamics import (
 )
 from accord.analysis._network_health import NetworkHealth, chance_error, network_health
 from accord.analysis._record_notes import record_notes
-from accord.analysis._scores import Changes, Score, Scores, compare_rules, measure, paired_changes
+from accord.analysis._scores import Scores, compare_rules, measure
 from accord.analysis._trust._calibration import Calibration, calibration_of
 from accord.analysis._trust._trust import RiskCoverage, risk_coverage
 from accord.analysis._watch import Watch, watch
@@ -96,14 +97,24 @@ class ClassRecall:
 
 @dataclass(frozen=True)
 class Scored:
-    """Results that depend on true labels."""
+    """Results that depend on true labels, or on given ones of samples that are held out."""
 
-    scores: tuple[Score, ...]  # of every rule that the record allows
-    changes: Changes  # from the majority vote to max agreement
+    found: Scores  # of every rule that the record allows
     recalls: list[ClassRecall]  # of the classes that occur
     curves: dict[str, Curve]  # by rule
     by_networks: dict[str, Sweep]  # by rule: majority, max-agreement
     by_epochs: Sweep  # of max agreement
+
+    @property
+    def best_epoch(self) -> int:
+        """Epoch with the most accurate majority vote."""
+        return int(self.curves[MAJORITY].accuracy.argmax())
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Results that depend on true labels."""
+
     final_margins: MarginHistogram
     error_consensus: NDArray[np.intp]
     persistence: Persistence
@@ -112,11 +123,6 @@ class Scored:
     risks: dict[str, RiskCoverage]  # the same
     forgetting: Forgetting
     remembered: int  # forgotten samples that max agreement predicts right
-
-    @property
-    def best_epoch(self) -> int:
-        """Epoch with the most accurate majority vote."""
-        return int(self.curves[MAJORITY].accuracy.argmax())
 
 
 @dataclass(frozen=True)
@@ -136,8 +142,9 @@ class Summary:
     metadata: tuple[dict[str, Any], ...]  # (network,)
     margins: NDArray[np.intp]  # samples by margin, in equal bins from 0 to 1
     moved: int  # samples to which max agreement gives another class than the majority vote
-    recommended: str | None  # name of a rule, None without true labels
-    scored: Scored | None  # None without true labels
+    recommended: str | None  # name of a rule, None without scores
+    scored: Scored | None  # None without labels to compare with
+    judged: Judged | None  # None without true labels
     watch: Watch | None  # None for one network or one epoch
     networks: tuple[NetworkHealth, ...]  # empty for one network
     comparable: bool  # whether any two networks agree beyond chance
@@ -148,22 +155,30 @@ class Summary:
     notes: tuple[str, ...]  # on the record as a whole
 
     def require_scored(self) -> Scored:
+        """Get the results that depend on labels to compare with.
+
+        Raises:
+            TruthMissing: the record has none.
+        """
+        return self.scored or self._raise()
+
+    def require_judged(self) -> Judged:
         """Get the results that depend on true labels.
 
         Raises:
             TruthMissing: the record has no true labels.
         """
-        if self.scored is None:
-            raise TruthMissing(
-                f"{self.overview.path}: the record has no true labels, which this figure requires. "
-                "Pass them when recording: Recorder(…, truth=labels)"
-            )
-        return self.scored
+        return self.judged or self._raise()
+
+    def _raise(self) -> NoReturn:
+        raise TruthMissing(
+            f"{self.overview.path}: the record has no true labels, which this figure requires. "
+            "Pass them when recording: Recorder(…, truth=labels)"
+        )
 
 
 def summarize(reader: RecordReader) -> Summary:
     """Compute the summary of a record."""
-    reader.check_complete("the report")
     context = Context.of(reader)
     overview, info = Overview.of(context), context.sample_info
     several = context.networks > 1
@@ -171,14 +186,16 @@ def summarize(reader: RecordReader) -> Summary:
     margins = context.once(margin_of)
     networks = context.once(network_health) if several else ()
     audited, audit_error = _audit(context)
-    found = None if info.truth is None else compare_rules(context)
+    given = info.reference == "given" and not info.trained_on
+    found = compare_rules(context) if given or info.truth is not None else None
     return Summary(
         overview=overview,
         metadata=tuple(one.metadata for one in context.networks_info()),
         margins=np.histogram(margins, MARGIN_BINS // 2, range=(0, 1))[0],
         moved=int((majority.labels != agreed.labels).sum()),
         recommended=None if found is None else found.recommended,
-        scored=None if found is None else _score(context, found, majority, agreed, margins),
+        scored=None if found is None else _score(context, found, majority, agreed),
+        judged=None if info.truth is None else _judge(context, agreed, margins),
         watch=watch(context) if several and context.epochs > 1 else None,
         networks=networks,
         comparable=max((one.agreement for one in networks), default=0.0) > chance_error(context),
@@ -190,13 +207,17 @@ def summarize(reader: RecordReader) -> Summary:
     )
 
 
-def _score(
-    context: Context,
-    found: Scores,
-    majority: Prediction,
-    agreed: Prediction,
-    margins: NDArray[np.float64],
-) -> Scored:
+def _score(context: Context, found: Scores, majority: Prediction, agreed: Prediction) -> Scored:
+    return Scored(
+        found=found,
+        recalls=_recalls(context, majority, agreed),
+        curves={name: curve(context, name) for name in CURVES if find_rule(name).allowed(context)},
+        by_networks={rule: by_networks(context, rule) for rule in (MAJORITY, MAX_AGREEMENT)},
+        by_epochs=by_epochs(context, MAX_AGREEMENT),
+    )
+
+
+def _judge(context: Context, agreed: Prediction, margins: NDArray[np.float64]) -> Judged:
     truth = context.truth()
     right = agreed.labels == truth
     reliability = {MAX_AGREEMENT: calibration_of(agreed, truth)}
@@ -206,13 +227,7 @@ def _score(
         reliability[PROBABILITY_AVERAGE] = calibration_of(averaged, truth)
         risks[PROBABILITY_AVERAGE] = risk_coverage(averaged.scores, averaged.labels == truth)
     forgotten = forgetting(context)
-    return Scored(
-        scores=found.scores,
-        changes=paired_changes(majority.labels, agreed.labels, truth),
-        recalls=_recalls(context, majority, agreed),
-        curves={name: curve(context, name) for name in CURVES if find_rule(name).allowed(context)},
-        by_networks={rule: by_networks(context, rule) for rule in (MAJORITY, MAX_AGREEMENT)},
-        by_epochs=by_epochs(context, MAX_AGREEMENT),
+    return Judged(
         final_margins=final_margin_histogram(context, bins=MARGIN_BINS),
         error_consensus=error_consensus_histogram(context),
         persistence=persistence(context),
@@ -225,7 +240,7 @@ def _score(
 
 
 def _recalls(context: Context, majority: Prediction, agreed: Prediction) -> list[ClassRecall]:
-    truth, classes = context.truth(), context.classes
+    truth, classes = context.reference_labels(), context.classes
     first, second = (
         measure(one.labels, truth, classes=classes).recall for one in (majority, agreed)
     )

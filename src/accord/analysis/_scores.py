@@ -1,7 +1,7 @@
-"""Metrics for predictions on records with true labels."""
+"""Metrics for predictions on records with true or given labels."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, Final
@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis._record_notes import record_notes
+from accord.analysis._trust._noisy_accuracy import Estimate
+from accord.analysis._trust._trust import TRAINED_ON
+from accord.analysis._trust._unknown_noise import fit_agreement_model
 from accord.errors import PredictionError, ProbabilitiesMissing
 from accord.rules import (
     ABSTAINED,
@@ -25,8 +28,8 @@ from accord.rules._overfitting import DEFAULTS, detect_overfitting
 from accord.rules.majority import majority_by_epoch
 from accord.store import RecordReader
 
-LARGE_BITS: Final = 512  # half of what a double's exponent holds
-LARGE: Final = 2.0**LARGE_BITS
+HALVINGS: Final = 60  # of the range that holds the end of an interval
+REGRET: Final = 0.01  # of accuracy, by which another rule must be better to be named
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Changes:
     turned_right: int  # wrong with the first rule, right with the second
     turned_wrong: int  # right with the first rule, wrong with the second
     samples: int
-    p_value: float  # of an exact McNemar test
+    p_value: float  # of McNemar's test
     low: float  # confidence interval of the difference in accuracy, second minus first
     high: float
     confidence: float
@@ -99,6 +102,11 @@ class Changes:
     def difference(self) -> float:
         """The second rule's accuracy minus the first's."""
         return (self.turned_right - self.turned_wrong) / self.samples
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval excludes 0."""
+        return not self.low <= 0 <= self.high
 
 
 def changes(
@@ -117,8 +125,8 @@ def paired_changes(
 ) -> Changes:
     """Compare two predictions for the same samples.
 
-    The interval is Agresti and Min's: half an observation is added to each of the four cells
-    before the normal approximation, which keeps its coverage for small counts too.
+    The p-value is McNemar's. The interval is Tango's, which holds the differences that the same
+    test does not reject: it excludes 0 where the p-value is below 1 - confidence.
 
     Raises:
         PredictionError: the numbers of labels differ, or there is no sample.
@@ -144,32 +152,39 @@ def paired_changes(
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Compute the exact two-sided p-value of McNemar's test.
+    """Compute the two-sided p-value of McNemar's test.
 
-    >>> mcnemar(6, 0)
-    0.03125
+    >>> round(mcnemar(6, 0), 4)
+    0.0143
     """
-    pairs = gained + lost
-    ways = tail = 1.0  # to choose none of the pairs, times 2 ** (halvings - pairs)
-    halvings = pairs
-    for chosen in range(min(gained, lost)):
-        ways = ways * (pairs - chosen) / (chosen + 1)  # not rounded below 2**53
-        tail += ways
-        if tail > LARGE:  # it would overflow; by a power of 2, nothing is rounded
-            ways, tail, halvings = ways / LARGE, tail / LARGE, halvings - LARGE_BITS
-    return min(1.0, math.ldexp(2 * tail, -halvings))
+    return math.erfc(abs(gained - lost) / math.sqrt(2 * max(1, gained + lost)))
 
 
 def _interval(gained: int, lost: int, samples: int, confidence: float) -> tuple[float, float]:
-    b, c, n = gained + 0.5, lost + 0.5, samples + 2
-    half = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(b + c - (b - c) ** 2 / n) / n
-    middle = (b - c) / n
-    return max(-1.0, middle - half), min(1.0, middle + half)
+    critical = NormalDist().inv_cdf((1 + confidence) / 2)
+    high = _highest_difference(gained, lost, samples, critical)
+    return -_highest_difference(lost, gained, samples, critical), high
+
+
+def _highest_difference(gained: int, lost: int, samples: int, critical: float) -> float:
+    """Find the largest difference that the score test does not reject."""
+    low, high = (gained - lost) / samples, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        # The likeliest share of lost samples, if the difference is `middle`.
+        half = (gained + lost - (2 * samples - gained + lost) * middle) / 2
+        root = math.sqrt(max(0.0, half**2 + 2 * samples * lost * middle * (1 - middle)))
+        variance = samples * max(0.0, (half + root) / samples + middle * (1 - middle))
+        if (samples * middle - gained + lost) ** 2 <= critical**2 * variance:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy of a rule."""
+    """Accuracy of a rule, or its agreement with labels that are only given."""
 
     rule: str
     accuracy: float
@@ -180,6 +195,7 @@ class Score:
     per_network: tuple[float, ...] | None = None  # of a rule that reads one network
     epoch: int | None = None  # of a rule that chooses one, counted among the epochs read
     progress: float | None = None  # the true epoch of that one
+    corrected: Estimate | None = None  # accuracy estimated from labels that are only given
     note: str = ""  # of the prediction
 
 
@@ -190,7 +206,8 @@ class Scores:
     scores: tuple[Score, ...]  # weakest evidence first
     recommended: str | None  # recommended rule, if requested
     left_out: Mapping[str, str] = field(default_factory=dict)  # rules not scored, with the reason
-    notes: tuple[str, ...] = ()  # on the record, if a recommendation was requested
+    gain: Changes | None = None  # from the majority vote to the recommended rule, if it is another
+    notes: tuple[str, ...] = ()  # what limits these numbers
 
 
 def score(reader: RecordReader, rules: Sequence[str | Rule] | None = None) -> list[Score]:
@@ -225,7 +242,7 @@ def compare_rules(
     context = Context.of(reader)
     truth = context.reference_labels()
     chosen, left_out = _choose(context, rules)
-    if (with_recommended or rules is None) and not context.has_missing:
+    if with_recommended or rules is None:
         # Shared by several rules: computed here, where the stack is shallow.
         context.load_labels()
         if context.networks > 1 and context.keeps_labels:
@@ -241,10 +258,50 @@ def compare_rules(
         for view in views:
             predictions.append(view.once(rule))  # noqa: PERF401 - a comprehension is a frame more
         scores.append(_to_score(rule, predictions, context, truth))
-    if not with_recommended:
-        return Scores(tuple(scores), None, left_out)
-    notes = record_notes(context)
-    return Scores(tuple(scores), context.once(recommend).rule, left_out, notes)
+    scores, why_not = _with_estimates(scores, context)
+    recommended = context.once(recommend).rule if with_recommended else None
+    notes = record_notes(context) if with_recommended else ()  # here, where the stack is shallow
+    found = Scores(tuple(scores), recommended, left_out)
+    notes = *_notes(found, context), *notes, *why_not
+    return replace(found, gain=_gain(found, context), notes=notes)
+
+
+def _with_estimates(scores: list[Score], context: Context) -> tuple[list[Score], list[str]]:
+    """Add estimates of the accuracy where the labels are only given."""
+    if context.sample_info.reference == "truth":
+        return scores, []
+    try:
+        model = context.once(fit_agreement_model)
+    except PredictionError as error:
+        return scores, [f"the accuracy cannot be estimated from the given labels: {error}"]
+    estimates = [model.correct(one.accuracy, coverage=one.coverage) for one in scores]
+    return [
+        replace(one, corrected=estimate) for one, estimate in zip(scores, estimates, strict=True)
+    ], []
+
+
+def _gain(found: Scores, context: Context) -> Changes | None:
+    chosen, names = found.recommended, {one.rule for one in found.scores}
+    if context.sample_info.trained_on or chosen is None or not {chosen, "majority"} <= names:
+        return None
+    return changes(context, "majority", chosen)
+
+
+def _notes(found: Scores, context: Context) -> Iterator[str]:
+    if context.sample_info.trained_on:
+        yield TRAINED_ON
+    able = [one for one in found.scores if not one.oracle and one.per_network is None]
+    chosen = next((one for one in able if one.rule == found.recommended), None)
+    best = max(able, key=lambda one: one.accuracy, default=None)
+    if chosen is None or best is None or context.sample_info.reference == "given":
+        return
+    more = changes(context, chosen.rule, best.rule)
+    if more.low > 0 and more.difference >= REGRET:
+        yield (
+            "the true labels contradict the recommendation, which was made from the votes alone: "
+            f"{best.rule} is right on {100 * best.accuracy:.1f} % of these samples, the "
+            f"recommended {chosen.rule} on {100 * chosen.accuracy:.1f} %"
+        )
 
 
 def _choose(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,11 @@ from accord.rules._pair_agreement import PairAgreement, measure_pair_agreement
 from accord.store import Folder, RecordReader, open_reader, open_storage
 from accord.store._storage import EXAMPLE
 
+NO_VERDICT: Final = Verdict(
+    False,
+    "the networks were trained on these samples, so that their agreement shows no overfitting",
+)
+
 
 @dataclass(frozen=True)
 class Watch:
@@ -37,6 +43,7 @@ class Watch:
     reason: str  # for the alarm, or for none
     agreement: NDArray[np.float64]  # (epoch,), the mean over pairs of networks and samples
     smoothed: NDArray[np.float64]  # (epoch,)
+    verdict: bool = True  # whether there is one: none on samples that networks were trained on
 
 
 def watch(
@@ -56,7 +63,8 @@ def watch(
 
     The last two give a confidence each; the smaller one must reach `sure`. The last good epoch is
     the one before that stretch whose majority vote is closest to the labels estimated from all
-    epochs before it; see `score_epochs`.
+    epochs before it; see `score_epochs`. There is no verdict on samples that the networks were
+    trained on: networks agree ever more on them while they memorise wrong labels.
 
     Where only confidence is missing, the majority votes are compared too; see
     `judge_with_majority`. A fall that was made up for later counts as well, as networks agree more
@@ -73,14 +81,16 @@ def watch(
     Raises:
         ChoiceError: there is one network, or an option is out of range.
     """
-    reader.check_complete("detecting overfitting")
     if not 0 < sure < 1:
         raise ChoiceError(f"sure must lie between 0 and 1, as 0.99 does; got {sure}")
     if not 0 <= least_fall < 1:
         raise ChoiceError(f"least_fall must lie in 0..1, as 0.01 does; got {least_fall}")
     context = Context.of(reader)
     pairs = context.once(measure_pair_agreement)
-    verdict = context.once(detect_overfitting, sure, least_fall, seed)
+    if context.sample_info.trained_on:
+        verdict = NO_VERDICT
+    else:
+        verdict = context.once(detect_overfitting, sure, least_fall, seed)
     best = best_epoch(context, verdict)
     return Watch(
         alarm=verdict.alarm,
@@ -91,6 +101,7 @@ def watch(
         reason=verdict.reason,
         agreement=pairs.agreement,
         smoothed=smooth(pairs.agreement),
+        verdict=verdict is not NO_VERDICT,
     )
 
 
@@ -106,9 +117,11 @@ class EpochUpdate:
     """Update for an epoch recorded by all networks."""
 
     epoch: int
+    progress: float  # the true epoch
     agreement: float
     verdict: Verdict  # after this epoch
     best_epoch: int | None  # the last good epoch, with the first alarm only
+    best_progress: float | None  # its true epoch
 
 
 def check_parent_folder(path: str | os.PathLike[str]) -> None:
@@ -197,8 +210,19 @@ class RecordFollower:
 
     def _judge(self, context: Context, pairs: PairAgreement, end: int) -> EpochUpdate:
         prefix, first = context.select(epochs=range(end)), pairs.first(end)
-        verdict = judge_with_majority(prefix, first, self._sure, self._least_fall)
+        if self.trained_on:
+            verdict = NO_VERDICT
+        else:
+            verdict = judge_with_majority(prefix, first, self._sure, self._least_fall)
         new = verdict.alarm and not self.alarmed
         self.alarmed = self.alarmed or verdict.alarm
         best = best_epoch(context, verdict) if new else None
-        return EpochUpdate(end - 1, float(first.agreement[-1]), verdict, best)
+        progress = context.networks_info()[0].progress
+        return EpochUpdate(
+            epoch=end - 1,
+            progress=progress[end - 1],
+            agreement=float(first.agreement[-1]),
+            verdict=verdict,
+            best_epoch=best,
+            best_progress=None if best is None else progress[best],
+        )

@@ -1,4 +1,4 @@
-"""`accord score`: compare the rules on a record with true labels."""
+"""`accord score`: compare the rules on a record with true or given labels."""
 
 import json
 from typing import Annotated
@@ -40,7 +40,7 @@ def score(
     split: Split = None,
     as_json: Json = False,
 ) -> None:
-    """Score every rule against the true labels of RECORD.
+    """Score every rule against the true or given labels of RECORD.
 
     Rules that RECORD has no data for are left out, and rules that would take too much memory
     too, with a note. The recommended rule is chosen without the true labels.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from accord.cli._arguments import (
-    DEFAULT_RULE,
     RULE_HELP,
     Common,
     Epochs,
@@ -45,7 +44,7 @@ EPILOG = epilog(
 
 def trust(
     record: RecordPath,
-    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=RULE_HELP)] = DEFAULT_RULE,
+    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=RULE_HELP)] = "recommended",
     risk: Annotated[
         float | None,
         typer.Option(

@@ -148,11 +148,16 @@ def _end(follower: "RecordFollower") -> bool:
 
 
 def _line(seen: "EpochUpdate") -> str:
-    text = f"epoch {seen.epoch}: agreement {100 * seen.agreement:.1f} %"
-    if seen.best_epoch is None:
+    text = f"{_after(seen.progress)}: agreement {100 * seen.agreement:.1f} %"
+    if seen.best_progress is None:
         return text
     verdict = seen.verdict
     return (
         f"{text}; overfitting detected: agreement dropped by {100 * verdict.fall:.1f} points "
-        f"(confidence {100 * verdict.sure:.2f} %). Last good epoch: {seen.best_epoch}"
+        f"(confidence {100 * verdict.sure:.2f} %). Last good epoch: {_after(seen.best_progress)}"
     )
+
+
+def _after(progress: float) -> str:
+    done = f"{round(progress, 2):g}"
+    return f"after {done} epoch{'' if done == '1' else 's'}"

@@ -43,7 +43,8 @@ from accord.report._drawing import (
     spread,
 )
 from accord.report._mpl import Axes, Figure, FuncFormatter
-from accord.report._sentences import FEW, RISKS, TITLES, coverage_at
+from accord.report._record_text import after_epochs, measured_name
+from accord.report._sentences import FEW, RISKS, coverage_at, title_of
 from accord.report._theme import LINES, ink
 
 MOST_POINTS: Final = 150  # maximum number of points of a curve
@@ -55,10 +56,10 @@ SCORES: Final = {MAX_AGREEMENT: "share of votes", PROBABILITY_AVERAGE: "mean pro
 
 def reliability_figure(summary: Summary) -> Figure:
     """Draw a reliability diagram."""
-    scored = summary.require_scored()
+    judged = summary.require_judged()
     figure, axes = new_axes(NARROW, right=131)
     axes.plot([0, 1], [0, 1], color=ink("quiet"), linewidth=0.9, linestyle=(0, (1, 2)))
-    for rule, found in scored.reliability.items():
+    for rule, found in judged.reliability.items():
         full = found.counts > 0
         x, y = found.confidence[full], found.accuracy[full]
         draw_line(axes, rule, x, y, marker="")
@@ -71,36 +72,36 @@ def reliability_figure(summary: Summary) -> Figure:
     _percent_below(axes)
     axes.set_xlabel("score of the label")
     axes.set_title("share of the labels that are right")
-    _label_errors(axes, scored.reliability)
+    _label_errors(axes, judged.reliability)
     return figure
 
 
 def risk_coverage_figure(summary: Summary) -> Figure:
     """Draw risk-coverage curves."""
-    scored = summary.require_scored()
+    judged = summary.require_judged()
     figure, axes = new_axes(NARROW, right=131)
-    for rule, curve in scored.risks.items():
+    for rule, curve in judged.risks.items():
         draw_line(axes, rule, *_thinned(curve))
-    shown = [curve.risk[curve.coverage >= FEW] for curve in scored.risks.values()]
+    shown = [curve.risk[curve.coverage >= FEW] for curve in judged.risks.values()]
     percent_axis(axes, np.zeros(1), *shown)
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, 1)
     _percent_below(axes)
     for risk in RISKS:
-        _mark_risk(axes, risk, coverage_at(scored.risks[MAX_AGREEMENT], risk))
+        _mark_risk(axes, risk, coverage_at(judged.risks[MAX_AGREEMENT], risk))
     axes.set_xlabel("share of the samples that are answered")
     axes.set_title("share of the answers that are wrong")
-    label_ends(axes, [End(rule, float(one.risk[-1])) for rule, one in scored.risks.items()])
+    label_ends(axes, [End(rule, float(one.risk[-1])) for rule, one in judged.risks.items()])
     return figure
 
 
 def forgotten_figure(summary: Summary) -> Figure:
     """Draw the share of forgotten samples predicted right at each epoch."""
-    scored = summary.require_scored()
+    judged = summary.require_judged()
     figure, axes = new_axes(WIDE, right=148)
-    found, progress = scored.forgetting, summary.overview.progress
+    found, progress = judged.forgetting, summary.overview.progress
     gone = max(1, len(found.forgotten))
-    knew, kept = found.knew / gone, scored.remembered / gone
+    knew, kept = found.knew / gone, judged.remembered / gone
     draw_line(axes, MAJORITY, progress, knew)
     axes.axhline(
         kept, color=ink(MAX_AGREEMENT), gid=f"rule:{MAX_AGREEMENT}", **LINES[MAX_AGREEMENT]
@@ -182,7 +183,7 @@ def accuracy_figure(
     percent_axis(axes, *(settled(curve.accuracy) for curve in curves.values()))
     progress_axis(axes, progress)
     label_ends(axes, [*ends, End("oracle-best-epoch", height, "best epoch (oracle)")])
-    axes.set_title("accuracy")
+    axes.set_title(measured_name(summary.overview))
     return figure
 
 
@@ -199,6 +200,7 @@ def networks_figure(summary: Summary) -> Figure:
     sweeps = summary.require_scored().by_networks
     spreads = {rule: Spread(sweep.mean, sweep.spread) for rule, sweep in sweeps.items()}
     draw_by_networks(axes, sweeps[MAJORITY].sizes, spreads)
+    axes.set_title(measured_name(summary.overview))
     return figure
 
 
@@ -208,13 +210,14 @@ def epochs_figure(summary: Summary) -> Figure:
     figure, axes = new_axes(NARROW, right=131)
     voted = float(scored.curves[MAJORITY].accuracy[-1])
     draw_by_epochs(axes, scored.by_epochs.sizes, scored.by_epochs.mean, voted)
+    axes.set_title(measured_name(summary.overview))
     return figure
 
 
 def final_margin_figure(summary: Summary) -> Figure:
     """Draw histograms of final margins for right and wrong last votes."""
     figure, axes = new_axes(NARROW)
-    histogram = summary.require_scored().final_margins
+    histogram = summary.require_judged().final_margins
     draw_final_margins(axes, histogram.edges, histogram.right, histogram.wrong)
     return figure
 
@@ -234,7 +237,7 @@ def margin_figure(summary: Summary) -> Figure:
 def error_consensus_figure(summary: Summary) -> Figure:
     """Draw the share of wrong predictions by the number of networks that share them."""
     figure, axes = new_axes(NARROW)
-    draw_error_consensus(axes, summary.require_scored().error_consensus)
+    draw_error_consensus(axes, summary.require_judged().error_consensus)
     return figure
 
 
@@ -242,7 +245,7 @@ def persistence_figure(summary: Summary) -> Figure:
     """Draw the onsets and lengths of right and wrong runs."""
     figure = new_figure(NARROW)
     begun, lasting = (add_panel(figure, NARROW, left, 140) for left in (36, 222))
-    found, progress = summary.require_scored().persistence, summary.overview.progress
+    found, progress = summary.require_judged().persistence, summary.overview.progress
     lengths = np.arange(1, len(progress) + 1)
     predictions = summary.overview.networks * summary.overview.samples
     later = slice(1, None)  # at the first epoch, all begin a run
@@ -283,12 +286,16 @@ def agreement_figure(summary: Summary) -> Figure:
     draw_line(axes, "agreement", progress, values)
     percent_axis(axes, settled(values), values[found.best_epoch :])
     progress_axis(axes, progress)
-    _mark_epoch(axes, progress[found.best_epoch], values[found.best_epoch], alarm=found.alarm)
+    if found.verdict:
+        best = found.best_epoch
+        name = "last good epoch" if found.alarm else "best epoch"
+        text = f"{name}: {after_epochs(summary.overview, best)}"
+        _mark_epoch(axes, progress[best], values[best], text, alarm=found.alarm)
     axes.set_title("share of predictions that two networks share")
     return figure
 
 
-def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
+def _mark_epoch(axes: Axes, x: float, y: float, text: str, *, alarm: bool) -> None:
     colour = ink("wrong" if alarm else "quiet")
     low, high = axes.get_xlim()
     if alarm:
@@ -297,7 +304,7 @@ def _mark_epoch(axes: Axes, x: float, y: float, *, alarm: bool) -> None:
     axes.plot([x], [y], "D", color=colour, clip_on=False, **DIAMOND)
     left = x < (low + high) / 2
     axes.annotate(
-        f"{'last good epoch' if alarm else 'best epoch'}: {x:g}",
+        text,
         (x, 0),
         xycoords=axes.get_xaxis_transform(),
         xytext=(6 if left else -6, 10),
@@ -333,4 +340,4 @@ def record_figure(name: str, summary: Summary) -> Drawing:
     """
     if name not in FIGURES:
         raise ChoiceError(f"no figure is called {name!r}. Figures: {', '.join(FIGURES)}")
-    return Drawing(name, TITLES[name], partial(FIGURES[name], summary))
+    return Drawing(name, title_of(name, summary), partial(FIGURES[name], summary))

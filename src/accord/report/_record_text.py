@@ -13,8 +13,12 @@ from accord.store import Description
 MOST_NAMES: Final = 20  # classes, listed by `show`
 MOST_EPOCHS: Final = 25  # lines of an agreement curve
 AGAINST_GIVEN: Final = (
-    "No true labels are known: the numbers are the agreement with the given labels, in percent. "
-    "Some of these may be wrong, so this is not accuracy."
+    "No true labels are known. Agreement is that of the predicted labels with the given ones, some "
+    "of which may be wrong: it is not accuracy."
+)
+ESTIMATED: Final = (
+    "Corrected is the accuracy estimated from the votes and these labels, with its 95 % interval. "
+    "It assumes that labels are wrong at random; where classes overlap, it is too high."
 )
 BAR: Final = 40  # characters of an agreement of 1
 
@@ -40,8 +44,6 @@ def description_text(description: Description) -> str:
         f"  {'packed' if description.packed else 'begun'}: {description.created or 'unknown'}",
         f"  recorded with: {made_with or 'unknown'}",
     ]
-    if description.missing:
-        lines.append(f"  missing votes: {100 * description.missing:.2g} %")
     if description.class_names and len(description.class_names) <= MOST_NAMES:
         lines.append(f"  classes: {', '.join(map(one_line, description.class_names))}")
     first = next((one for one in description.metadata.values() if one), None)
@@ -85,6 +87,9 @@ def score_json(overview: Overview, found: Scores) -> dict[str, Any]:
         "notes": list(found.notes),
         "rules": {one.rule: _score_fields(one) for one in found.scores},
     }
+    if found.gain is not None:
+        names = ("difference", "low", "high", "p_value")
+        document["gain"] = {name: getattr(found.gain, name) for name in names}
     return document | ({"left_out": dict(found.left_out)} if found.left_out else {})
 
 
@@ -94,6 +99,9 @@ def _score_fields(one: Score) -> dict[str, Any]:
         "balanced_accuracy": one.balanced_accuracy,
         "oracle": one.oracle,
     }
+    if one.corrected is not None:
+        names = {"accuracy": "value", "low": "low", "high": "high"}
+        fields["corrected"] = {name: getattr(one.corrected, key) for name, key in names.items()}
     if one.coverage < 1:
         fields["coverage"] = one.coverage
     if one.per_network is not None:
@@ -107,34 +115,56 @@ def _score_fields(one: Score) -> dict[str, Any]:
 
 
 def score_text(overview: Overview, found: Scores, *, colour: bool = False) -> str:
-    """Format scores as a table in percent."""
+    """Format scores as a headline and a table in percent."""
+    given = overview.sample_info.reference == "given"
     lines = [heading(overview, classes=True), ""]
-    if overview.sample_info.reference == "given":
-        lines += [*textwrap.wrap(AGAINST_GIVEN, 88), ""]
-    return "\n".join([*lines, *_score_table(found, colour=colour)])
+    sentences = [AGAINST_GIVEN] if given else []
+    sentences += [ESTIMATED] if any(one.corrected for one in found.scores) else []
+    for text in (*sentences, headline(overview, found)):
+        lines += [*textwrap.wrap(text, 88), ""] if text else []
+    return "\n".join([*lines, *_score_table(overview, found, colour=colour)])
 
 
-def _score_table(found: Scores, *, colour: bool) -> list[str]:
+def _score_table(overview: Overview, found: Scores, *, colour: bool) -> list[str]:
     recommended = found.recommended
     best = max((one.accuracy for one in found.scores if not one.oracle), default=0.0)
+    estimated = any(one.corrected for one in found.scores)
     rows, styles = [], []
     for one in found.scores:
-        notes = "recommended" * (one.rule == recommended), score_note(one)
-        shares = (f"{100 * share:.2f}" for share in (one.accuracy, one.balanced_accuracy))
+        notes = "recommended" * (one.rule == recommended), score_note(overview, one)
+        shares = [f"{100 * one.accuracy:.2f}"]
+        shares += [estimate_text(one)] if estimated else []
+        shares += [f"{100 * one.balanced_accuracy:.2f}"]
         rows.append((one.rule, *shares, "; ".join(filter(None, notes))))
         style = "bold " * (one.accuracy == best) + "green" * (one.rule == recommended)
         styles.append("dim" if one.oracle else style)
-    heads = ("rule", "accuracy", "balanced", "")
-    return text_table(heads, rows, right=(1, 2), wrap=True, styles=styles if colour else None)
+    measured = measured_name(overview).partition(" ")[0]
+    heads = ("rule", measured, *["corrected"] * estimated, "balanced", "")
+    right = range(1, len(heads) - 1)
+    return text_table(heads, rows, right=right, wrap=True, styles=styles if colour else None)
 
 
-def score_note(one: Score) -> str:
+def measured_name(overview: Overview) -> str:
+    """Name what predictions are measured by: accuracy needs true labels."""
+    given = overview.sample_info.reference == "given"
+    return "agreement with the given labels" if given else "accuracy"
+
+
+def estimate_text(one: Score) -> str:
+    """Format the corrected accuracy with its interval."""
+    if one.corrected is None:
+        return ""
+    value, low, high = (100 * getattr(one.corrected, name) for name in ("value", "low", "high"))
+    return f"{value:.1f} ({low:.1f} to {high:.1f})"
+
+
+def score_note(overview: Overview, one: Score) -> str:
     """Format a short note on a score."""
     if one.per_network is not None:
         low, high = 100 * min(one.per_network), 100 * max(one.per_network)
         return f"mean of the networks, {low:.2f} to {high:.2f}"
-    if one.epoch is not None and one.progress is not None:
-        return f"oracle: {epoch_text(one.epoch, one.progress)}, chosen by the truth"
+    if one.epoch is not None:
+        return f"oracle: best {after_epochs(overview, one.epoch)}"
     if one.coverage < 1:
         right = one.selective_accuracy
         of_those = "" if right is None else f", {100 * right:.2f} of those"
@@ -142,44 +172,63 @@ def score_note(one: Score) -> str:
     return one.note
 
 
-def epoch_text(epoch: int, progress: float) -> str:
-    """Format an epoch with its progress.
+def after_epochs(overview: Overview, epoch: int) -> str:
+    """Format an epoch of a record as an amount of training."""
+    done, last = (f"{round(overview.progress[at], 2):g}" for at in (epoch, -1))
+    return f"after {done} of {last} epoch{'' if last == '1' else 's'}"
 
-    They differ if only some epochs of a record were selected, or several were recorded in one
-    epoch of training.
 
-    >>> epoch_text(37, 38.0), epoch_text(7, 38.0)
-    ('epoch 37', 'epoch 7 of those read (after 38 epochs of training)')
+def points_between(before: float, after: float) -> float:
+    """Compute the difference of two shares as they are shown, in percent with one decimal.
+
+    >>> points_between(0.7524, 0.8867)
+    13.5
     """
-    if progress == epoch + 1:
-        return f"epoch {epoch}"
-    when = round(progress, 2)
-    return (
-        f"epoch {epoch} of those read (after {when:g} epoch{'' if when == 1 else 's'} of training)"
-    )
+    return round(round(100 * after, 1) - round(100 * before, 1), 1)
 
 
-def gain_sentence(scores: Sequence[Score]) -> str:
-    """Format the gain of max agreement as a sentence."""
-    found = {one.rule: one.accuracy for one in scores}
-    agreed, voted = found["max-agreement"], found["majority"]
-    gain = 100 * (agreed - voted)
-    best = found.get("oracle-best-epoch")
-    if gain > 0:
-        wrong = 100 * gain / (100 - 100 * voted)
-        sentence = (
-            f"The majority vote of the last epoch is right on {100 * voted:.1f} % of the samples; "
-            f"max agreement over all epochs on {100 * agreed:.1f} %: {gain:.1f} points more, or "
-            f"{wrong:.0f} % fewer errors"
-        )
+def gained_points(found: Scores) -> float:
+    """Compute the points between the majority vote and the recommended rule."""
+    shares = {one.rule: one.accuracy for one in found.scores}
+    return points_between(shares["majority"], shares[found.recommended or ""])
+
+
+def headline(overview: Overview, found: Scores) -> str:
+    """Compare the recommended rule with the majority vote in a sentence."""
+    rules = {one.rule: one for one in found.scores}
+    gain = found.gain
+    if gain is None or found.recommended is None:
+        return ""
+    chosen, voted = rules[found.recommended], rules["majority"]
+    if overview.sample_info.reference == "given":
+        on = "agrees with {share:.1f} % of the given labels"
     else:
-        sentence = (
-            f"Here max agreement, right on {100 * agreed:.1f} % of the samples, is not better than "
-            f"the majority vote of the last epoch, right on {100 * voted:.1f} %"
+        on = "is right on {share:.1f} % of the samples"
+    text = (
+        f"Recommended: {chosen.rule}, which {on.format(share=100 * chosen.accuracy)}; the majority "
+        f"vote of the last epoch {on.format(share=100 * voted.accuracy)}"
+    )
+    interval = (
+        f"{100 * gain.confidence:g} % interval {signed(gain.low)} to {signed(gain.high)} points"
+    )
+    if not gain.significant:
+        text += f": no clear difference ({interval})."
+    else:
+        points = gained_points(found)
+        text += f": {abs(points):.1f} points {'more' if points > 0 else 'less'} ({interval})."
+    if chosen.corrected is not None:
+        one = chosen.corrected
+        text += (
+            f" Corrected for wrong labels, {chosen.rule} is right on an estimated "
+            f"{100 * one.value:.1f} % ({100 * one.low:.1f} to {100 * one.high:.1f} %)."
         )
-    if best is not None:
-        sentence += f" (the best single epoch, an oracle: {100 * best:.1f} %)"
-    return sentence + "."
+    return text
+
+
+def signed(share: float) -> str:
+    """Format a difference in points with its sign."""
+    points = round(100 * share, 1)
+    return f"{points:+.1f}" if points else "0.0"
 
 
 def demo_text(overview: Overview, found: Scores, out: Path, *, program: str = "accord") -> str:
@@ -187,11 +236,11 @@ def demo_text(overview: Overview, found: Scores, out: Path, *, program: str = "a
     lines = [
         f"{overview.networks} small networks, {overview.epochs} epochs, trained on digits of which "
         "40 % had a wrong label;",
-        f"tested on {overview.samples} digits with the right ones. Accuracy in percent:",
+        f"tested on {overview.samples} digits with the right ones.",
         "",
-        *_score_table(found, colour=False),
+        *textwrap.wrap(headline(overview, found), 88),
         "",
-        *textwrap.wrap(gain_sentence(found.scores), 88),
+        *_score_table(overview, found, colour=False),
         "",
         f"Written: {out}/record, {out}/predictions.csv, {out}/report.html",
         "",
@@ -234,21 +283,23 @@ def watch_text(
     """Format the agreement curve and the verdict."""
     step = -(-overview.epochs // MOST_EPOCHS)
     curve = [
-        (str(epoch), f"{100 * value:.1f}", "#" * round(BAR * value))
-        for epoch, value in list(enumerate(found.agreement.tolist()))[::step]
+        (f"{round(progress, 2):g}", f"{100 * value:.1f}", "#" * round(BAR * value))
+        for progress, value in zip(overview.progress, found.agreement.tolist(), strict=True)
     ]
-    table = text_table(("epoch", "agreement", ""), curve, right=(0, 1))
+    table = text_table(("epochs", "agreement", ""), curve[::step], right=(0, 1))
     if found.alarm:
         red, plain = ("\033[31m", "\033[0m") if colour else ("", "")
         fall, sure = f"{100 * found.fall:.1f}", f"{100 * found.sure:.2f}"
         verdict = [
             f"{red}overfitting detected{plain}: {found.reason}",
             f"Drop after the peak: {fall} points (confidence {sure} %)",
-            f"Last good epoch: {found.epoch}",
+            f"Last good epoch: {after_epochs(overview, found.best_epoch)}",
         ]
-    else:
-        best = f"Best epoch by majority vote: {found.best_epoch}"
+    elif found.verdict:
+        best = f"Best epoch by majority vote: {after_epochs(overview, found.best_epoch)}"
         verdict = [f"no alarm: {found.reason}", best]
+    else:
+        verdict = [f"no verdict: {found.reason}"]
     lines = [heading(overview), "", *table, "", *verdict]
     if overview.sample_info.trained_on:
         lines.append(f"warning: {TRAINED_ON}")

@@ -17,6 +17,7 @@ from accord.analysis import (
 )
 from accord.analysis._accuracy_curves import MAX_SUBSETS
 from accord.analysis._audit._result import UNDECIDED, RankingScore
+from accord.report._record_text import after_epochs, measured_name
 
 MOST_SUSPECTS: Final = 20  # labels listed
 MOST_NETWORKS: Final = 30  # maximum number of networks listed
@@ -36,11 +37,12 @@ def _accuracy_caption(summary: Summary) -> str:
     scored = summary.require_scored()
     first, second = (scored.curves[rule].accuracy for rule in (MAJORITY, MAX_AGREEMENT))
     best = scored.best_epoch
+    labels = "these labels" if is_given(summary) else "the truth"
     return (
         "At each epoch, single is the mean of the networks and majority their vote; max-agreement "
         "counts all votes up to that epoch. The majority vote is best, "
-        f"{_percent(first[best])}, {epoch_phrase(summary, best)} (the diamond; finding it "
-        f"requires the truth) and ends at {_percent(first[-1])}; max agreement ends at "
+        f"{_percent(first[best])}, {after_epochs(summary.overview, best)} (the diamond; finding it "
+        f"requires {labels}) and ends at {_percent(first[-1])}; max agreement ends at "
         f"{_percent(second[-1])}."
     )
 
@@ -70,7 +72,7 @@ def _epochs_caption(summary: Summary) -> str:
 
 
 def _final_margin_caption(summary: Summary) -> str:
-    histogram = summary.require_scored().final_margins
+    histogram = summary.require_judged().final_margins
     below = histogram.edges[1:] <= 0
     right, wrong = (
         f"{_percent(side[below].sum() / side.sum())} of the {name}" if side.sum() else None
@@ -94,7 +96,7 @@ def _margin_caption(summary: Summary) -> str:
 
 
 def _error_consensus_caption(summary: Summary) -> str:
-    counts = summary.require_scored().error_consensus
+    counts = summary.require_judged().error_consensus
     if not counts.sum():
         return "At the last epoch no network predicts a wrong class."
     return (
@@ -106,7 +108,7 @@ def _error_consensus_caption(summary: Summary) -> str:
 
 
 def _persistence_caption(summary: Summary) -> str:
-    persistence = summary.require_scored().persistence
+    persistence = summary.require_judged().persistence
     means = ("right", persistence.mean_right_length), ("wrong", persistence.mean_wrong_length)
     lengths = [
         f"{name} ones last {mean:.1f} epochs on average"
@@ -125,35 +127,40 @@ def _agreement_caption(summary: Summary) -> str:
     values, alarm = summary.watch.agreement, summary.watch.alarm
     best = int(values.argmax())
     marked = "the last good epoch" if alarm else "the best epoch by majority vote"
+    diamond = (
+        f" The diamond is {marked}: the one whose majority vote is closest to the votes of all "
+        "epochs together."
+        if summary.watch.verdict
+        else ""
+    )
     return (
         "How often two networks predict the same class, over all pairs and samples; no true label "
-        f"is used. It is highest, {_percent(values[best])}, {epoch_phrase(summary, best)} and "
-        f"ends at {_percent(values[-1])}. The diamond is {marked}: the one whose majority vote is "
-        "closest to the votes of all epochs together."
+        f"is used. It is highest, {_percent(values[best])}, "
+        f"{after_epochs(summary.overview, best)}, and ends at {_percent(values[-1])}.{diamond}"
     )
 
 
 def _reliability_caption(summary: Summary) -> str:
-    scored = summary.require_scored()
-    found = scored.reliability[MAX_AGREEMENT]
+    judged = summary.require_judged()
+    found = judged.reliability[MAX_AGREEMENT]
     mean = float(np.nansum(found.confidence * found.counts) / found.counts.sum())
-    side = "underconfident" if scored.accuracy >= mean else "overconfident"
+    side = "underconfident" if judged.accuracy >= mean else "overconfident"
     averaged = (
         f" That of the mean probability of the last epoch is "
-        f"{_points(scored.reliability[PROBABILITY_AVERAGE].error)}."
-        if PROBABILITY_AVERAGE in scored.reliability
+        f"{_points(judged.reliability[PROBABILITY_AVERAGE].error)}."
+        if PROBABILITY_AVERAGE in judged.reliability
         else ""
     )
     return (
         "Labels by score; a larger dot stands for more samples. On the dotted line the score is "
         f"the probability of being right. Shares of votes are {side} here: {_percent(mean)} on "
-        f"average, with {_percent(scored.accuracy)} right. ECE, the expected calibration error, is "
+        f"average, with {_percent(judged.accuracy)} right. ECE, the expected calibration error, is "
         f"the mean distance from the line: {_points(found.error)}.{averaged}"
     )
 
 
 def _risk_coverage_caption(summary: Summary) -> str:
-    risks = summary.require_scored().risks
+    risks = summary.require_judged().risks
     averaged = (
         ", or by mean probability for probability-average" if PROBABILITY_AVERAGE in risks else ""
     )
@@ -166,8 +173,8 @@ def _risk_coverage_caption(summary: Summary) -> str:
 
 
 def _forgotten_caption(summary: Summary) -> str:
-    scored = summary.require_scored()
-    found = scored.forgetting
+    judged = summary.require_judged()
+    found = judged.forgetting
     gone = len(found.forgotten)
     if not gone:
         return "The last epoch is right wherever another epoch is: no sample was forgotten."
@@ -176,8 +183,8 @@ def _forgotten_caption(summary: Summary) -> str:
         f"The share of the {gone:,} forgotten {'sample' if gone == 1 else 'samples'} that the "
         "majority vote of each epoch predicts right; at the last epoch that is none, by "
         f"definition. It is highest, {_percent(found.knew[best] / gone)}, "
-        f"{epoch_phrase(summary, best)}. Max agreement over all epochs is right on "
-        f"{_percent(scored.remembered / gone)}."
+        f"{after_epochs(summary.overview, best)}. Max agreement over all epochs is right on "
+        f"{_percent(judged.remembered / gone)}."
     )
 
 
@@ -210,6 +217,16 @@ CAPTIONS: Final[dict[str, Callable[[Summary], str]]] = {
 }
 
 
+def is_given(summary: Summary) -> bool:
+    """Check whether predictions are compared with labels that are only given."""
+    return summary.overview.sample_info.reference == "given"
+
+
+def title_of(name: str, summary: Summary) -> str:
+    """Get the title of a figure, which names the labels that predictions are compared with."""
+    return TITLES[name].replace("Accuracy", measured_name(summary.overview).capitalize())
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
 
@@ -218,25 +235,18 @@ def _points(share: float) -> str:
     return f"{100 * share:.1f}\N{NO-BREAK SPACE}points"
 
 
-def epoch_phrase(summary: Summary, epoch: int) -> str:
-    """Format an epoch as an amount of training."""
-    progress = round(summary.overview.progress[epoch], 2)
-    return f"after {progress:g} epoch{'' if progress == 1 else 's'} of training"
-
-
 def overfit_finding(summary: Summary) -> dict[str, Any] | None:
     """Summarize the verdict on overfitting."""
     found = summary.watch
     if found is None:
         return None
     return {
+        "verdict": found.verdict,
         "alarm": found.alarm,
         "reason": found.reason,
         "fall": f"{100 * found.fall:.1f}",
         "confidence": f"{100 * found.sure:.2f} %",
-        "epoch": found.best_epoch,
-        "when": epoch_phrase(summary, found.best_epoch),
-        "trained_on": summary.overview.sample_info.trained_on,
+        "when": after_epochs(summary.overview, found.best_epoch),
     }
 
 
@@ -298,11 +308,11 @@ def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
 
 def trust_finding(summary: Summary) -> dict[str, Any] | None:
     """Summarize the coverage at small risks."""
-    if summary.scored is None:
+    if summary.judged is None:
         return None
     risks = []
     for risk in RISKS:
-        coverage = coverage_at(summary.scored.risks[MAX_AGREEMENT], risk)
+        coverage = coverage_at(summary.judged.risks[MAX_AGREEMENT], risk)
         some = "none" if coverage is None else f"{100 * coverage:.1f} %"
         risks.append({"risk": f"{100 * risk:g} %", "answered": "all" if coverage == 1 else some})
     return {
@@ -342,7 +352,7 @@ def _accuracies(summary: Summary) -> dict[int, float]:
     """Compute the accuracy of each network at the last epoch."""
     if summary.scored is None:
         return {}
-    single = next(one for one in summary.scored.scores if one.per_network is not None)
+    single = next(one for one in summary.scored.found.scores if one.per_network is not None)
     return dict(zip(summary.overview.numbers, single.per_network or (), strict=True))
 
 
@@ -380,9 +390,9 @@ def _left_out(summary: Summary, without_bad: WithoutBad) -> dict[str, Any]:
 
 def forgotten_finding(summary: Summary) -> dict[str, Any] | None:
     """Summarize the forgotten samples."""
-    if summary.scored is None or summary.overview.epochs < 2:
+    if summary.judged is None or summary.overview.epochs < 2:
         return None
-    found, remembered = summary.scored.forgetting, summary.scored.remembered
+    found, remembered = summary.judged.forgetting, summary.judged.remembered
     gone = len(found.forgotten)
     if not gone:
         return {"forgotten": None}

@@ -15,9 +15,9 @@ from accord.analysis._audit._review_files import Header
 from accord.analysis._trust._verification import check_rewritable
 from accord.errors import ChoiceError, counted
 from accord.report._record_text import (
+    after_epochs,
     bad_networks_json,
     bad_networks_text,
-    epoch_text,
     heading,
     record_json,
 )
@@ -231,6 +231,5 @@ def _forgotten_text(overview: Overview, found: Trust) -> str:
     if not gone:
         return text
     best = forgotten.best_epoch
-    when = epoch_text(best, overview.progress[best])
-    text += f"; {forgotten.knew[best]} of them right at {when}"
+    text += f"; {forgotten.knew[best]} of them right {after_epochs(overview, best)}"
     return text if found.rescued is None else f"{text}, {found.rescued} by {found.rule}"

@@ -13,18 +13,28 @@ from typing import Any, Final
 
 from accord._files import write_file
 from accord._version import __version__
-from accord.analysis import Changes, Overview, Score, Scored, Summary
+from accord.analysis import TRAINED_ON, Changes, Overview, Score, Scored, Scores, Summary
 from accord.errors import missing_extra
 from accord.report._drawing import svg_of, with_variables
 from accord.report._figures import record_figure
-from accord.report._record_text import gain_sentence, score_note
+from accord.report._record_text import (
+    AGAINST_GIVEN,
+    ESTIMATED,
+    estimate_text,
+    gained_points,
+    headline,
+    measured_name,
+    score_note,
+    signed,
+)
 from accord.report._sentences import (
     CAPTIONS,
-    TITLES,
     forgotten_finding,
+    is_given,
     label_finding,
     networks_finding,
     overfit_finding,
+    title_of,
     trust_finding,
 )
 from accord.report._theme import INKS
@@ -37,10 +47,9 @@ except ImportError as error:
     raise missing_extra("writing a report", "jinja2", extra="report", cause=error) from error
 
 # Each figure, and the fewest networks and epochs for which it is meaningful.
+WITH_LABELS: Final = {"accuracy": (1, 2), "networks": (2, 1), "epochs": (1, 2)}
 WITH_TRUTH: Final = {
-    "accuracy": (1, 2),
-    "networks": (2, 1),
-    "epochs": (1, 2),
+    **WITH_LABELS,
     "final-margin": (1, 2),
     "error-consensus": (2, 1),
     "persistence": (1, 2),
@@ -78,21 +87,23 @@ def render(summary: Summary) -> str:
         path=overview.path,
         overview=_overview(overview),
         metadata=_metadata(summary.metadata, overview.numbers),
-        figures=_figures(summary, WITHOUT_TRUTH if scored is None else WITH_TRUTH),
+        figures=_figures(summary, _wanted(summary)),
         results=None if scored is None else _results(summary, scored),
         overfit=overfit_finding(summary),
         watched=_figures(summary, OVERFIT),
         labels=label_finding(summary),
         trust=trust_finding(summary),
-        trusted=_figures(summary, {} if scored is None else TRUST),
+        trusted=_figures(summary, {} if summary.judged is None else TRUST),
         networks=networks_finding(summary),
         forgotten=forgotten,
         forgot=_figures(summary, FORGOTTEN if forgotten and forgotten["forgotten"] else {}),
         moved=f"{summary.moved:,} of {samples:,} {'sample' if samples == 1 else 'samples'}",
         verify=samples_to_verify(samples),
-        notes=list(_notes(overview)),
+        notes=list(_notes(summary)),
+        trained_on=overview.sample_info.trained_on,
+        measured=measured_name(overview),
         inks=INKS,
-        points=_points,
+        points=signed,
         version=__version__,
     )
 
@@ -110,17 +121,20 @@ def _overview(overview: Overview) -> dict[str, str]:
     }
 
 
-def _notes(overview: Overview) -> Iterator[str]:
-    if overview.epochs == 1:
-        yield (
-            "Only one epoch was recorded, so max agreement equals the majority vote of that epoch. "
-            "Record more epochs to benefit from it."
-        )
-    if overview.networks == 1:
-        yield (
-            "Only one network was recorded: its own epochs vote, and figures that compare "
-            "networks are left out."
-        )
+def _wanted(summary: Summary) -> dict[str, tuple[int, int]]:
+    if summary.scored is None:
+        return WITHOUT_TRUTH
+    return WITH_TRUTH if summary.judged is not None else {**WITH_LABELS, **WITHOUT_TRUTH}
+
+
+def _notes(summary: Summary) -> Iterator[str]:
+    notes = summary.notes
+    if summary.scored is not None:
+        notes = summary.scored.found.notes
+    elif summary.overview.sample_info.trained_on:
+        notes = TRAINED_ON, *notes
+    for note in notes:
+        yield f"{note[0].upper()}{note[1:]}."
 
 
 def _figures(summary: Summary, wanted: dict[str, tuple[int, int]]) -> list[dict[str, Any]]:
@@ -128,7 +142,7 @@ def _figures(summary: Summary, wanted: dict[str, tuple[int, int]]) -> list[dict[
     return [
         {
             "name": name,
-            "title": TITLES[name],
+            "title": title_of(name, summary),
             "svg": Markup(with_variables(svg_of(record_figure(name, summary)))),  # noqa: S704
             "caption": CAPTIONS[name](summary),
         }
@@ -142,11 +156,15 @@ def _results(summary: Summary, scored: Scored) -> dict[str, Any]:
     if len(recalls) > MOST_CLASSES:
         most = sorted(recalls, key=lambda one: -abs(one.change))[:MOST_CHANGED]
         shown = sorted(most, key=lambda one: -one.change)
+    overview, found = summary.overview, scored.found
+    estimated = any(one.corrected for one in found.scores)
     return {
-        "sentence": gain_sentence(scored.scores),
-        "changes": _changes(scored.changes),
-        "rules": [_rule(one, summary.recommended) for one in scored.scores],
-        "rules_from": _floor([one.accuracy for one in scored.scores]),
+        "sentence": headline(overview, found),
+        "against": AGAINST_GIVEN if is_given(summary) else "",
+        "estimated": ESTIMATED if estimated else "",
+        "gain": None if found.gain is None else _gain(found, found.gain),
+        "rules": [_rule(overview, one, summary.recommended) for one in found.scores],
+        "rules_from": _floor([one.accuracy for one in found.scores]),
         "recalls": shown,
         "recalls_from": _floor(
             [value for one in shown for value in (one.majority, one.max_agreement)]
@@ -156,29 +174,27 @@ def _results(summary: Summary, scored: Scored) -> dict[str, Any]:
     }
 
 
-def _changes(changes: Changes) -> dict[str, str]:
+def _gain(found: Scores, gain: Changes) -> dict[str, Any]:
     return {
-        "turned_right": f"{changes.turned_right:,}",
-        "turned_wrong": f"{changes.turned_wrong:,}",
-        "samples": f"{changes.samples:,}",
-        "difference": _points(changes.difference),
-        "interval": f"{_points(changes.low)} to {_points(changes.high)}",
-        "confidence": f"{100 * changes.confidence:g} %",
-        "p_value": "less than 0.001" if changes.p_value < 0.001 else f"{changes.p_value:.2g}",
+        "rule": found.recommended,
+        "turned_right": f"{gain.turned_right:,}",
+        "turned_wrong": f"{gain.turned_wrong:,}",
+        "samples": f"{gain.samples:,}",
+        "difference": f"{gained_points(found):+.1f}",
+        "significant": gain.significant,
+        "interval": f"{signed(gain.low)} to {signed(gain.high)}",
+        "confidence": f"{100 * gain.confidence:g} %",
+        "p_value": "less than 0.001" if gain.p_value < 0.001 else f"{gain.p_value:.2g}",
     }
 
 
-def _points(share: float) -> str:
-    points = round(100 * share, 1)
-    return f"{points:+.1f}" if points else "0.0"
-
-
-def _rule(one: Score, recommended: str | None) -> dict[str, Any]:
+def _rule(overview: Overview, one: Score, recommended: str | None) -> dict[str, Any]:
     return {
         "name": one.rule,
         "accuracy": one.accuracy,
+        "corrected": estimate_text(one),
         "balanced": one.balanced_accuracy,
-        "note": score_note(one),
+        "note": score_note(overview, one),
         "recommended": one.rule == recommended,
         "oracle": one.oracle,
     }
