@@ -20,7 +20,8 @@ FITTED: Final = (
     "nothing can be concluded about wrong labels: the networks contradict few labels, and fit them "
     "from the first epochs on. Either nearly all labels are right, or wrong ones follow a pattern "
     "that networks learn at once, as labels made by rules do; then the noise rate is far too low "
-    "and the ranking arbitrary. Have the labels judged by networks that were not trained on them: "
+    "and the ranking may be arbitrary. Have the labels judged by networks that were not trained on "
+    "them: "
     f"{CROSS_FIT}"
 )
 UNINFORMATIVE: Final = (
