@@ -56,7 +56,7 @@ clean:  ## remove the environment and all build outputs
 	@touch $@
 
 .venv/clients-ready: .venv/dev-ready
-	$(PIP) --editable '.[dev,all]' torchmetrics cleanlab crowd-kit catboost
+	$(PIP) --editable '.[dev,all]' torchmetrics cleanlab crowd-kit catboost palmerpenguins
 	@touch $@
 
 .venv/dev-ready: pyproject.toml constraints.txt | .venv/bin/python

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from accord import analysis, kernels
 from accord._predictions import save_prediction
-from accord.errors import ChoiceError, counted
+from accord.errors import ChoiceError, VotesMissing, counted
 from accord.kernels._checks import check_table
 from accord.rules import (
     RECOMMENDED,
@@ -25,7 +25,6 @@ from accord.rules import (
     Recommendation,
     Rule,
     all_rules,
-    find_rule,
     predict_recommended,
     recommend,
     resolve_rule,
@@ -43,8 +42,11 @@ class StoredArray(NDArrayOperatorsMixin):
     `record.labels == record.truth` and `record.labels.max()` all of it.
     """
 
-    def __init__(self, read: Read, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    def __init__(
+        self, read: Read, shape: tuple[int, ...], dtype: DTypeLike, *, gap: int | None = None
+    ) -> None:
         self._read = read
+        self._gap = gap  # the label of a missing vote
         self.shape = shape
         self.dtype = np.dtype(dtype)
 
@@ -64,11 +66,20 @@ class StoredArray(NDArrayOperatorsMixin):
         values = self._read(*positions, rest[0] if plain else slice(None))
         samples = slice(None) if plain else rest[0]
         # A copy: the context shares the rows that it keeps.
-        return np.array(values[(_reindex(networks), _reindex(epochs), samples, *rest[1:])])
+        found = np.array(values[(_reindex(networks), _reindex(epochs), samples, *rest[1:])])
+        if self._gap is None:
+            return found
+        missing = found == self._gap
+        return np.ma.masked_array(np.where(missing, 0, found).astype(self.dtype), missing)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("a stored array can only be read into a copy")
+        if self._gap is not None:
+            raise VotesMissing(
+                "some votes are missing, which a plain array cannot hold. record.labels[:] is a "
+                "masked array"
+            )
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -198,9 +209,13 @@ class Record:
 
     @property
     def labels(self) -> StoredArray:
-        """Predicted labels of shape (networks, epochs, samples)."""
+        """Predicted labels of shape (networks, epochs, samples).
+
+        Where votes are missing, reading them returns masked arrays.
+        """
         shape = self.networks, self.epochs, self.samples
-        return StoredArray(self.reader.read_labels, shape, label_dtype(self.classes))
+        gap = self.classes if self.reader.has_missing else None
+        return StoredArray(self.reader.read_votes, shape, label_dtype(self.classes), gap=gap)
 
     @property
     def probabilities(self) -> StoredArray:
@@ -233,11 +248,12 @@ class Record:
         Raises:
             ChoiceError: no rule has that name.
             ProbabilitiesMissing, TruthMissing: the record lacks what the rule needs.
+            VotesMissing: votes are missing, and the rule does not leave them out.
             RecordMismatch: the rule was fitted on other networks, epochs or classes.
         """
         if rule == RECOMMENDED:
             return predict_recommended(self.reader)
-        return self.reader.once(find_rule(rule))
+        return self.reader.once(resolve_rule(rule, self.reader)[0])
 
     def fit(self, rule: str | Rule = "dawid-skene") -> FittedRule:
         """Fit a rule for predicting other records.
@@ -268,6 +284,7 @@ class Record:
 
         The table takes 8 bytes × samples × classes; `predict` and `margin` need none.
         """
+        self.reader.check_complete("the agreement by class")
         check_table(self.samples, self.classes)
         table = np.empty((self.samples, self.classes))
         for block in self.reader.blocks():

@@ -9,6 +9,7 @@ Each exception descends from `AccordError` and from the built-in that a caller w
     ├── PredictionError      (ValueError)         labels, probabilities or logits are invalid
     ├── TruthMissing         (ValueError)         a rule or a score requires true labels
     ├── ProbabilitiesMissing (ValueError)         probabilities are required but not recorded
+    ├── VotesMissing         (ValueError)         all votes are required but some are missing
     ├── ExtraMissing         (ImportError)        an optional dependency is not installed
     ├── SourceError          (ValueError)         a file to read is missing, damaged or invalid
     ├── StorageError         (OSError)            the disk or the object store failed
@@ -107,6 +108,10 @@ class TruthMissing(AccordError, ValueError):
 
 class ProbabilitiesMissing(AccordError, ValueError):
     """Raised when probabilities are required but not recorded."""
+
+
+class VotesMissing(AccordError, ValueError):
+    """Raised when all votes are required but some are missing."""
 
 
 class ExtraMissing(AccordError, ImportError):

@@ -131,6 +131,21 @@ def test_samples_in_another_order_are_at_chance(drawn):
     assert note.endswith("that predictions and labels are in the same order")
 
 
+def test_few_samples_do_not_show_that_networks_are_at_chance():
+    labels = np.array([[[0, 1, 2, 1]], [[0, 1, 1, 1]]], np.uint8)
+    notes = notes_of(labels, SampleInfo(4, 3, truth=np.array([0, 2, 1, 0])))
+    assert not any("at chance" in note for note in notes)
+
+
+@pytest.mark.parametrize(("right", "noted"), [(104, True), (116, False)])
+def test_networks_that_are_poor_on_few_samples_are_not_at_chance(right, noted):
+    truth, order = np.arange(200) % 2, np.random.default_rng(0).permutation(200)
+    labels = np.where(order < right, truth, 1 - truth) + np.zeros((3, 8, 1), int)
+    labels[np.arange(3), 0, np.arange(3)] ^= 1
+    notes = notes_of(labels.astype(np.uint8), SampleInfo(200, 2, truth=truth))
+    assert any("at chance" in note for note in notes) is noted
+
+
 @pytest.mark.parametrize("begun", [1, 3])
 def test_epochs_of_one_class_are_named(drawn, begun):
     labels, sample_info = drawn[0].copy(), drawn[1]

@@ -4,12 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from accord.errors import ChoiceError, PredictionError, RecordExists, SourceError
+from accord.errors import ChoiceError, SourceError
 from accord.store import import_record, open_reader
-from accord.store._imports import gather_rows, import_arrays, kind_of
 
 LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
 LABELS[0, 0, 0] = 3
@@ -53,50 +50,6 @@ def refused(source, tmp_path, words, kind=SourceError, **options):
     with pytest.raises(kind, match=words):
         import_record(source, tmp_path / "record", **options)
     assert not (tmp_path / "record").exists()
-
-
-# The kind of an array
-
-
-def test_the_kind_of_a_table_follows_from_its_entries():
-    assert kind_of("a", np.array([3, 0, 1])) == "labels"
-    assert kind_of("a", np.array([3.0, 0.0])) == "labels"
-    assert kind_of("a", softmax(LOGITS[0, 0])) == "probabilities"
-    assert kind_of("a", np.eye(3)) == "probabilities"
-    assert kind_of("a", LOGITS[0, 0]) == "logits"
-    assert kind_of("a", np.array([[0.5, 1.5]])) == "logits"
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        (np.array([[0.2, 0.3], [0.5, 0.5]]), r"x: all entries lie in 0\.\.1, but .* 0\.5\.\.1"),
-        (np.array([[1, 0], [0, 1]]), "x: a table of int64 is ambiguous"),
-        (np.array([[0.1], [0.9]]), r"x: .*got shape \(2, 1\)"),
-        (np.zeros((2, 2, 2)), r"x: .*got shape \(2, 2, 2\)"),
-        (np.array([]), r"x: .*got shape \(0,\)"),
-        (np.zeros((0, 3)), r"x: .*got shape \(0, 3\)"),
-        (np.array([0.5, 1.0]), "x: labels must be whole numbers; got 0.5"),
-        (np.array([[np.nan, 1.0]]), "x: has NaN or infinity"),
-    ],
-)
-def test_ambiguous_tables_are_refused(values, words):
-    with pytest.raises(PredictionError, match=words):
-        kind_of("x", values)
-
-
-@given(st.data())
-def test_labels_are_those_of_the_largest_entry_before_rounding(data):
-    logits = np.array(
-        data.draw(
-            st.lists(st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=3), min_size=1)
-        )
-    )
-    logits[0, 0] = -5.0  # not a probability
-    gathered = gather_rows([[("a", logits)]])
-    by_definition = [max(range(3), key=lambda c: row[c]) for row in logits]
-    np.testing.assert_array_equal(gathered["labels"][0, 0], by_definition)
-    np.testing.assert_allclose(gathered["probabilities"][0, 0], softmax(logits), atol=1e-3)
 
 
 # Folders of npy files
@@ -217,10 +170,11 @@ def test_labels_out_of_range_are_refused_with_the_folder_named(tmp_path):
 
 def test_a_folder_of_unknown_files_is_refused(tmp_path):
     (tmp_path / "source").mkdir()
-    refused(tmp_path / "source", tmp_path, "files of no known format; choose one", ChoiceError)
+    refused(tmp_path / "source", tmp_path, "no known files; choose one", ChoiceError)
     refused(tmp_path / "nothing", tmp_path, "no such file or folder")
     for name in ("npy-folder", "npy-folder-train", "cartography"):
         refused(tmp_path / "source", tmp_path, "no files such as", format=name)
+    refused(tmp_path / "source", tmp_path, "has no full_aum_records.csv", format="aum")
 
 
 # Dataset Cartography
@@ -382,49 +336,3 @@ def test_large_guids_are_kept_exactly(tmp_path):
         5,
         2**63 + 1,
     ]
-
-
-# Arrays in memory
-
-
-@pytest.mark.parametrize("values", [LABELS, LABELS.tolist(), [list(one) for one in LABELS]])
-def test_arrays_are_imported(tmp_path, values):
-    import_arrays(tmp_path / "record", values, truth=LABELS[0, 0], class_names=list("abcde"))
-    rows = open_reader(tmp_path / "record")
-    np.testing.assert_array_equal(rows.read_labels(*WHOLE), LABELS)
-    assert (rows.classes, rows.sample_info.split) == (5, "test")
-    np.testing.assert_array_equal(rows.sample_info.truth, LABELS[0, 0])
-
-
-def test_arrays_of_probabilities_are_imported(tmp_path):
-    options = {"split": "train", "given": LABELS[0, 0], "ids": range(10), "truth": None}
-    import_arrays(tmp_path / "record", softmax(LOGITS), **options)
-    rows = open_reader(tmp_path / "record")
-    np.testing.assert_array_equal(rows.read_labels(*WHOLE), LOGITS.argmax(axis=-1))
-    assert rows.sample_info.split == "train"
-    assert rows.sample_info.truth is None
-    np.testing.assert_array_equal(rows.sample_info.ids, np.arange(10))
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([], "at least one network"),
-        ([[]], "at least one epoch"),
-        ([[[0, 1]], [[0, 1], [1, 1]]], "the same number of epochs; got 1, 2"),
-        ([[[0, 1], [0, 1, 1]]], r"network 0, epoch 1: has shape \(3,\), but network 0, epoch 0"),
-        ([0, 1], "not iterable"),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(tmp_path, values, words):
-    with pytest.raises((PredictionError, TypeError), match=words):
-        import_arrays(tmp_path / "record", values)
-    assert not (tmp_path / "record").exists()
-
-
-def test_arrays_do_not_overwrite_and_unknown_arguments_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="unexpected argument 'thruth'"):
-        import_arrays(tmp_path / "record", LABELS, thruth=LABELS[0, 0])
-    (tmp_path / "record").mkdir()
-    with pytest.raises(RecordExists, match="exists; choose another"):
-        import_arrays(tmp_path / "record", LABELS)

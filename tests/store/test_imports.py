@@ -7,7 +7,7 @@ import pytest
 
 from accord.errors import ChoiceError, RecordExists, SourceError
 from accord.store import import_record, open_reader
-from accord.store._imports import read_npz
+from accord.store._import_arrays import ImportOptions, read_npz
 
 LABELS = np.random.default_rng(0).integers(0, 4, (2, 3, 10))
 LABELS[0, 0, 0] = 3
@@ -25,6 +25,7 @@ def imported(tmp_path, *, classes=None, **arrays):
 
 def test_everything_in_the_file_is_imported(tmp_path):
     probabilities = np.random.default_rng(0).dirichlet(np.ones(4), (2, 3, 10))
+    probabilities = (probabilities + 2 * np.eye(4)[LABELS]) / 3
     rows = imported(
         tmp_path,
         labels=LABELS,
@@ -68,14 +69,24 @@ def test_classes_of_the_truth_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"votes": LABELS}, r"no array named 'labels'; it has votes.*np\.savez\(file, labels="),
-        ({"probabilities": LABELS}, r"it has probabilities\. Add labels=probabilities\.argmax"),
+        (
+            {"votes": LABELS, "others": LABELS},
+            r"no array named 'labels'; it has votes \(2, 3, 10\), others.*--key NAME",
+        ),
+        (
+            {"probabilities": LABELS},
+            r"probabilities must have axes \(network, epoch, sample, class\).*got shape \(2, 3",
+        ),
+        (
+            {"labels": LABELS, "probabilities": np.eye(4)[3 - LABELS]},
+            "contradict each other: network 0, epoch 0, sample 0 has label 3, but class 0 has",
+        ),
         ({"labels": LABELS.astype(np.uint64) + 2**63}, "at most 4294967296 classes; got 92"),
         ({"labels": LABELS[0]}, r"axes \(network, epoch, sample\).*got shape \(3, 10\)"),
         ({"labels": LABELS[:0]}, r"none empty; got shape \(0, 3, 10\)"),
         ({"labels": LABELS + 0.5}, r"labels must be whole numbers; got 3\.5"),
         ({"labels": LABELS.astype(str)}, "labels must be whole numbers; got <U"),
-        ({"labels": np.full((1, 1, 2), np.nan)}, "labels must be whole numbers; got nan"),
+        ({"labels": np.full((1, 1, 2), np.nan)}, "every vote is missing"),
         ({"labels": LABELS, "truth": np.array(["a"] * 10)}, "truth must be whole numbers; got <U1"),
         ({"labels": LABELS, "class_names": np.array("a")}, r"class_names must be 1 name;"),
         (
@@ -88,7 +99,7 @@ def test_classes_of_the_truth_are_counted(tmp_path):
             {"labels": LABELS, "split": np.array(["train"])},
             r"a name.*got <U5 of shape \(1,\)",
         ),
-        ({"labels": LABELS, "probabilities": np.array(1.0)}, "probabilities must have shape"),
+        ({"labels": LABELS, "probabilities": np.array(1.0)}, "probabilities must have axes"),
         ({"labels": LABELS - 1}, r"labels must lie in 0\.\.2 for 3 classes; got -1\.\.2"),
         (
             {"labels": LABELS, "truth": LABELS[0, 0, :9]},
@@ -141,7 +152,7 @@ def test_an_npz_damaged_anywhere_is_refused_or_read(tmp_path):
         damaged[position] ^= 0xFF
         path.write_bytes(damaged)
         with contextlib.suppress(SourceError):
-            read_npz(path, None)
+            read_npz(path, ImportOptions())
 
 
 def test_a_missing_source_and_an_unknown_format_are_refused(tmp_path):

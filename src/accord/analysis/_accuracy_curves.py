@@ -98,7 +98,7 @@ def by_networks(
     sizes = tuple(range(1, networks + 1))
     choices = [subsets_of(networks, size, limit=most_subsets, seed=seed) for size in sizes]
     subsets = [subset for some in choices for subset in some]
-    if rule.plurality:
+    if rule.plurality and not context.has_missing:
         votes = context.last() if rule.reads == "last" else context
         accuracies = _accuracies(
             votes, lambda labels: winners_by_subset(labels, subsets, classes=classes)
@@ -121,7 +121,7 @@ def by_epochs(reader: RecordReader, rule: str | Rule, counts: Sequence[int] | No
     epochs, classes = context.epochs, context.classes
     powers = (2**power for power in range(epochs.bit_length()) if 2**power < epochs)
     sizes = (*powers, epochs) if counts is None else tuple(counts)
-    if rule.plurality and rule.reads == "all":
+    if rule.plurality and rule.reads == "all" and not context.has_missing:
         accuracies = _accuracies(
             context, lambda labels: winners_by_spacing(labels, sizes, classes=classes)
         )

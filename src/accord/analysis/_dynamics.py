@@ -48,6 +48,7 @@ class Persistence:
 
 def persistence(reader: RecordReader) -> Persistence:
     """Count the onsets and lengths of runs of equal predictions."""
+    reader.check_complete("persistence")
     counts = np.zeros((2, 2, reader.epochs), np.intp)  # right or wrong; onset or length; epoch
     truth = reader.truth()
     for block in reader.blocks():
@@ -111,6 +112,7 @@ def forgetting(reader: RecordReader, *, judge: str | Rule | None = None) -> Forg
     Raises:
         TruthMissing: there are no true labels and no judge.
     """
+    reader.check_complete("forgetting")
     reader = Context.of(reader)
     chosen = None if judge is None else resolve_rule(judge, reader)[0]
     labels = reader.truth() if chosen is None else reader.once(chosen).labels
@@ -212,6 +214,7 @@ class MarginHistogram:
 
 def margin_of(reader: RecordReader) -> NDArray[np.float64]:
     """Compute the margin between the two classes with the most votes."""
+    reader.check_complete("the margin")
     return Context.of(reader).once(_measure, margins)
 
 
@@ -220,6 +223,7 @@ def final_margin_of(reader: RecordReader) -> NDArray[np.float64]:
 
     Negative where the networks agreed on another class before.
     """
+    reader.check_complete("the final margin")
     return Context.of(reader).once(_measure, final_margins)
 
 

@@ -51,6 +51,7 @@ def network_health(reader: RecordReader) -> tuple[NetworkHealth, ...]:
     Where no two networks agree beyond chance, as with one network or one class, they cannot be
     compared and all are called good. Of two networks that disagree, both count as good.
     """
+    reader.check_complete("the health of networks")
     context = Context.of(reader)
     kappa, sizes = context.once(measure_kappa)
     last = slice(context.epochs - max(1, context.epochs // LAST), None)

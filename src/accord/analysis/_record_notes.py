@@ -27,6 +27,8 @@ KINDS: Final = {
     "diverged": "diverged: agreement with the others is lost",
     "weak": "weak: agreement with the others is less than half of what is usual",
 }
+CHANCE_UNKNOWN: Final = 0.3  # with so few samples, a good network may look like a guessing one
+GUESSING: Final = 0.1  # share of right votes beyond chance, 0..1; more is poor, not a guess
 HARDLY: Final = 0.005  # accuracy gained by max agreement
 FEW_EPOCHS: Final = 3  # votes from before overfitting cannot outnumber later ones
 # Labels that follow a pattern are fitted within few epochs, single wrong ones after many. On
@@ -34,6 +36,10 @@ FEW_EPOCHS: Final = 3  # votes from before overfitting cannot outnumber later on
 # made by rules, 7 % or more where at least 20 % were wrong at random.
 EARLY: Final = 16  # epochs of training, the first half of which
 MEMORISED_LATE: Final = 0.02  # of the votes
+VOTES_MISSING: Final = (
+    "some votes are missing: only rules that leave them out are scored, and networks are not "
+    "compared"
+)
 NO_FALL: Final = (
     "the majority vote never falls, as the networks do not overfit: max agreement has hardly "
     "anything to improve. Use the recommended rule"
@@ -57,6 +63,8 @@ def record_notes(reader: RecordReader) -> tuple[str, ...]:
     >>> record_notes(ArrayReader(labels, SampleInfo(50, 3)))[0][:55]
     'all 3 networks predict the same classes at every epoch:'
     """
+    if reader.has_missing:
+        return (VOTES_MISSING,)
     context = Context.of(reader)
     return (*context.once(network_notes), *context.once(_memorisation_notes))
 
@@ -136,7 +144,7 @@ def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network
     # Networks that have memorised wrong labels are right on these at least.
     known = info.truth if info.given is None or not info.trained_on else info.given
     known = info.given if known is None else known
-    if known is None:
+    if known is None or limit > CHANCE_UNKNOWN:
         return np.zeros(context.networks, bool)
     labels = known.astype(np.intp)
     right = np.zeros(context.networks)
@@ -145,7 +153,8 @@ def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network
     _, sizes = context.once(measure_kappa)
     share = np.bincount(labels, minlength=context.classes) / context.samples
     chance = sizes[:, last].mean(axis=1) @ share / context.samples
-    return np.asarray((chance < 1) & (right / context.samples - chance <= limit * (1 - chance)))
+    beyond = right / context.samples - chance
+    return np.asarray((chance < 1) & (beyond <= min(limit, GUESSING) * (1 - chance)))
 
 
 def _last(context: Context) -> slice:

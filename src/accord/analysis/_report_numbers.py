@@ -179,6 +179,7 @@ class Summary:
 
 def summarize(reader: RecordReader) -> Summary:
     """Compute the summary of a record."""
+    reader.check_complete("the report")
     context = Context.of(reader)
     overview, info = Overview.of(context), context.sample_info
     several = context.networks > 1

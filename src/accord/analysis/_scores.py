@@ -242,7 +242,7 @@ def compare_rules(
     context = Context.of(reader)
     truth = context.reference_labels()
     chosen, left_out = _choose(context, rules)
-    if with_recommended or rules is None:
+    if (with_recommended or rules is None) and not context.has_missing:
         # Shared by several rules: computed here, where the stack is shallow.
         context.load_labels()
         if context.networks > 1 and context.keeps_labels:

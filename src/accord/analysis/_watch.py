@@ -81,6 +81,7 @@ def watch(
     Raises:
         ChoiceError: there is one network, or an option is out of range.
     """
+    reader.check_complete("detecting overfitting")
     if not 0 < sure < 1:
         raise ChoiceError(f"sure must lie between 0 and 1, as 0.99 does; got {sure}")
     if not 0 <= least_fall < 1:

@@ -28,9 +28,27 @@ def import_(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="npz, npy-folder, npy-folder-train or cartography",
+            help="npz, npy, csv, tsv, parquet, npy-folder, npy-folder-train, aum or cartography",
             show_default="from SOURCE",
         ),
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="names of npy files, such as 'seed{network}/epoch_{epoch}.npy'"
+        ),
+    ] = None,
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="axes of the array: an order of network, epoch, sample and class",
+            show_default="network,epoch,sample",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="array in an npz file, or 'NAME{network}' for several"),
     ] = None,
     classes: Annotated[
         int | None,
@@ -39,15 +57,25 @@ def import_(
 ) -> None:
     """Convert saved predictions into RECORD.
 
-    An npz file holds `labels` (network, epoch, sample) and may hold `truth`, `given`,
-    `probabilities`, `class_names`, `ids` and `split` (default "test"). The number of classes
-    defaults to the number of class names, else the largest label + 1.
+    An npz file holds `labels` (network, epoch, sample), or probabilities or logits with an axis
+    class, and may hold `truth`, `given`, `class_names`, `ids` and `split` (default "test"). A
+    table (csv, parquet) holds one vote per row: network, epoch, sample, label.
 
-    A folder holds resnet<i>/test_resnet_<i>_<epoch>.npy (npy-folder; without `test_`:
-    npy-folder-train) or training_dynamics/dynamics_epoch_<e>.jsonl (cartography).
+    A folder holds npy files (--pattern; or resnet<i>/test_resnet_<i>_<epoch>.npy), the records of
+    AUM or the training dynamics of Dataset Cartography.
     """
     from accord.store import import_record
 
     with Bar("importing") as bar:
-        import_record(source, record, format=format, classes=classes, progress=bar.samples)
+        read = import_record(
+            source,
+            record,
+            format=format,
+            pattern=pattern,
+            axes=axes,
+            key=key,
+            classes=classes,
+            progress=bar.samples,
+        )
+    typer.echo(f"{source}: {read}", err=True)
     typer.echo(f"{record}: written. Next: accord score {shlex.quote(str(record))}", err=True)

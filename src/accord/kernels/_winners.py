@@ -24,6 +24,7 @@ from accord.kernels._blocks import (
     width_for,
 )
 from accord.kernels._checks import check_epochs, check_labels
+from accord.kernels._votes import count_votes
 
 GUESSED_AT_ONCE, WIDEST_GUESS = 2**24, 2**14  # votes, samples
 
@@ -35,7 +36,7 @@ class Winners(NamedTuple):
     votes: Votes  # (sample,)
 
 
-def winners(labels: Labels, *, classes: int) -> Winners:
+def winners(labels: Labels, *, classes: int, gaps: bool = False) -> Winners:
     """Find the class with the most votes for each sample.
 
     Ties go to the smallest class. Works in blocks of samples: besides the labels it
@@ -44,9 +45,10 @@ def winners(labels: Labels, *, classes: int) -> Winners:
     Args:
         labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
         classes: the number of classes; labels run from 0.
+        gaps: whether votes may be missing: their label is `classes`, and they do not count.
 
     Returns:
-        `labels` and `votes`, each (sample,).
+        `labels` and `votes`, each (sample,). Without a vote, the label is -1.
 
     Raises:
         PredictionError: the labels are out of shape or range.
@@ -54,6 +56,8 @@ def winners(labels: Labels, *, classes: int) -> Winners:
     >>> winners(np.array([[0, 2], [0, 1], [1, 1]]), classes=3)
     Winners(labels=array([0, 1]), votes=array([2, 2]))
     """
+    if gaps:
+        return _winners_of_present(labels, classes)
     check_labels(labels, classes=classes)
     kernels = kernels_for(labels.size, pays_from=WINNERS_PAY_FROM)
     samples, voters = labels.shape[-1], voters_of(labels)
@@ -74,6 +78,17 @@ def winners(labels: Labels, *, classes: int) -> Winners:
 
     width = max(NARROWEST, min(WIDEST_GUESS, GUESSED_AT_ONCE // voters))
     deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
+    return found
+
+
+def _winners_of_present(labels: Labels, classes: int) -> Winners:
+    found = Winners(*(np.empty(labels.shape[-1], np.intp) for _ in Winners._fields))
+    width = max(1, TABLE_CELLS // (classes + 1))
+    for start in range(0, labels.shape[-1], width):
+        span = slice(start, start + width)
+        table = count_votes(labels[..., span], classes=classes + 1)[:, :classes]
+        found.votes[span] = table.max(axis=1)
+        found.labels[span] = np.where(found.votes[span], table.argmax(axis=1), -1)
     return found
 
 

@@ -44,6 +44,8 @@ def description_text(description: Description) -> str:
         f"  {'packed' if description.packed else 'begun'}: {description.created or 'unknown'}",
         f"  recorded with: {made_with or 'unknown'}",
     ]
+    if description.missing:
+        lines.append(f"  missing votes: {100 * description.missing:.2g} %")
     if description.class_names and len(description.class_names) <= MOST_NAMES:
         lines.append(f"  classes: {', '.join(map(one_line, description.class_names))}")
     first = next((one for one in description.metadata.values() if one), None)

@@ -36,6 +36,17 @@ class Prediction:
         return replace(self, note="; ".join(filter(None, [note, self.note])))
 
 
+def count_cast(
+    reader: RecordReader,
+    votes: NDArray[Any],  # (network, epoch, sample), or with class
+) -> NDArray[np.intp] | int:
+    """Count the votes of each sample that are not missing, or 1 where all are."""
+    if not reader.has_missing:
+        return len(votes) * int(votes.shape[1])
+    cast = votes.any(axis=-1) if votes.ndim > 3 else votes != reader.classes
+    return np.asarray(np.maximum(cast.sum(axis=(0, 1)), 1), np.intp)
+
+
 class Rule(ABC):
     """Base class for rules.
 
@@ -53,6 +64,7 @@ class Rule(ABC):
     plurality: ClassVar[bool] = False  # whether the class with the most votes read wins
     # The weight of a vote at each epoch, if the rule only counts votes and it is known.
     vote_weights: NDArray[np.float64] | float | None = None
+    skips_missing: ClassVar[bool] = False  # whether it leaves missing votes out
     caution: str = ""  # a note for every prediction
 
     @abstractmethod
@@ -72,9 +84,20 @@ class Rule(ABC):
     def allowed(self, reader: RecordReader) -> bool:
         """Check whether the rule can be used with a record."""
         has_truth = reader.sample_info.truth is not None
-        return ("truth" not in self.needs or has_truth) and (
-            "probabilities" not in self.needs or reader.has_probabilities
+        return (
+            ("truth" not in self.needs or has_truth)
+            and ("probabilities" not in self.needs or reader.has_probabilities)
+            and (self.skips_missing or not reader.has_missing)
         )
+
+    def check_votes(self, reader: RecordReader) -> None:
+        """Check that no vote is missing, unless the rule leaves missing votes out.
+
+        Raises:
+            VotesMissing: some votes are missing, and the rule requires all of them.
+        """
+        if not self.skips_missing:
+            reader.check_complete(self.name)
 
     def left_out(self, reader: RecordReader) -> str:  # noqa: ARG002
         """Get the reason for leaving out the rule or an empty string."""
@@ -83,12 +106,12 @@ class Rule(ABC):
 
 def most_supported(
     support: NDArray[Any],  # (sample, class)
-    voters: float,
+    voters: NDArray[Any] | float,
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Find the class with the largest support and its share.
+    """Find the class with the largest support and its share; -1 without any.
 
     Half-precision probabilities are multiples of 2**-24, so their sums in double precision
     are exact: the order of the networks and epochs cannot change a tie.
     """
-    labels = support.argmax(axis=-1)
+    labels = np.where(support.any(axis=-1), support.argmax(axis=-1), ABSTAINED)
     return labels, np.take_along_axis(support, labels[..., None], axis=-1)[..., 0] / voters

@@ -18,7 +18,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from accord.errors import ChoiceError
 from accord.store import ArrayReader, Block, NetworkInfo, RecordReader, label_dtype
-from accord.store._record_reader import Subset, pick
+from accord.store._record_reader import Subset
+from accord.store._selection import pick
 
 VARIABLE: Final = "ACCORD_MEMORY"
 MEMORY: Final = 512 << 20  # bytes
@@ -76,7 +77,8 @@ class Context(RecordReader):
         self.has_probabilities = view.has_probabilities
         self.longer = longer  # the context whose first epochs these are, if it is one
         self._view, self._memory = view, memory
-        self._read_labels = read or view.read_labels
+        self.has_missing = view.has_missing
+        self._read_votes = read or view.vote_reader
         self._labels = labels  # all of them, once they are read
         self._results: dict[Hashable, Any] = {}
         # Weak: many selections are needed once, and what was fitted on each may be large.
@@ -137,23 +139,26 @@ class Context(RecordReader):
     def keeps_labels(self) -> bool:
         """Whether labels are cached in memory."""
         votes = len(self.numbers) * self.epochs * self.sample_info.samples
-        return votes * label_dtype(self.sample_info.classes).itemsize <= self._memory
+        kind = label_dtype(self.sample_info.classes + self.has_missing)
+        return votes * kind.itemsize <= self._memory
 
-    def load_labels(self) -> NDArray[Any] | None:
+    def load_labels(self, *, gaps: bool = False) -> NDArray[Any] | None:
         """Load all labels if they fit into the memory budget.
 
-        They are read-only.
+        They are read-only. With `gaps`, missing votes are `classes`, and otherwise refused.
         """
+        if self.has_missing and not gaps:
+            self.check_complete()
         if self._labels is None and self.keeps_labels:
             everything = range(self.networks), range(self.epochs)
-            self._labels = self._read_labels(*everything, slice(None))
+            self._labels = self._read_votes(*everything, slice(None))
         return self._labels
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, *, gaps: bool = False) -> Iterator[Block]:
         """Iterate over the labels in blocks of samples."""
-        labels = self.load_labels()
+        labels = self.load_labels(gaps=gaps)
         if labels is None:
-            return super().blocks()
+            return super().blocks(gaps=gaps)
         cuts = list(self._cuts(labels.dtype.itemsize))
         return iter([Block(cut.start, cut.stop, labels[:, :, cut]) for cut in cuts])
 
@@ -162,6 +167,12 @@ class Context(RecordReader):
     ) -> NDArray[Any]:
         """Read labels of networks, epochs and samples."""
         return self._view.read_labels(networks, epochs, samples)
+
+    def read_votes(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Read labels, `classes` where a vote is missing."""
+        return self._view.read_votes(networks, epochs, samples)
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -202,10 +213,11 @@ class _KeptReader(RecordReader):
     def __init__(self, reader: RecordReader, memory: int) -> None:
         self.name, self.sample_info = reader.name, reader.sample_info
         self.numbers, self.epochs = reader.numbers, reader.epochs
-        self.has_probabilities = reader.has_probabilities
+        self.has_probabilities, self.has_missing = reader.has_probabilities, reader.has_missing
         self._reader, self._memory = reader, memory
         shape = self.networks, self.epochs, self.samples
-        self.label_rows = self._keeping(reader.read_labels, shape, label_dtype(self.classes))
+        kind = label_dtype(self.classes + self.has_missing)
+        self.label_rows = self._keeping(reader.vote_reader, shape, kind)
         self._read_probabilities = self._keeping(
             reader.read_probabilities, (*shape, self.classes), np.float16
         )
@@ -217,6 +229,12 @@ class _KeptReader(RecordReader):
         return _KeptRows(read, shape, kind)
 
     def read_labels(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        self.check_complete()
+        return self.label_rows(networks, epochs, samples)
+
+    def read_votes(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         return self.label_rows(networks, epochs, samples)

@@ -76,6 +76,8 @@ def recommend(reader: RecordReader) -> Recommendation:
     for what, number in (("network", reader.networks), ("class", reader.classes)):
         if number == 1:
             return Recommendation(MaxAgreement.name, f"there is one {what}")
+    if reader.has_missing:
+        return Recommendation(MaxAgreement.name, "some votes are missing, and it leaves them out")
     context = Context.of(reader)
     context = context.once(evenly_spaced)
     early = _find_spoilt_epochs(context)
@@ -120,9 +122,12 @@ def resolve_rule(rule: str | Rule, reader: RecordReader) -> tuple[Rule, str]:
 
     Raises:
         ChoiceError: no rule has that name.
+        VotesMissing: votes are missing, and the rule does not leave them out.
     """
     if rule != RECOMMENDED:
-        return find_rule(rule), ""
+        chosen = find_rule(rule)
+        chosen.check_votes(reader)
+        return chosen, ""
     found = Context.of(reader).once(recommend)
     return find_rule(found.rule), f"recommended: {found.rule}, as {found.reason}"
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels import winners
-from accord.rules._base import Prediction, Rule
+from accord.rules._base import Prediction, Rule, count_cast
 from accord.rules._context import Context
 from accord.store import Block, RecordReader, label_dtype
 
@@ -19,18 +19,22 @@ class Majority(Rule):
     reads = "last"
     by_sample = True
     plurality = True
+    skips_missing = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
         """Predict labels scored by their share of the networks."""
         predicted = Prediction.empty(reader.samples)
-        for block in reader.last().blocks():
-            won = winners(block.values, classes=reader.classes)
+        for block in reader.last().blocks(gaps=True):
+            won = winners(block.values, classes=reader.classes, gaps=reader.has_missing)
             predicted.labels[block.where] = won.labels
-            predicted.scores[block.where] = won.votes / reader.networks
+            predicted.scores[block.where] = won.votes / count_cast(reader, block.values)
         return predicted
 
     def after_each_epoch(self, reader: RecordReader) -> Iterator[Block]:
         """Predict labels at each epoch."""
+        if reader.has_missing:
+            yield from super().after_each_epoch(reader)
+            return
         context = Context.of(reader)
         if context.keeps_labels:
             yield Block(0, reader.samples, context.once(majority_by_epoch))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from accord.rules._base import Prediction, Rule, most_supported
+from accord.rules._base import Prediction, Rule, count_cast, most_supported
 from accord.store import Block, RecordReader
 
 
@@ -15,13 +15,14 @@ class ProbabilityAverage(Rule):
     reads = "last"
     needs = frozenset({"probabilities"})
     by_sample = True
+    skips_missing = True
 
     def __call__(self, reader: RecordReader) -> Prediction:
         """Predict labels scored by mean probability."""
         predicted = Prediction.empty(reader.samples)
         for block in reader.last().probability_blocks():
             support = block.values[:, 0].sum(axis=0, dtype=np.float64)
-            found = most_supported(support, reader.networks)
+            found = most_supported(support, count_cast(reader, block.values))
             predicted.labels[block.where], predicted.scores[block.where] = found
         return predicted
 
@@ -29,4 +30,4 @@ class ProbabilityAverage(Rule):
         """Predict labels at each epoch."""
         for block in reader.probability_blocks():
             support = block.values.sum(axis=0, dtype=np.float64)
-            yield Block(block.start, block.stop, support.argmax(axis=-1))
+            yield Block(block.start, block.stop, most_supported(support, 1)[0])

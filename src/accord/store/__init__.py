@@ -17,9 +17,9 @@ from accord.store._record_reader import (
     NetworkInfo,
     RecordReader,
     SampleInfo,
-    check_numbers,
 )
 from accord.store._removal import remove_networks
+from accord.store._selection import check_numbers
 from accord.store._storage import CountProgress, Folder, Storage, open_storage
 from accord.store._unpacked_reader import open_reader
 from accord.store._validation import row_from_logits, row_from_predictions, to_numpy

@@ -1,11 +1,9 @@
-"""Readers of predictions that other programs have written."""
+"""Readers of folders that other programs have written."""
 
 import json
 import re
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +12,14 @@ from numpy.typing import NDArray
 
 from accord._files import load_npy
 from accord.errors import SourceError
+from accord.store._import_arrays import Files, find_files, sample_files
+from accord.store._import_rows import Source, by_network
 from accord.store._validation import ids_to_numpy
 
-Named = tuple[str, NDArray[Any]]  # the name of an array in messages, and the array
-
-
-@dataclass(frozen=True)
-class Source:
-    """Container for the arrays of an imported record."""
-
-    networks: Sequence[Sequence[Named]]
-    numbers: tuple[int, ...]
-    sample_info: dict[str, NDArray[Any]] = field(default_factory=dict)
-    kind: str | None = None  # labels, probabilities or logits, if known
-
-
 # File names of the code of the max agreement paper: step1/resnet40/test_resnet_40_0.npy
-_NPY_NAME = re.compile(
-    r"(?P<kind>[A-Za-z][A-Za-z-]*)(?P<number>\d+)/"
-    r"(?P<test>test_)?(?P=kind)_(?P=number)_(?P<epoch>\d+)\.npy"
+_NPY_NAME = (
+    r"(?P<kind>[A-Za-z][A-Za-z-]*)(?P<network>\d+)/{}(?P=kind)_(?P=network)_(?P<epoch>\d+)\.npy"
 )
-Files = dict[int, dict[int, Path]]  # network -> epoch -> file
 
 
 def has_npy_files(folder: Path, *, test: bool) -> bool:
@@ -46,17 +31,12 @@ def read_npy_files(folder: Path, *, test: bool) -> Source:
     """Read predictions and labels from a folder of npy files."""
     files = _find(_one_step(folder, test=test), test=test)
     _check_complete(folder, files)
-    numbers = sorted(files)
-    networks = [
-        [(str(file), load_npy(file)) for _, file in sorted(files[number].items())]
-        for number in numbers
-    ]
-    sample_info = {
-        name: load_npy(folder / f"{name}.npy")
-        for name in ("truth", "given")
-        if (folder / f"{name}.npy").exists()
+    networks = {
+        network: [(str(file), load_npy(file)) for _, file in sorted(found.items())]
+        for network, found in files.items()
     }
-    return Source(networks, tuple(numbers), sample_info)
+    split = "test" if test else "train"
+    return by_network(networks, sample_info=sample_files(folder), split=split)
 
 
 def _steps(folder: Path) -> list[Path]:
@@ -76,35 +56,24 @@ def _one_step(folder: Path, *, test: bool) -> Path:
 
 
 def _find(folder: Path, *, test: bool) -> Files:
-    files: Files = defaultdict(dict)
-    for file in sorted(folder.glob("*/*.npy")):
-        found = _NPY_NAME.fullmatch(file.relative_to(folder).as_posix())
-        if found and bool(found["test"]) == test:
-            number, epoch = int(found["number"]), int(found["epoch"])
-            other = files[number].setdefault(epoch, file)
-            if other != file:
-                raise SourceError(
-                    f"{file}: has the same network {number} and epoch {epoch} as {other}. "
-                    "Rename or remove one; import networks of several kinds one kind at a time."
-                )
-    return files
+    return find_files(folder, re.compile(_NPY_NAME.format("test_" if test else "")), "*/*.npy")
 
 
 def _check_complete(folder: Path, files: Files) -> None:
     """Check that all networks have the same consecutive epochs."""
     every = set().union(*files.values())
-    start = min(every)
+    start, stop = int(min(every)), int(max(every))
     if start > 1:
         raise SourceError(f"{folder}: the first epoch is {start}; epochs must start at 0 or 1")
-    for number, epochs in sorted(files.items()):
-        missing = sorted(set(range(start, max(every) + 1)) - epochs.keys())
+    for number, epochs in files.items():
+        missing = sorted(set(range(start, stop + 1)) - epochs.keys())
         if missing:
             example = next(iter(epochs.values()))
             lacking = re.sub(r"\d+\.npy$", f"{missing[0]}.npy", str(example))
             more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise SourceError(
                 f"{folder}: network {number} lacks epoch {missing[0]} ({lacking}{more}) of "
-                f"{start}..{max(every)}. Was the run interrupted?"
+                f"{start}..{stop}. Was the run interrupted?"
             )
 
 
@@ -144,7 +113,7 @@ def read_dynamics(folder: Path) -> Source:
         "ids": ids_to_numpy(guids) if whole else np.array([str(guid) for guid in guids]),
         "given": np.array([gold for _, gold in first[1].values()]),
     }
-    return Source(networks, tuple(range(len(networks))), sample_info, kind="logits")
+    return Source(networks, sample_info=sample_info, kind="logits", split="train")
 
 
 def _folders(folder: Path) -> list[Path]:

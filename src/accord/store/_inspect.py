@@ -40,6 +40,7 @@ class Description:
     created: str | None
     made_with: dict[str, str]  # versions of the packages that wrote the first network
     metadata: dict[int, dict[str, Any]]  # network number -> metadata
+    missing: float  # the share of votes that are missing
     size: int | None  # bytes on a local disk
 
 
@@ -78,6 +79,7 @@ def describe(location: str | os.PathLike[str], *, split: str | None = None) -> D
         created=root.get("created"),
         made_with=next(filter(None, versions), root.get("made_with", {})),
         metadata=metadata,
+        missing=root.get("missing_votes", 0) / max(1, sum(epochs.values()) * root["samples"]),
         size=size,
     )
 
@@ -192,17 +194,22 @@ def _check_leftovers(storage: Storage, number: int, array: str, epochs: int) -> 
 def _check_packed(storage: Storage) -> CheckReport:
     reader = PackedReader(storage, damaged=True)
     findings = [*_check_sample_arrays(storage)]
-    for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + reader.has_probabilities]:
+    for name in reader.arrays:
         try:
             reader.check_encoding(name)
         except RowDamaged as error:
             findings.append(Finding(str(error), damage=True))
         findings += _check_chunks(reader, name)
+    if reader.has_missing and not findings:
+        found = sum(int((one.values == reader.classes).sum()) for one in reader.blocks(gaps=True))
+        if found != (stated := read_root(storage).get("missing_votes")):
+            text = f"{layout.ROOT} states {stated} missing votes; {layout.MISSING} has {found}"
+            findings.append(Finding(text, damage=True))
     return CheckReport(reader.networks * reader.epochs, tuple(findings))
 
 
 def _check_chunks(reader: PackedReader, name: str) -> Iterator[Finding]:
-    read = reader.read_labels if name == layout.LABELS else reader.read_probabilities
+    what = "marks of missing votes" if name == layout.MISSING else name
     _, epoch_step, sample_step, *class_step = reader.chunks(name)
     there = set(reader.storage.children(name))
     corners = itertools.product(
@@ -219,12 +226,12 @@ def _check_chunks(reader: PackedReader, name: str) -> Iterator[Finding]:
         )
         numbers = network, epoch // epoch_step, sample // sample_step, *(0 for _ in class_step)
         if reader.chunk_name(name, numbers) not in there:
-            yield Finding(f"{where}: the {name} are missing", damage=True)
+            yield Finding(f"{where}: the {what} are missing", damage=True)
             continue
         try:
-            values = read([network], epochs, samples)
+            values = reader.read_array(name, [network], epochs, samples)
         except RowDamaged:
-            yield Finding(f"{where}: the {name} cannot be read back", damage=True)
+            yield Finding(f"{where}: the {what} cannot be read back", damage=True)
             continue
         if name == layout.LABELS and (values >= reader.classes).any():
             yield Finding(f"{where}: a label is not one of the classes", damage=True)

@@ -39,13 +39,16 @@ def now() -> str:
 
 
 FORMAT: Final = 1
+FORMAT_WITH_MISSING: Final = 2  # so that readers that know no missing votes refuse the record
 ROOT: Final = "zarr.json"
 ROWS: Final = "rows"
 PACKED: Final = "packed"
 LABELS: Final = "labels"
 PROBABILITIES: Final = "probabilities"
+MISSING: Final = "missing"
 COMMITS: Final = "commits"
 SAMPLE_ARRAYS: Final = ("truth", "given", "ids", "class_names")
+PACKED_ARRAYS: Final = (LABELS, PROBABILITIES, MISSING)
 AXES: Final = ("network", "epoch", "sample", "class")
 # Keys of metadata in commits and in `zarr.json`, as version 1 of the format spells them.
 METRICS: Final = "told"  # of an epoch

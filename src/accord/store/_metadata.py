@@ -202,10 +202,11 @@ def read_root(storage: Storage) -> dict[str, Any]:
     root = layout.parse_attributes(document)
     if "format" not in root:
         raise NotARecord(f"{storage.name}: its {layout.ROOT} was not written by Accord")
-    if root["format"] != layout.FORMAT:
+    if root["format"] not in (layout.FORMAT, layout.FORMAT_WITH_MISSING):
         raise VersionError(
             f"{storage.name}: has record format {root['format']}; this version of Accord reads "
-            f"format {layout.FORMAT}. A newer version may read it: pip install --upgrade accord"
+            f"format {layout.FORMAT}, and {layout.FORMAT_WITH_MISSING} with missing votes. "
+            "A newer version may read it: pip install --upgrade accord"
         )
     missing = {"layout", "samples", "classes", "split"} - root.keys()
     if missing:

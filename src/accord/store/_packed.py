@@ -11,6 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from accord._files import storage_error
 from accord.errors import ChoiceError, ProbabilitiesMissing, RecordExists, StorageError
 from accord.store import _layout as layout
@@ -127,8 +129,18 @@ def _build(
     check_sample_info(storage, reader.sample_info, write=True)
     samples = min(reader.samples, LABELS_PER_CHUNK // min(reader.epochs, EPOCHS_PER_CHUNK))
     labels = _create_array(folder, layout.LABELS, reader, samples=samples)
-    for block in reader.blocks():
-        labels[:, :, block.where] = block.values
+    absent = (
+        _create_array(folder, layout.MISSING, reader, samples=samples)
+        if reader.has_missing
+        else None
+    )
+    missing = 0
+    for block in reader.blocks(gaps=True):
+        values = block.values
+        if absent is not None:
+            absent[:, :, block.where] = gaps = values == reader.classes
+            values, missing = np.where(gaps, 0, values), missing + int(gaps.sum())
+        labels[:, :, block.where] = values
         if progress is not None:
             progress(block.stop, reader.samples)
     if reader.has_probabilities and not labels_only:
@@ -139,26 +151,27 @@ def _build(
     for file in folder.rglob("*"):
         if file.is_file():
             _flush(file)
-    storage.put(layout.ROOT, layout.group_document(_root(reader, storage)))
+    storage.put(layout.ROOT, layout.group_document(_root(reader, storage, missing=missing)))
 
 
 def _create_array(folder: Path, array: str, reader: RecordReader, *, samples: int) -> Any:
     import zarr
     from zarr.codecs import Crc32cCodec, TransposeCodec, ZstdCodec
 
-    labels = array == layout.LABELS
+    probabilities = array == layout.PROBABILITIES
     # A sample's labels change little between epochs: adjacent they take 0.8 MB, ordered by epoch
     # 1.2 MB (5 networks, 75 epochs, 10,000 samples of CIFAR-10).
-    filters = [TransposeCodec(order=(0, 2, 1))] if labels else []
-    classes = () if labels else (reader.classes,)
-    epochs = min(reader.epochs, EPOCHS_PER_CHUNK if labels else 8)
+    filters = [] if probabilities else [TransposeCodec(order=(0, 2, 1))]
+    classes = (reader.classes,) if probabilities else ()
+    epochs = min(reader.epochs, 8 if probabilities else EPOCHS_PER_CHUNK)
+    kinds = {layout.PROBABILITIES: "float16", layout.MISSING: "bool"}
     return zarr.create_array(
         folder,
         name=array,
         shape=(reader.networks, reader.epochs, reader.samples, *classes),
         chunks=(1, epochs, samples, *classes),
         dimension_names=layout.AXES[: 3 + len(classes)],
-        dtype=layout.label_dtype(reader.classes) if labels else "float16",
+        dtype=kinds.get(array, layout.label_dtype(reader.classes)),
         filters=filters,
         compressors=[ZstdCodec(level=ZSTD_LEVEL), Crc32cCodec()],
         chunk_key_encoding={"name": "default", "separator": "."},
@@ -168,13 +181,14 @@ def _create_array(folder: Path, array: str, reader: RecordReader, *, samples: in
     )
 
 
-def _root(reader: RecordReader, storage: Storage) -> dict[str, Any]:
+def _root(reader: RecordReader, storage: Storage, *, missing: int) -> dict[str, Any]:
     encodings = {
         array: layout.parse_encoding(storage.get(f"{array}/{layout.ROOT}"))
-        for array in (layout.LABELS, layout.PROBABILITIES)
+        for array in layout.PACKED_ARRAYS
     }
     return {
-        "format": layout.FORMAT,
+        "format": layout.FORMAT_WITH_MISSING if reader.has_missing else layout.FORMAT,
+        **({"missing_votes": missing} if reader.has_missing else {}),
         "layout": layout.PACKED,
         "samples": reader.samples,
         "classes": reader.classes,

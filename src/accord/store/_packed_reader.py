@@ -13,7 +13,13 @@ from accord._files import storage_error
 from accord.errors import NotARecord, RowDamaged, StorageError
 from accord.store import _layout as layout
 from accord.store._metadata import read_root, read_sample_info
-from accord.store._record_reader import NetworkInfo, RecordReader, SampleInfo, as_slice
+from accord.store._record_reader import (
+    NetworkInfo,
+    RecordReader,
+    SampleInfo,
+    encode_votes,
+)
+from accord.store._selection import as_slice
 from accord.store._storage import ZIP_DAMAGE, Storage
 
 # What Zarr raises for damaged chunks and metadata.
@@ -47,10 +53,23 @@ class PackedReader(RecordReader):
         self.epochs = int(self._array(layout.LABELS).shape[1])
         self._networks = _checked_networks(storage, root.get("networks"), self.epochs)
         self.numbers = tuple(network["network"] for network in self._networks)
-        self.has_probabilities = storage.get(f"{layout.PROBABILITIES}/{layout.ROOT}") is not None
+        self.arrays = [
+            name
+            for name in layout.PACKED_ARRAYS
+            if storage.get(f"{name}/{layout.ROOT}") is not None
+        ]
+        self.has_probabilities = layout.PROBABILITIES in self.arrays
+        self.has_missing = root["format"] == layout.FORMAT_WITH_MISSING
+        if self.has_missing != (layout.MISSING in self.arrays):
+            raise NotARecord(
+                f"{storage.name}: a record of format {root['format']} must "
+                f"{'' if self.has_missing else 'not '}have an array {layout.MISSING}. "
+                "Restore it from a copy."
+            )
         expected = self.networks, self.epochs, self.samples, self.classes
-        for name in (layout.LABELS, layout.PROBABILITIES)[: 1 + self.has_probabilities]:
-            shape, needed = self._array(name).shape, expected[: 3 + (name != layout.LABELS)]
+        for name in self.arrays:
+            shape = self._array(name).shape
+            needed = expected if name == layout.PROBABILITIES else expected[:3]
             if shape != needed:
                 raise NotARecord(
                     f"{self.name}: {name} have shape {shape}; {layout.ROOT} requires {needed}"
@@ -73,6 +92,16 @@ class PackedReader(RecordReader):
     def _read(
         self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
+        values = self.read_array(array, networks, epochs, samples)
+        if array != layout.LABELS or not self.has_missing:
+            return values
+        missing = self.read_array(layout.MISSING, networks, epochs, samples)
+        return encode_votes(values, missing, classes=self.classes)
+
+    def read_array(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Read a part of a stored array."""
         opened = self._array(array)
         try:
             return np.asarray(opened.oindex[as_slice(networks), as_slice(epochs), samples])

@@ -1,16 +1,16 @@
 """Base class for readers of records."""
 
-import operator
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing
+from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing, VotesMissing
 from accord.store._layout import LABELS, PROBABILITIES, label_dtype
+from accord.store._selection import check_numbers, check_positions, pick, whole_numbers
 
 BLOCK_BYTES: Final = 256 << 20  # labels or probabilities in memory at a time while streaming
 LEAST_BLOCK: Final = 1024  # samples, for any number of networks and epochs
@@ -72,7 +72,7 @@ class RecordReader(ABC):
     """Base class for readers of predictions.
 
     `numbers` are the networks' own numbers, which `select` takes; the methods that read count
-    networks and epochs by position, from 0. A reader implements `_read`, or both of its callers.
+    networks and epochs by position, from 0. A reader implements `_read`, or all of its callers.
     """
 
     name: str
@@ -80,12 +80,38 @@ class RecordReader(ABC):
     numbers: tuple[int, ...]
     epochs: int
     has_probabilities: bool
+    has_missing: bool = False  # whether some votes are missing
 
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Read an array of labels (network, epoch, sample)."""
+        """Read an array of labels (network, epoch, sample).
+
+        Raises:
+            VotesMissing: some votes of the record are missing; `read_votes` marks them.
+        """
+        self.check_complete()
         return self._read(LABELS, networks, epochs, samples)
+
+    def read_votes(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Read an array of labels (network, epoch, sample), `classes` where a vote is missing."""
+        return self._read(LABELS, networks, epochs, samples)
+
+    @property
+    def vote_reader(self) -> Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]:
+        """The method that reads votes: `read_labels` if none is missing."""
+        return self.read_votes if self.has_missing else self.read_labels
+
+    def check_complete(self, what: str = "this") -> None:
+        """Check that no vote is missing, as `what` requires."""
+        if self.has_missing:
+            raise VotesMissing(
+                f"{self.name}: some votes are missing, and {what} requires all of them. Rules "
+                "that leave missing votes out: max-agreement, majority, and with probabilities "
+                "soft-agreement and probability-average"
+            )
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -154,11 +180,15 @@ class RecordReader(ABC):
             )
         return np.asarray(info.given if info.truth is None else info.truth)
 
-    def blocks(self) -> Iterator[Block]:
-        """Iterate over the labels in blocks of samples."""
+    def blocks(self, *, gaps: bool = False) -> Iterator[Block]:
+        """Iterate over the labels in blocks of samples.
+
+        Missing votes are `classes` with `gaps`, and refused otherwise.
+        """
         everything = range(self.networks), range(self.epochs)
-        for where in self._cuts(label_dtype(self.classes).itemsize):
-            yield Block(where.start, where.stop, self.read_labels(*everything, where))
+        read = self.vote_reader if gaps else self.read_labels
+        for where in self._cuts(label_dtype(self.classes + self.has_missing).itemsize):
+            yield Block(where.start, where.stop, read(*everything, where))
 
     def probability_blocks(self) -> Iterator[Block]:
         """Iterate over the probabilities in blocks of samples."""
@@ -228,15 +258,21 @@ class ArrayReader(RecordReader):
         sample_info: SampleInfo,
         *,
         probabilities: NDArray[Any] | None = None,
+        missing: NDArray[np.bool_] | None = None,  # (network, epoch, sample)
         numbers: Sequence[int] | None = None,
         progress: Sequence[float] | None = None,
+        metadata: Sequence[dict[str, Any]] = (),  # of each network
         name: str = "labels",
     ) -> None:
         networks, self.epochs = labels.shape[:2]
+        if missing is not None and missing.any():
+            self.has_missing = True
+            labels = encode_votes(labels, missing, classes=sample_info.classes)
         self.name = name
         self.sample_info = sample_info
         self.numbers = tuple(range(networks) if numbers is None else numbers)
         self._progress = tuple(range(1, self.epochs + 1) if progress is None else progress)
+        self._metadata = list(metadata) or [{} for _ in self.numbers]
         self.has_probabilities = probabilities is not None
         self._arrays: dict[str, Any] = {LABELS: labels, PROBABILITIES: probabilities}
 
@@ -248,37 +284,16 @@ class ArrayReader(RecordReader):
     def networks_info(self) -> tuple[NetworkInfo, ...]:
         progress = tuple(map(float, self._progress))
         nothing: tuple[dict[str, Any], ...] = ({},) * self.epochs
-        return tuple(NetworkInfo(number, progress, nothing) for number in self.numbers)
+        return tuple(
+            NetworkInfo(number, progress, nothing, metadata=metadata)
+            for number, metadata in zip(self.numbers, self._metadata, strict=True)
+        )
 
 
-def pick(
-    values: NDArray[Any],  # (network, epoch, sample, ...)
-    networks: Sequence[int],
-    epochs: Sequence[int],
-    samples: slice,
-) -> NDArray[Any]:
-    """Index an array by networks, epochs and samples, as a view where possible."""
-    by, at = as_slice(networks), as_slice(epochs)
-    if isinstance(by, list) and isinstance(at, list):
-        return values[:, :, samples][np.ix_(by, at)]
-    found = values[by, at, samples]
-    found.flags.writeable = False  # the memory is shared
-    return found
-
-
-def as_slice(positions: Sequence[int]) -> slice | list[int]:
-    """Convert evenly spaced, ascending positions to a slice.
-
-    >>> as_slice([0, 2, 4]), as_slice([2, 1])
-    (slice(0, 5, 2), [2, 1])
-    """
-    if not len(positions):
-        return slice(0, 0)
-    first, last = positions[0], positions[-1]
-    step = positions[1] - first if len(positions) > 1 else 1
-    if step < 1 or list(positions) != list(range(first, last + 1, step)):
-        return list(positions)
-    return slice(first, last + 1, step)
+def encode_votes(labels: NDArray[Any], missing: NDArray[np.bool_], *, classes: int) -> NDArray[Any]:
+    """Mark missing votes: their label is `classes`, one past the last class."""
+    kind = label_dtype(classes + 1)
+    return np.where(missing, kind.type(classes), labels.astype(kind, copy=False))
 
 
 class Subset(RecordReader):
@@ -291,12 +306,13 @@ class Subset(RecordReader):
         epochs: tuple[int, ...],
         samples: slice = slice(None),
     ) -> None:
-        _check_positions(reader.name, "network", networks, reader.networks)
-        _check_positions(reader.name, "epoch", epochs, reader.epochs)
+        check_positions(reader.name, "network", networks, reader.networks)
+        check_positions(reader.name, "epoch", epochs, reader.epochs)
         self.name = reader.name
         self.sample_info = _cut_sample_info(reader, samples)
         self.numbers = tuple(reader.numbers[network] for network in networks)
         self.epochs = len(epochs)
+        self.has_missing = reader.has_missing
         self.has_probabilities = set(self.numbers) <= set(reader.with_probabilities)
         self._reader = reader
         self._networks = networks
@@ -311,6 +327,11 @@ class Subset(RecordReader):
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         return self._reader.read_labels(*self._within(networks, epochs, samples))
+
+    def read_votes(
+        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        return self._reader.read_votes(*self._within(networks, epochs, samples))
 
     def read_probabilities(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
@@ -355,36 +376,3 @@ def _cut_sample_info(reader: RecordReader, samples: slice) -> SampleInfo:
     return replace(
         info, samples=len(chosen), truth=cut(info.truth), given=cut(info.given), ids=cut(info.ids)
     )
-
-
-def whole_numbers(name: str, argument: str, values: Iterable[Any]) -> list[int]:
-    """Validate a list of integers."""
-    try:
-        return [operator.index(value) for value in values]
-    except TypeError as error:
-        raise ChoiceError(
-            f"{name}: {argument} must be a list of whole numbers; got {values!r}. "
-            "For a single one: [3]"
-        ) from error
-
-
-def check_numbers(name: str, chosen: Sequence[int], present: Collection[int]) -> None:
-    """Check that the numbers of networks are known and unique."""
-    unknown = [number for number in chosen if number not in present]
-    if unknown:
-        have = ", ".join(map(str, present))
-        raise ChoiceError(f"{name}: no network {unknown[0]}; there are {have}")
-    if len(set(chosen)) < len(chosen):
-        raise ChoiceError(f"{name}: a network is selected twice in {list(chosen)}")
-
-
-def _check_positions(name: str, axis: str, positions: tuple[int, ...], available: int) -> None:
-    if not positions:
-        raise ChoiceError(f"{name}: no {axis} is selected; there are {available}")
-    if len(set(positions)) < len(positions):
-        raise ChoiceError(f"{name}: the same {axis} is selected twice in {list(positions)}")
-    if not all(0 <= position < available for position in positions):
-        raise ChoiceError(
-            f"{name}: {axis}s must lie in 0..{available - 1}; "
-            f"got {min(positions)}..{max(positions)}"
-        )

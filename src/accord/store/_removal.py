@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from accord.errors import ChoiceError, RecordMismatch
 from accord.store import _layout as layout
 from accord.store._metadata import read_root, record_paths
-from accord.store._record_reader import check_numbers, whole_numbers
+from accord.store._selection import check_numbers, whole_numbers
 from accord.store._storage import Folder, Storage, open_storage
 from accord.store._unpacked_reader import network_numbers
 

@@ -17,9 +17,8 @@ from accord.store._record_reader import (
     NetworkInfo,
     RecordReader,
     SampleInfo,
-    check_numbers,
-    whole_numbers,
 )
+from accord.store._selection import check_numbers, whole_numbers
 from accord.store._storage import Storage
 
 _logger = logging.getLogger(__name__)

@@ -151,6 +151,14 @@ def to_numpy(values: object) -> NDArray[Any]:
     return array
 
 
+def to_votes(values: object) -> NDArray[Any]:
+    """Convert an array-like whose masked elements are missing votes."""
+    parts = values if isinstance(values, list | tuple) else []
+    if any(isinstance(one, np.ma.MaskedArray) for one in parts):
+        return np.ma.stack(parts)
+    return values if isinstance(values, np.ma.MaskedArray) else to_numpy(values)
+
+
 def ids_to_numpy(values: object) -> NDArray[Any]:
     """Convert ids to an array of integers or strings."""
     array = to_numpy(values)

@@ -80,15 +80,15 @@ def _check_options(name: str, options: Mapping[str, Any], reserved: AbstractSet[
         raise ChoiceError(f"{name}: {', '.join(used)} follows from the data and is not an option")
 
 
-def check_networks(spec: Spec, data: PreparedData) -> None:
+def check_networks(spec: Spec, data: PreparedData, *, user_code: bool = True) -> None:
     """Check that the networks and losses of a spec can be built.
 
-    Networks from user code are also called on two samples.
+    Networks from user code are also called on two samples; without `user_code`, they are left out.
     """
     checked = []
     for network in network_specs(spec):
         key = (network.network, network.options, network.loss)
-        if key not in checked:
+        if key not in checked and (user_code or not is_user_code(network.network)):
             built = build_network(spec, network, data)
             if is_user_code(network.network):
                 _check_user_network(built, network, spec, data)

@@ -94,6 +94,7 @@ def audit(reader: RecordReader) -> Audit:
         NetworksMissing: the record has only one network.
         PredictionError: the tables of all classes that occur would exceed 4 GiB.
     """
+    reader.check_complete("the audit")
     given, kept = _checked_given(reader), Context.of(reader)
     first_epoch = min(min(one.progress) for one in reader.networks_info())
     contradiction = measure_contradiction(kept, given)
@@ -211,6 +212,7 @@ def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample
         RecordError, NetworksMissing: as `audit` does.
         PredictionError: the table would exceed 4 GiB.
     """
+    reader.check_complete("the audit")
     given, reader = _checked_given(reader), Context.of(reader)
     check_table(reader.samples, reader.classes)
     weights = measure_contradiction(reader, given).integer_weights

@@ -53,7 +53,7 @@ def class_name(label: int, sample_info: SampleInfo) -> str:
 
 def _ranking(audit: Audit) -> str:
     if audit.excess >= LEAST_EXCESS:
-        return "the ranking is reliable"
+        return "the ranking is more reliable"
     return (
         "the ranking may be arbitrary, as two networks contradict a label with the same class "
         "hardly more often than by chance"

@@ -229,6 +229,7 @@ def measure_trust(
     >>> round(found.answers.coverage, 2), round(found.answers.threshold, 2)
     (0.6, 0.58)
     """
+    reader.check_complete("trust")
     if not 0 < risk < 1:
         raise ChoiceError(f"a risk must lie between 0 and 1, such as 0.05; got {risk:g}")
     context = Context.of(reader)

@@ -154,6 +154,8 @@ def _check(context: Context) -> None:
             "the networks were trained on these samples and repeat wrong labels; use a record of "
             "samples that they were not trained on"
         )
+    if context.has_missing:
+        raise PredictionError("some votes are missing")
     if context.networks < 2:
         raise PredictionError("it compares networks, and there is one")
     least = max(LEAST_SAMPLES, LEAST_PER_CLASS * context.classes)
