@@ -1,4 +1,5 @@
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,12 +7,13 @@ from memorised import memorised_rows
 from overfitting import draw_run, right_chances
 
 import accord
-from accord.analysis._record_notes import memorised_late, record_notes
+from accord.analysis._record_notes import NO_FALL, memorised_late, record_notes
 from accord.rules import Context
 from accord.rules import _recommend as recommend_module
 from accord.store import ArrayReader, SampleInfo
 
 EPOCHS = 24
+RUNS = Path(__file__).parents[2] / "results/runs"
 
 
 def labels_of(networks=4, **options):
@@ -32,6 +34,13 @@ def test_networks_that_overfit_have_no_notes(drawn):
     assert notes_of(*drawn) == ()
     assert record_notes(memorised_rows(epochs=24)) == ()
     assert accord.open("example://cifar10-sym40").notes() == ()
+
+
+def test_of_the_kept_runs_two_that_do_not_overfit_have_a_note():
+    found = {path: accord.open(path).notes() for path in RUNS.glob("*/t*.zip")}
+    noted = {path.parent.name.rsplit("-", 1)[0] for path, notes in found.items() if notes}
+    assert noted == {"cifar10-clean0", "fashion-mnist-sym40"}
+    assert set(found.values()) == {(), (NO_FALL,)}
 
 
 def test_identical_networks_are_named(drawn):
