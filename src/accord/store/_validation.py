@@ -177,7 +177,8 @@ def _check_unmasked(values: object) -> None:
     if masked:
         raise PredictionError(
             f"every element must have a value; got a masked array with {masked} masked. "
-            "Fill them with array.filled(…), or leave those samples out."
+            "Fill them with array.filled(…), leave those samples out, or store "
+            "missing votes with accord.import_arrays."
         )
 
 
