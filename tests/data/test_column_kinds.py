@@ -83,7 +83,9 @@ def test_a_column_of_numbers_with_a_mistake_is_refused(table):
         choose_columns(table(label=["a", "b"] * 30, age=ages), "label")
 
 
-@pytest.mark.parametrize("label", [np.arange(ROWS) / 7, [f"t{n}" for n in range(ROWS)]])
+@pytest.mark.parametrize(
+    "label", [np.arange(ROWS) / 7, range(ROWS), [f"t{n}" for n in range(ROWS)]]
+)
 def test_measurements_and_names_are_not_labels(table, label):
     with pytest.raises(SourceError, match=r"'label' holds 40 different values in 40 rows, too ma"):
         choose_columns(table(label=label, age=COLUMNS["age"]), "label")
@@ -92,9 +94,11 @@ def test_measurements_and_names_are_not_labels(table, label):
 def test_the_labels_are_found_by_name(table):
     assert find_label(table(Species=["a"], age=[1]), None) == "Species"
     assert find_label(table(Species=["a"], age=[1]), "age") == "age"
-    with pytest.raises(ChoiceError, match=r"which holds the labels\? Name .* it has kind, age\."):
+    with pytest.raises(ChoiceError, match=r"it is unknown which .* It has kind, age\.$"):
         find_label(table(kind=["a"], age=[1]), None)
-    with pytest.raises(ChoiceError, match=r"target and class may hold the labels"):
+    with pytest.raises(ChoiceError, match=r"target and class may both hold the labels"):
         find_label(table(target=["a"], **{"class": [1]}), None)
+    with pytest.raises(ChoiceError, match=r"It has Adelie, 39\.1\. Is the header missing\?"):
+        find_label(table(Adelie=["a"], **{"39.1": [1]}), None)
     with pytest.raises(SourceError, match=r"no column 'spezies'; it has species"):
         find_label(table(species=["a"]), "spezies")

@@ -1,6 +1,8 @@
 """Columns become numbers by what the training rows have shown."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from accord.data import InputSchema, Layout, read_dataset, read_samples
@@ -85,6 +87,20 @@ def test_new_rows_are_encoded_alike_and_what_is_new_is_counted(write):
     ]
 
 
+def test_missing_values_of_parquet_are_no_new_values(tmp_path):
+    table = pa.table({"flag": [True, False, True], "label": ["a", "b", "a"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    options = {"one_hot": ["flag"], "missing": "fill"}
+    dataset = read_dataset("parquet", tmp_path / "a.parquet", test="a.parquet", **options)
+    assert dict(dataset.columns)["flag"].values == ("False", "True")
+    pq.write_table(pa.table({"flag": [None, True]}), tmp_path / "new.parquet")
+    layout = Layout("parquet", options)
+    samples = read_samples(tmp_path / "new.parquet", schema_of(dataset), layout=layout)
+    assert samples.inputs.tolist() == [[0, 1], [0, 1]]
+    assert len(samples.notes) == 1
+    assert "filled with the most frequent value, True" in samples.notes[0]
+
+
 def test_missing_labels_of_new_rows_are_not_compared(write):
     schema = schema_of(read(write(), **FILLED))
     path = write(PENGUINS.replace("Gentoo,Biscoe,50", "NA,Biscoe,50"), "new.csv")
@@ -151,7 +167,9 @@ def test_columns_are_left_out(write):
 
 def test_rows_without_a_label_are_refused_or_left_out(write):
     path = write(PENGUINS.replace("Gentoo,Biscoe,50", "?,Biscoe,50"))
-    with pytest.raises(SourceError, match=r"line 5 has no 'species' but '\?'.*--drop-unlabelled"):
+    with pytest.raises(
+        SourceError, match=r"line 5 has no 'species' \(it holds '\?'\).*--drop-unlabelled"
+    ):
         read(path, **FILLED)
     dataset = read(path, **FILLED, unlabelled="drop")
     assert dataset.train.ids.tolist() == [2, 3, 4, 6, 7]

@@ -85,9 +85,13 @@ def find_label(table: Table, label: str | None) -> str:
     found = [name for name in table.columns if name.strip().lower() in LABEL_NAMES]
     if len(found) == 1:
         return found[0]
-    problem = f"{' and '.join(found)} may hold the labels" if found else "which holds the labels?"
+    problem = "it is unknown which column holds the labels"
+    if found:
+        problem = f"{' and '.join(found)} may both hold the labels"
+    header = ". Is the header missing?" if any(map(is_number, table.columns)) else "."
     raise ChoiceError(
-        f"{table.path}: {problem} Name the column, --label COLUMN; it has {_listed(table.columns)}."
+        f"{table.path}: {problem}. Name one: --label COLUMN. "
+        f"It has {_listed(table.columns)}{header}"
     )
 
 
@@ -176,8 +180,11 @@ def _refuse_mixture(table: Table, name: str) -> None:
 def _check_label(table: Table, label: str) -> None:
     cells = _known(table, label)
     counts = Counter(cells)
-    measured = all(map(is_number, counts)) and not all(float(one).is_integer() for one in counts)
-    if len(counts) > (20 if measured else max(2, len(cells) // 2)):
+    most = len(cells) // 2
+    if all(map(is_number, counts)):  # integers may number classes; others are measured
+        whole = all(float(one).is_integer() for one in counts)
+        most = max(20, len(cells) // 10) if whole else 20
+    if len(counts) > max(2, most):
         raise SourceError(
             f"{table.path}: column {label!r} holds {len(counts)} different values in "
             f"{len(cells)} rows, too many for classes. Is another column the label? To predict "

@@ -102,7 +102,7 @@ class Table:
         if "" in labels:
             row = labels.index("")
             cell = self.column(name)[row]
-            shown = f" but {cell!r}" if marks and isinstance(cell, str) and cell else ""
+            shown = f" (it holds {cell!r})" if marks and isinstance(cell, str) and cell else ""
             raise SourceError(
                 f"{self.path}: {self.where(row)} has no {name!r}{shown}. Fill the cell, or leave "
                 'out all rows without a label: unlabelled = "drop" (--drop-unlabelled)'
@@ -313,8 +313,8 @@ def _notes(table: Table, name: str, how: tuple[str, ...] | Encoding | None) -> I
             f"rows have none, filled with {_fill_text(how)}"
         )
     if how.kind == "one-hot":
-        found = [one for one in _strings(table, name) if one not in how.values]
-        unseen = [one for one in found if not is_missing(one)]
+        known = _strings(table.choose(np.flatnonzero(~missing)), name)
+        unseen = [one for one in known if one not in how.values]
         if unseen:
             yield (
                 f"column {name!r}: {counted(len(unseen), 'cell')} with a value that no training "

@@ -121,7 +121,8 @@ def _for_images(path: Path) -> Parts:
     names = list_images(root)
     if not names:
         raise SourceError(
-            f"{path}: holds no images, and no train.csv. Expected one folder of images per class."
+            f"{path}: holds no images, and no train.csv. Expected one folder of images per class; "
+            "a table is named itself: FOLDER/FILE.csv"
         )
     data: dict[str, Any] = {"kind": "image-folder"}
     if train is None or test is None:

@@ -189,6 +189,7 @@ def test_parquet_holds_the_same_as_csv(write, tmp_path):
         ("", {}, r"mine\.csv: holds no rows"),
         ("label\na\nb\n", {}, r"no columns besides the labels"),
         ("age,label\n1,a\n2,b\n", {"one_hot": ["town"]}, r"no column 'town'; it has age, label"),
+        ("age;label\n1;a\n", {}, r"the header is one cell, 'age;label'\. Are columns separated"),
         (",age,label\n0,1,a\n1,2,b\n", {}, r"a column has no name\. Is it the index that pandas"),
         ('age,label\n1,"a\n', {}, r"mine\.csv: line 2 cannot be read: unexpected end of data"),
     ],

@@ -274,6 +274,11 @@ def _delimited(path: Path, ending: str) -> Table:
     lines: list[int] = []
     with open_csv(path, delimiter="\t" if ending == ".tsv" else ",") as reader:
         header = next(reader, [])
+        if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
+            raise SourceError(
+                f"{path}: the header is one cell, {header[0][:40]!r}. Are columns separated by "
+                "semicolons or tabs? Save the file with commas, or tabs as .tsv."
+            )
         begins = reader.line_num + 1
         for row in reader:
             line, begins = begins, reader.line_num + 1
