@@ -122,7 +122,7 @@ def audit(
         probabilities=probabilities,
         queue=queue,
         decisions=decisions,
-        labels=None if data else corrected,
+        labels=corrected if data is None else None,
     )
     reader = open_selected(
         record, split=split, common=common, networks=networks, epochs=epochs, first="train"

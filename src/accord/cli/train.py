@@ -158,6 +158,8 @@ def train(
         )
     _check_cluster_options(processes=processes, ray=ray, gpus=gpus, plan=plan, overwrite=overwrite)
     chosen = parse_numbers(networks)
+    if (source / "spec.toml").is_file():  # a run
+        source, out = source / "spec.toml", out or source
     spec, text = _read_source(
         source, label=label, drop_unlabelled=drop_unlabelled, cross_fit=cross_fit
     )
