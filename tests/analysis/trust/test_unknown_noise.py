@@ -81,3 +81,10 @@ def test_abstentions_count_as_wrong(example):
     model = fit_agreement_model(with_noise(example, 0.3))
     half = model.correct(model.agreement / 2, coverage=0.5)
     assert half.value == pytest.approx(model.correct(model.agreement).value / 2, abs=0.02)
+
+
+def test_missing_votes_give_no_estimate(example):
+    context = with_noise(example, 0.3)
+    context.has_missing = True
+    with pytest.raises(PredictionError, match="some votes are missing"):
+        fit_agreement_model(context)
