@@ -134,6 +134,14 @@ def test_max_agreement_of_a_method_has_a_standard_error():
     assert f"50.00 ± 0.00  73.33 ± {100 * error:.2f}" in comparison_text(comparison)
 
 
+def test_agreement_with_given_labels_is_not_called_accuracy():
+    result = MethodResult(METHODS["majority"], (Measurement(0.6, reference="given"),))
+    found = Comparison(SPEC, 1, Path("out"), (result,))
+    assert comparison_json(found)["reference"] == "given"
+    assert "agreement with the given labels, of which some may be wrong" in comparison_text(found)
+    assert "accuracy" not in comparison_text(found)
+
+
 def test_json_lists_the_selected_epoch_of_each_repetition():
     chosen = tuple(Measurement(0.5, epoch=epoch) for epoch in (4, 2))
     result = MethodResult(METHODS["early-stopping"], chosen)

@@ -73,6 +73,12 @@ class Comparison:
     notes: tuple[str, ...] = ()  # from training, without duplicates
     stopped: tuple[str, ...] = ()  # runs that could not be trained, with the reason
 
+    @property
+    def reference(self) -> str:
+        """Labels that predictions are compared with, "truth" or "given"."""
+        measured = (one.reference for result in self.methods for one in result.measurements)
+        return next(measured, "truth")
+
 
 def compare(
     spec: Spec,
@@ -156,6 +162,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     return {
         "name": comparison.spec.name,
         "repetitions": comparison.repetitions,
+        "reference": comparison.reference,
         "methods": {one.method.name: _method_json(one) for one in comparison.methods},
         "notes": list(comparison.notes),
         "stopped": list(comparison.stopped),
@@ -187,9 +194,10 @@ def _method_json(result: MethodResult) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None} | failed
 
 
-HEADINGS: Final = ("method", "accuracy", "with MAP", "passes", "training", "weights", "")
+HEADINGS: Final = ("with MAP", "passes", "training", "weights", "")
+GIVEN: Final = "agreement with the given labels, of which some may be wrong,"
 LEGEND: Final = """\
-accuracy in %, ± standard error over repetitions; with MAP: max agreement over the
+{measured} in %, ± standard error over repetitions; with MAP: max agreement over the
 method's own networks and epochs; passes: forward passes for a new sample; training:
 networks trained for this method only (npc: their share of the epochs; batch-ensemble:
 each member counts); weights: of the networks needed for new samples"""
@@ -197,10 +205,13 @@ each member counts); weights: of the networks needed for new samples"""
 
 def comparison_text(comparison: Comparison) -> str:
     """Format the comparison as a table with a legend."""
-    lines = text_table(HEADINGS, [*map(_cells, comparison.methods)], right=range(1, 6))
+    given = comparison.reference == "given"
+    heads = "method", "agreement" if given else "accuracy", *HEADINGS
+    lines = text_table(heads, [*map(_cells, comparison.methods)], right=range(1, 6))
+    legend = LEGEND.format(measured=GIVEN if given else "accuracy")
     times = counted(comparison.repetitions, "repetition")
     return "\n".join(
-        [f"{comparison.spec.name}: {times}, in {comparison.out}", "", *lines, "", LEGEND]
+        [f"{comparison.spec.name}: {times}, in {comparison.out}", "", *lines, "", legend]
     )
 
 

@@ -33,6 +33,7 @@ class Measurement:
     disk: int = 0  # bytes of weights needed for new samples
     epoch: int | None = None  # if it selects one
     progress: float | None = None  # of that epoch
+    reference: str = "truth"  # labels that predictions are compared with, or "given"
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class Method:
 def _measurement(
     run: FinishedRun, labels: NDArray[Any], *, passes: int, **more: Any
 ) -> Measurement:
-    found = measure(labels, run.record.reader.truth(), classes=run.record.classes)
+    found = measure(labels, run.record.reader.reference_labels(), classes=run.record.classes)
     return Measurement(
+        reference=run.record.reference or "truth",
         accuracy=found.accuracy,
         coverage=found.coverage,
         selective_accuracy=found.selective_accuracy if 0 < found.coverage < 1 else None,
