@@ -77,6 +77,11 @@ def write_npz(**arrays):
     import_record("source.npz", "record")
 
 
+def import_csv(text):
+    Path("votes.csv").write_text(text)
+    import_record("votes.csv", "record")
+
+
 def text_as_record():
     Path("labels.csv").write_text("id,label\n1,cat\n")
     accord.open("labels.csv")
@@ -169,13 +174,26 @@ MISUSES = {
         r"axes \(network, epoch, sample\); got shape \(1, 6\).*labels\[None\]",
     ),
     # import
-    "no array of labels": (
-        lambda: write_npz(predicted=LABELS),
-        r"no array named 'labels'.*np\.sav",
-    ),
     "transposed labels": (
         lambda: write_npz(labels=np.zeros((SAMPLES, 2, 4), int), truth=LABELS),
-        r"truth must have shape \(4,\).*got \(6,\)",
+        r"truth has 6 values, but the axis sample has 4.*--axes sample,network,epoch",
+    ),
+    "labels of two axes": (lambda: write_npz(labels=np.zeros((2, 6), int)), r"Name the axes that"),
+    "several arrays": (
+        lambda: write_npz(a=np.zeros((2, 3, 4), int), b=np.zeros((2, 3, 4), int)),
+        r"no array named 'labels'; it has a \(2, 3, 4\).*--key NAME",
+    ),
+    "a vote twice": (
+        lambda: import_csv("network,epoch,sample,label\n0,0,a,cat\n0,0,a,dog\n"),
+        "line 3 has the same network, epoch and sample as line 2.*Remove one",
+    ),
+    "no column of labels": (
+        lambda: import_csv("network,epoch,sample,pred\n0,0,a,cat\n"),
+        r"has no column 'label'; it has network, epoch, sample, pred\. Expected",
+    ),
+    "a pattern of no file": (
+        lambda: import_record(".", "record", pattern="seed{network}/epoch_{epoch}.npy"),
+        r"no file is named 'seed\{network\}/epoch_\{epoch\}\.npy'",
     ),
     # scikit-learn
     "a fitted estimator": (train_fitted, r"already fitted, so its first epochs are lost.*clone\("),
