@@ -307,3 +307,14 @@ def test_a_missing_extra_is_named(monkeypatch, module):
 def test_a_view_of_a_record_can_be_reported(record):
     view = record.select(networks=[0, 2], epochs=slice(4))
     assert "networks 2 epochs 4 samples 120" in Page(page_of(view)).text
+
+
+def test_a_page_on_given_labels_calls_them_so(make_record):
+    record = make_record(3, 6, 150, 3)
+    labels = record.labels[:]
+    info = make_sample_info(samples=150, classes=3, given=record.truth, split="test")
+    text = Page(page_of(Record(ArrayReader(labels, info)))).text
+    assert "No true labels are known" in text
+    assert "Agreement with the given labels over training" in text
+    assert "Accuracy" not in text
+    assert "turned right" not in text

@@ -1,10 +1,14 @@
 """Text and JSON of show, score and watch."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from accord._record import Record
 from accord.analysis import Overview, compare_rules
+from accord.analysis._scores import _notes
 from accord.report._record_text import (
     bad_networks_text,
     description_text,
@@ -113,3 +117,50 @@ def test_a_long_agreement_curve_is_thinned(make_record):
 
 def test_good_networks_need_no_warning(record):
     assert bad_networks_text(record.network_health()) == ""
+
+
+def made(*, samples=400, **known):
+    """Networks that are right at first and repeat 40 % wrong labels at the end."""
+    generator = np.random.default_rng(0)
+    labels = np.tile(TRUTH, (4, 12, 1))
+    late = generator.random(samples) < 0.4
+    labels[:, 8:, late] = (TRUTH[late] + 1) % 3
+    scattered = generator.random(labels.shape) < 0.1
+    labels[scattered] = generator.integers(3, size=scattered.sum())
+    return Record(ArrayReader(labels, make_sample_info(samples=samples, classes=3, **known)))
+
+
+TRUTH = np.random.default_rng(1).integers(3, size=400)
+
+
+def test_the_recommended_rule_leads():
+    record = made(truth=TRUTH)
+    found = compare_rules(record.reader)
+    first = " ".join(text_of(record).split("\n\n")[1].split())
+    assert first.startswith(f"Recommended: {found.recommended}, which is right on")
+    before, after = (float(one) for one in re.findall(r"right on ([\d.]+) %", first)[::-1])
+    assert f": {after - before:.1f} points more (95 % interval +" in first
+
+
+def test_an_interval_that_contains_0_is_no_clear_difference():
+    record = made(truth=TRUTH).select(epochs=slice(1))
+    assert not compare_rules(record.reader).gain.significant
+    assert "no clear difference (95 % interval" in " ".join(text_of(record).split())
+
+
+def test_agreement_with_given_labels_is_never_called_right():
+    text = " ".join(text_of(made(given=TRUTH, split="test")).split())
+    assert "it is not accuracy" in text
+    assert "of the given labels" in text
+    assert "right on" not in text.replace("is right on an estimated", "")
+
+
+def test_training_samples_get_no_headline():
+    assert "Recommended:" not in text_of(made(truth=TRUTH, given=TRUTH, split="train"))
+
+
+def test_true_labels_that_contradict_the_recommendation_are_noted():
+    context = made(truth=TRUTH).reader
+    found = replace(compare_rules(context), recommended="majority")
+    assert "the true labels contradict the recommendation" in next(_notes(found, context))
+    assert not any("contradict" in note for note in compare_rules(context).notes)
