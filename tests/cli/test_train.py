@@ -89,6 +89,7 @@ def test_the_plan_is_printed_as_json_too(accord, spec):
     assert (status, stderr) == (0, "")
     assert [one["seed"] for one in found.pop("networks")] == [0, 1]
     assert found.pop("device") in ("cpu", "cuda")
+    assert found.pop("seconds") > 0
     assert found == {
         "run": "mine",
         "name": "small",
@@ -111,6 +112,7 @@ def test_a_plan_is_json_whatever_the_rate(accord, spec):
     )
     assert status == 0
     assert "Infinity" not in printed
+    assert "the first steps failed" in json.loads(printed)["notes"][-1]
 
 
 def test_the_plan_is_of_the_chosen_networks(accord, spec):
