@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from erring_records import make_record, make_setting
 
+from accord._record import Record
 from accord.errors import ChoiceError, RecordError, RecordMismatch, TruthMissing
 from accord.experiments.paper._figure_numbers import (
     MOST_PIXELS,
@@ -254,7 +255,8 @@ def test_figure_7_takes_equally_spaced_epochs(setting, noisy):
 
 
 def test_figure_8_orders_sizes_and_groups_settings_by_name(noisy, clean):
-    improving = make_record(5, 8, 120, 4, wrong=0.9).select(epochs=range(7, -1, -1))
+    backwards = make_record(5, 8, 120, 4, wrong=0.9).reader.select(epochs=range(7, -1, -1))
+    improving = Record(backwards)
     sizes = ((noisy, "b", 50), (improving, "a", 7), (clean, "b", 10))
     settings = [Setting(name, record, samples_per_class=size) for record, name, size in sizes]
     b, a = figure_numbers(8, settings)["panels"]
