@@ -140,7 +140,12 @@ def _measure_step(run: Run, network: NetworkSpec, built: torch.nn.Module) -> flo
         length=run.spec.train.length,
     )
     labels = torch.from_numpy(data.splits["train"].labels.astype(np.int64))
-    recipe = replace(recipe_for(run.spec, network, run.device), epochs=STEPS_MEASURED + 1, every=1)
+    recipe = replace(
+        recipe_for(run.spec, network, run.device),
+        epochs=STEPS_MEASURED + 1,
+        every=1,
+        optimizer=network.optimizer.model_copy(update={"lr": 1e-9}),  # no rate diverges here
+    )
     with torch_threads(count_threads(built, run.spec, run.data)):
         steps = train_loop(
             built, loss_for(network, data), samples, labels, recipe=recipe, seed=network.seed
