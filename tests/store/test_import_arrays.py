@@ -1,4 +1,4 @@
-"""Arrays are imported with axes in any order, from one file or from many."""
+"""Arrays are imported with axes in any order."""
 
 import itertools
 
@@ -109,86 +109,6 @@ def test_a_list_of_arrays_is_one_network_each(tmp_path):
 def test_labels_without_a_zero_are_pointed_out(tmp_path):
     assert import_arrays(tmp_path / "from-one", LABELS + 1).endswith("are they counted from 1?")
     assert import_arrays(tmp_path / "from-zero", LABELS).endswith("4 classes")
-
-
-# Files named by a pattern
-
-
-def write_files(tmp_path, pattern, *, networks=(0, 1), epochs=(0, 1, 2), values=LABELS):
-    for (i, network), (j, epoch) in itertools.product(enumerate(networks), enumerate(epochs)):
-        path = tmp_path / "logs" / pattern.format(network=network, epoch=epoch)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, values[i, j])
-    return tmp_path / "logs"
-
-
-@pytest.mark.parametrize(
-    ("epochs", "progress"),
-    [
-        ((0, 1, 2), (1, 2, 3)),
-        ((1, 2, 3), (1, 2, 3)),
-        ((2, 10, 100), (2, 10, 100)),
-        ((0, 5, 9), (0, 5, 9)),
-    ],
-)
-def test_files_are_sorted_by_number(tmp_path, epochs, progress):
-    source = write_files(
-        tmp_path, "seed{network}/epoch_{epoch}.npy", networks=(9, 10), epochs=epochs
-    )
-    np.save(source / "truth.npy", LABELS[0, 0])
-    np.save(source / "seed9/epoch_x.npy", LABELS[0, 0])
-    found = imported(source, tmp_path, pattern="seed{network}/epoch_{epoch}.npy")
-    np.testing.assert_array_equal(found.labels[:], LABELS)
-    assert found.reader.numbers == (9, 10)
-    assert found.progress == progress
-    np.testing.assert_array_equal(found.truth, LABELS[0, 0])
-
-
-def test_networks_may_have_names_and_files_no_epoch(tmp_path):
-    (tmp_path / "logs").mkdir()
-    for name, values in zip(("resnet", "densenet"), LABELS, strict=True):
-        np.savez(tmp_path / f"logs/{name}.npz", preds=values.T)
-    found = imported(tmp_path / "logs", tmp_path, pattern="./{network}.npz", axes="sample,epoch")
-    np.testing.assert_array_equal(found.labels[:], LABELS[::-1])
-    assert [info.metadata["name"] for info in found.networks_info] == ["densenet", "resnet"]
-
-
-def test_logits_in_files_become_probabilities(tmp_path):
-    source = write_files(tmp_path, "e{epoch}-n{network}-a.npy", values=LOGITS)
-    found = imported(source, tmp_path, pattern="e{epoch}-n{network}-*.npy")
-    np.testing.assert_array_equal(found.labels[:], LOGITS.argmax(axis=-1))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "words", "kind"),
-    [
-        (
-            "seed{network}/{epoch}.npy",
-            r"logs: no file is named 'seed.*it has s0/e0\.npy",
-            SourceError,
-        ),
-        (
-            "s{seed}/e{epoch}.npy",
-            r"contain \{network\} and \{epoch\} and \*; got \{seed\}",
-            ChoiceError,
-        ),
-        ("s0/e0.npy", r"must contain \{network\} or \{epoch\}", ChoiceError),
-        ("s{network}/*{epoch}.npy", "same network 0 and epoch 1 as", SourceError),
-    ],
-)
-def test_patterns_that_do_not_fit_are_refused(tmp_path, pattern, words, kind):
-    source = write_files(tmp_path, "s{network}/e{epoch}.npy", epochs=(0, 1, 11))
-    if "*" not in pattern:
-        (source / "s0/e11.npy").unlink()
-    refused(source, tmp_path, words, kind, pattern=pattern)
-
-
-def test_a_missing_file_of_a_network_is_named(tmp_path):
-    source = write_files(tmp_path, "s{network}/e{epoch}.npy")
-    (source / "s1/e2.npy").unlink()
-    words = "network 1 lacks epoch 2, which others have.*Was the run interrupted"
-    refused(source, tmp_path, words, pattern="s{network}/e{epoch}.npy")
-    refused(source / "s0/e0.npy", tmp_path, "this is a file", pattern="s{network}.npy")
 
 
 # Choices that do not fit

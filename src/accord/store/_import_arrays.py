@@ -1,6 +1,5 @@
-"""Read predictions from arrays in files: npz, npy, and folders of them."""
+"""Read predictions from arrays with named axes, in npz and npy files."""
 
-import glob
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,11 +11,10 @@ from numpy.typing import NDArray
 
 from accord._files import load_npy, load_npz
 from accord.errors import ChoiceError, PredictionError, SourceError
-from accord.store._import_rows import Named, Source, by_network, progress_of
+from accord.store._import_rows import Named, Source, by_network
 from accord.store._layout import AXES, LABELS, PROBABILITIES, SAMPLE_ARRAYS
 
 Axes = tuple[str, ...]
-Files = Mapping[str, Mapping[float, Path]]  # network -> epoch -> file
 
 ONE_NETWORK: Final = re.compile(r"(?:network|arr)_?(?P<network>\d+)")  # the name of its array
 TABLES: Final = (PROBABILITIES, "logits")
@@ -75,10 +73,7 @@ def arrange(name: str, values: NDArray[Any], axes: Axes | None, wanted: Axes) ->
 def rows_of(name: str, values: NDArray[Any], axes: Axes | None) -> list[list[Named]]:
     """Split an array into named rows by network and epoch."""
     moved = arrange(name, values, axes, AXES[:3])
-    return [
-        [(f"{name}, network {number}, epoch {epoch}", row) for epoch, row in enumerate(rows)]
-        for number, rows in enumerate(moved)
-    ]
+    return [epochs_of(f"{name}, network {i}", rows, None) for i, rows in enumerate(moved)]
 
 
 def epochs_of(name: str, values: NDArray[Any], axes: Axes | None) -> list[Named]:
@@ -129,6 +124,19 @@ def _choose(arrays: dict[str, NDArray[Any]], options: ImportOptions) -> Source:
         return by_network(
             {name: epochs_of(one, arrays[one], axes) for name, one in by_name.items()}
         )
+    key = find_key(arrays, key)
+    if key in TABLES and "class" not in (axes or ()):
+        axes = (*(axes or AXES[:3]), "class")
+    beside = arrays.get(PROBABILITIES) if key == LABELS and options.key is None else None
+    return Source(
+        rows_of(key, arrays[key], axes),
+        probabilities=None if beside is None else arrange(PROBABILITIES, beside, axes, AXES[:3]),
+        kind=key if key in TABLES else None,
+    )
+
+
+def find_key(arrays: Mapping[str, NDArray[Any]], key: str | None) -> str:
+    """Find the name of the array of predictions."""
     if key is None:
         known = [name for name in (LABELS, *TABLES) if name in arrays]
         key = known[0] if known else next(iter(arrays)) if len(arrays) == 1 else LABELS
@@ -139,14 +147,7 @@ def _choose(arrays: dict[str, NDArray[Any]], options: ImportOptions) -> Source:
             "--key NAME, one for each network with --key 'seed_{network}', or write it "
             "under that name: np.savez(file, labels=labels)"
         )
-    if key in TABLES and "class" not in (axes or ()):
-        axes = (*(axes or AXES[:3]), "class")
-    beside = arrays.get(PROBABILITIES) if key == LABELS and options.key is None else None
-    return Source(
-        rows_of(key, arrays[key], axes),
-        probabilities=None if beside is None else arrange(PROBABILITIES, beside, axes, AXES[:3]),
-        kind=key if key in TABLES else None,
-    )
+    return key
 
 
 def compile_pattern(pattern: str, *fields: str) -> re.Pattern[str]:
@@ -175,77 +176,3 @@ def compile_pattern(pattern: str, *fields: str) -> re.Pattern[str]:
             "Example: 'seed{network}/epoch_{epoch}.npy'"
         )
     return re.compile(expression)
-
-
-def read_files(folder: Path, options: ImportOptions) -> Source:
-    """Read predictions from npy and npz files whose names match a pattern."""
-    if not folder.is_dir():
-        raise SourceError(f"{folder}: --pattern names files in a folder; this is a file")
-    given = (options.pattern or "").removeprefix("./")
-    pattern = compile_pattern(given, "network", "epoch")
-    paths = glob.escape(re.sub(r"\{\w*\}|\*", "*", given)).replace("[*]", "*")
-    files = find_files(folder, pattern, re.sub(r"\*+", "*", paths))
-    if not files:
-        some = [file.relative_to(folder).as_posix() for file in sorted(folder.rglob("*.np[yz]"))]
-        have = f"{', '.join(some[:2])}{', …' * (len(some) > 2)}" if some else "no .npy or .npz file"
-        raise SourceError(f"{folder}: no file is named {given!r}; it has {have}")
-    epochs = sorted(set().union(*files.values()))
-    for network, found in files.items():
-        missing = [epoch for epoch in epochs if epoch not in found]
-        if missing:
-            raise SourceError(
-                f"{folder}: network {network} lacks epoch {missing[0]:g}, which others have "
-                f"({next(iter(found.values()))} is there). Was the run interrupted?"
-            )
-    by_epoch = "epoch" in pattern.groupindex
-    networks = {
-        network: [
-            row for epoch in epochs for row in _read_file(found[epoch], options, one_epoch=by_epoch)
-        ]
-        for network, found in files.items()
-    }
-    progress = progress_of(epochs) if by_epoch else None
-    return by_network(networks, progress=progress, sample_info=sample_files(folder))
-
-
-def find_files(folder: Path, pattern: re.Pattern[str], paths: str) -> Files:
-    """Find the files of each network and epoch; an epoch that is not named is 0."""
-    files: dict[str, dict[float, Path]] = {}
-    for file in sorted(folder.glob(paths)):
-        found = pattern.fullmatch(file.relative_to(folder).as_posix())
-        if found is None or not file.is_file() or _holds_samples(file, folder):
-            continue
-        names = found.groupdict()
-        number, epoch = names.get("network", "0"), float(names.get("epoch") or 0)
-        network = str(int(number)) if number.isdecimal() else number
-        other = files.setdefault(network, {}).setdefault(epoch, file)
-        if other != file:
-            raise SourceError(
-                f"{file}: has the same network {network} and epoch {epoch:g} as {other}. "
-                "Rename or remove one; import networks of several kinds one kind at a time."
-            )
-    return files
-
-
-def sample_files(folder: Path) -> dict[str, NDArray[Any]]:
-    """Read what is known about the samples from `truth.npy`, `given.npy` and so on."""
-    files = {name: folder / f"{name}.npy" for name in SAMPLE_ARRAYS}
-    return {name: load_npy(file) for name, file in files.items() if file.exists()}
-
-
-def _holds_samples(file: Path, folder: Path) -> bool:
-    return file.parent == folder and file.suffix == ".npy" and file.stem in SAMPLE_ARRAYS
-
-
-def _read_file(file: Path, options: ImportOptions, *, one_epoch: bool) -> list[Named]:
-    if file.suffix == ".npz":
-        arrays = load_npz(file)
-        key = options.key or (next(iter(arrays)) if len(arrays) == 1 else LABELS)
-        if key not in arrays:
-            raise SourceError(f"{file}: no array named {key!r}; it has {', '.join(arrays)}: --key")
-        values = arrays[key]
-    else:
-        values = load_npy(file)
-    if one_epoch:
-        return [(str(file), arrange(str(file), values, options.axes, AXES[2:3]))]
-    return epochs_of(str(file), values, options.axes)

@@ -50,9 +50,7 @@ class _Column:
     values: dict[str, int] = field(default_factory=dict)  # text -> its number
 
     def add(self, value: Any) -> None:
-        if (
-            isinstance(value, float) and value.is_integer()
-        ):  # Parquet stores such if cells are empty
+        if isinstance(value, float) and value.is_integer():  # in Parquet, if cells are empty
             value = int(value)
         text = "" if value is None or value != value else str(value).strip()
         self.codes.append(self.values.setdefault(text, len(self.values)))
@@ -74,12 +72,8 @@ def read_votes(path: Path, _: ImportOptions, *, ending: str) -> Source:
         return _gather(path, header, rows, unit="line")
 
 
-def has_aum(path: Path) -> bool:
-    """Check whether a file, or each of several folders, holds the records of AUM."""
-    return any(_aum_files(path))
-
-
-def _aum_files(path: Path) -> list[Path]:
+def find_aum(path: Path) -> list[Path]:
+    """Find the records of AUM: the file itself, or those of several networks in a folder."""
     if path.is_dir():
         one = path / AUM_FILE
         return [one] if one.exists() else sorted(path.glob(f"*/{AUM_FILE}"))
@@ -89,13 +83,13 @@ def _aum_files(path: Path) -> list[Path]:
         return [path] * (set(AUM) <= set(next(lines, [])))
 
 
-def read_aum(path: Path) -> Source:
+def read_aum(path: Path, _: ImportOptions) -> Source:
     """Read the predictions of networks from the records of the package aum.
 
     A record holds the logit of the given class and the largest other one: the larger of the two
     is the prediction. Other logits are not kept, so that there are no probabilities.
     """
-    files = _aum_files(path)
+    files = find_aum(path)
     if not files:
         raise SourceError(
             f"{path}: has no {AUM_FILE}, which AUMCalculator(folder, compressed=False) writes; "

@@ -1,7 +1,7 @@
 """Import records from arrays and from files of other programs."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,13 +17,18 @@ from accord.store._import_arrays import (
     epochs_of,
     parse_axes,
     read_array,
-    read_files,
     read_npz,
     rows_of,
 )
-from accord.store._import_formats import has_dynamics, has_npy_files, read_dynamics, read_npy_files
+from accord.store._import_folders import (
+    find_dynamics,
+    find_npy_files,
+    read_dynamics,
+    read_files,
+    read_npy_files,
+)
 from accord.store._import_rows import Source, reader_of
-from accord.store._import_tables import AUM_FILE, has_aum, read_aum, read_votes
+from accord.store._import_tables import AUM_FILE, find_aum, read_aum, read_votes
 from accord.store._layout import SAMPLE_ARRAYS
 from accord.store._packed import write_packed
 from accord.store._record_reader import ArrayReader
@@ -34,13 +39,19 @@ FORMATS: Final[dict[str, Callable[[Path, ImportOptions], Source]]] = {
     "npz": read_npz,
     "npy": read_array,
     "files": read_files,
-    "npy-folder": lambda path, _: read_npy_files(path, test=True),
-    "npy-folder-train": lambda path, _: read_npy_files(path, test=False),
+    "npy-folder": partial(read_npy_files, test=True),
+    "npy-folder-train": partial(read_npy_files, test=False),
     "csv": partial(read_votes, ending=".csv"),
     "tsv": partial(read_votes, ending=".tsv"),
     "parquet": partial(read_votes, ending=".parquet"),
-    "aum": lambda path, _: read_aum(path),
-    "cartography": lambda path, _: read_dynamics(path),
+    "aum": read_aum,
+    "cartography": read_dynamics,
+}
+FOLDERS: Final[dict[str, Callable[[Path], Collection[object]]]] = {
+    "npy-folder": partial(find_npy_files, test=True),
+    "npy-folder-train": partial(find_npy_files, test=False),
+    "cartography": find_dynamics,
+    "aum": find_aum,
 }
 READS_AXES: Final = ("npz", "npy", "files")
 LAYOUTS: Final = f"""\
@@ -203,16 +214,9 @@ def _find_format(path: Path, name: str | None, options: ImportOptions) -> str:
 
 
 def _formats_of(path: Path) -> list[str]:
-    """Find the formats that match a file or folder."""
-    if not path.is_dir():
-        if not path.suffix and not path.exists():
-            raise SourceError(f"{path}: no such file or folder")
-        ending = path.suffix.removeprefix(".")
-        return ["aum"] if ending == "csv" and has_aum(path) else [ending]
-    checks = {
-        "npy-folder": has_npy_files(path, test=True),
-        "npy-folder-train": has_npy_files(path, test=False),
-        "cartography": has_dynamics(path),
-        "aum": has_aum(path),
-    }
-    return [name for name, matches in checks.items() if matches]
+    if path.is_dir():
+        return [name for name, find in FOLDERS.items() if find(path)]
+    if not path.suffix and not path.exists():
+        raise SourceError(f"{path}: no such file or folder")
+    ending = path.suffix.removeprefix(".")
+    return ["aum"] if ending == "csv" and find_aum(path) else [ending]

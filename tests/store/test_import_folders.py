@@ -1,10 +1,12 @@
-"""Import npy folders, and training dynamics of Dataset Cartography."""
+"""Folders of files are imported: by a pattern, of the paper's code, of Dataset Cartography."""
 
+import itertools
 import json
 
 import numpy as np
 import pytest
 
+import accord
 from accord.errors import ChoiceError, SourceError
 from accord.store import import_record, open_reader
 
@@ -46,10 +48,95 @@ def imported(source, tmp_path, **options):
     return open_reader(tmp_path / "record")
 
 
+def opened(source, tmp_path, **options):
+    imported(source, tmp_path, **options)
+    return accord.open(tmp_path / "record")
+
+
 def refused(source, tmp_path, words, kind=SourceError, **options):
     with pytest.raises(kind, match=words):
         import_record(source, tmp_path / "record", **options)
     assert not (tmp_path / "record").exists()
+
+
+# Files named by a pattern
+
+
+def write_files(tmp_path, pattern, *, networks=(0, 1), epochs=(0, 1, 2), values=LABELS):
+    for (i, network), (j, epoch) in itertools.product(enumerate(networks), enumerate(epochs)):
+        path = tmp_path / "logs" / pattern.format(network=network, epoch=epoch)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, values[i, j])
+    return tmp_path / "logs"
+
+
+@pytest.mark.parametrize(
+    ("epochs", "progress"),
+    [
+        ((0, 1, 2), (1, 2, 3)),
+        ((1, 2, 3), (1, 2, 3)),
+        ((2, 10, 100), (2, 10, 100)),
+        ((0, 5, 9), (0, 5, 9)),
+    ],
+)
+def test_files_are_sorted_by_number(tmp_path, epochs, progress):
+    source = write_files(
+        tmp_path, "seed{network}/epoch_{epoch}.npy", networks=(9, 10), epochs=epochs
+    )
+    np.save(source / "truth.npy", LABELS[0, 0])
+    np.save(source / "seed9/epoch_x.npy", LABELS[0, 0])
+    found = opened(source, tmp_path, pattern="seed{network}/epoch_{epoch}.npy")
+    np.testing.assert_array_equal(found.labels[:], LABELS)
+    assert found.reader.numbers == (9, 10)
+    assert found.progress == progress
+    np.testing.assert_array_equal(found.truth, LABELS[0, 0])
+
+
+def test_networks_may_have_names_and_files_no_epoch(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for name, values in zip(("resnet", "densenet"), LABELS, strict=True):
+        np.savez(tmp_path / f"logs/{name}.npz", preds=values.T)
+    found = opened(tmp_path / "logs", tmp_path, pattern="./{network}.npz", axes="sample,epoch")
+    np.testing.assert_array_equal(found.labels[:], LABELS[::-1])
+    assert [info.metadata["name"] for info in found.networks_info] == ["densenet", "resnet"]
+
+
+def test_logits_in_files_become_probabilities(tmp_path):
+    source = write_files(tmp_path, "e{epoch}-n{network}-a.npy", values=LOGITS)
+    found = opened(source, tmp_path, pattern="e{epoch}-n{network}-*.npy")
+    np.testing.assert_array_equal(found.labels[:], LOGITS.argmax(axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words", "kind"),
+    [
+        (
+            "seed{network}/{epoch}.npy",
+            r"logs: no file is named 'seed.*it has s0/e0\.npy",
+            SourceError,
+        ),
+        (
+            "s{seed}/e{epoch}.npy",
+            r"contain \{network\} and \{epoch\} and \*; got \{seed\}",
+            ChoiceError,
+        ),
+        ("s0/e0.npy", r"must contain \{network\} or \{epoch\}", ChoiceError),
+        ("s{network}/*{epoch}.npy", "same network 0 and epoch 1 as", SourceError),
+    ],
+)
+def test_patterns_that_do_not_fit_are_refused(tmp_path, pattern, words, kind):
+    source = write_files(tmp_path, "s{network}/e{epoch}.npy", epochs=(0, 1, 11))
+    if "*" not in pattern:
+        (source / "s0/e11.npy").unlink()
+    refused(source, tmp_path, words, kind, pattern=pattern)
+
+
+def test_a_missing_file_of_a_network_is_named(tmp_path):
+    source = write_files(tmp_path, "s{network}/e{epoch}.npy")
+    (source / "s1/e2.npy").unlink()
+    words = r"network 1 lacks epoch 2 of 0\.\.2 \(.*s1/e0\.npy is there\)\. Was the run interrupted"
+    refused(source, tmp_path, words, pattern="s{network}/e{epoch}.npy")
+    refused(source / "s0/e0.npy", tmp_path, "this is a file", pattern="s{network}.npy")
 
 
 # Folders of npy files
@@ -93,9 +180,9 @@ def test_a_folder_with_test_and_training_files_requires_a_format(tmp_path):
 def test_a_missing_epoch_is_named(tmp_path):
     source = write_npy(tmp_path / "source", LABELS)
     (source / "resnet1/test_resnet_1_1.npy").unlink()
-    refused(source, tmp_path, r"network 1 lacks epoch 1 \(.*/test_resnet_1_1\.npy\)")
+    refused(source, tmp_path, r"network 1 lacks epoch 1 of 0\.\.2 \(.*/test_resnet_1_0\.npy is")
     (source / "resnet1/test_resnet_1_2.npy").unlink()
-    refused(source, tmp_path, r"network 1 lacks epoch 1 \(.*, and 1 more\)")
+    refused(source, tmp_path, r"network 1 lacks epoch 1, and 1 more, of 0\.\.2 \(.*Was the run")
 
 
 @pytest.mark.parametrize(
@@ -212,6 +299,8 @@ def test_one_folder_per_network_makes_several_networks(tmp_path):
     rows = imported(tmp_path / "source", tmp_path)
     order = [guids.index(name) for name in rows.sample_info.ids]
     np.testing.assert_array_equal(rows.read_labels(*WHOLE), LOGITS.argmax(axis=-1)[:, :, order])
+    names = [info.metadata["name"] for info in rows.networks_info()]
+    assert names == ["seed-0", "seed-1"]
 
 
 def test_a_class_that_is_only_given_is_refused(tmp_path):
@@ -299,23 +388,23 @@ def test_a_truncated_line_is_named(tmp_path):
 def test_a_missing_file_of_lines_is_named(tmp_path):
     source = write_dynamics(tmp_path / "source", LOGITS[0])
     (source / "dynamics_epoch_1.jsonl").unlink()
-    refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing; epochs must start at 0 or 1")
+    refused(source, tmp_path, r"network 0 lacks epoch 1 of 0\.\.2 \(.*_0\.jsonl is there\)")
     (source / "dynamics_epoch_0.jsonl").unlink()
-    refused(source, tmp_path, r"dynamics_epoch_1\.jsonl is missing")
+    refused(source, tmp_path, "the first epoch is 2; epochs must start at 0 or 1")
 
 
-@pytest.mark.parametrize(("start", "words"), [(0, r"b/.*_2\.jsonl"), (1, r"b/.*_0\.jsonl")])
+@pytest.mark.parametrize(("start", "words"), [(0, "2 .*interrupted"), (1, "0 .*count from 1")])
 def test_networks_with_different_epochs_are_refused(tmp_path, start, words):
     dynamics = tmp_path / "source/a/training_dynamics", tmp_path / "source/b/training_dynamics"
     write_dynamics(dynamics[0], LOGITS[0], gold=np.zeros(10))
     write_dynamics(dynamics[1], LOGITS[1, :2], gold=np.zeros(10), start=start)
-    refused(tmp_path / "source", tmp_path, f"{words} is missing, but another network has")
+    refused(tmp_path / "source", tmp_path, f"source: network b lacks epoch {words}")
 
 
 def test_two_files_of_lines_of_one_epoch_are_named(tmp_path):
     source = write_dynamics(tmp_path / "source", LOGITS[0])
     (source / "dynamics_epoch_00.jsonl").touch()
-    refused(source, tmp_path, r"_epoch_00\.jsonl: has the same epoch 0 as dynamics_epoch_0\.jsonl")
+    refused(source, tmp_path, r"_epoch_00\.jsonl: has the same .*epoch 0 as .*_epoch_0\.jsonl")
 
 
 def test_other_jsonl_files_are_ignored(tmp_path):
