@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
-from accord._recorders.boosting_rounds import RoundRecorder, packages_of
+from accord._recorders.round_recorder import RoundRecorder, packages_of
 from accord.errors import ChoiceError, PredictionError, missing_extra
 
 __all__ = ["LightGBMRounds", "XGBoostRounds", "record_rounds"]

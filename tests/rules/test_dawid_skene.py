@@ -8,8 +8,8 @@ from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceEr
 from accord.rules import _annotators as annotators
 from accord.rules import _em as expectation
 from accord.rules import dawid_skene as module
+from accord.rules._analysis_context import Context
 from accord.rules._annotators import VoteCounts, small_parts
-from accord.rules._context import Context
 from accord.rules._em import (
     group_epochs,
     vote_shares,

@@ -1,7 +1,7 @@
 import numpy as np
 from voting import draw_rows
 
-from accord.rules._context import Context
+from accord.rules._analysis_context import Context
 from accord.rules._em import (
     fit_annotators,
     group_epochs,

@@ -3,7 +3,7 @@ import pytest
 from voting import FADING, RISING, draw_rows
 
 from accord.rules import _epoch_weights as weighted_votes
-from accord.rules._context import Context
+from accord.rules._analysis_context import Context
 from accord.rules._epoch_weights import (
     Likeness,
     best_agreement,

@@ -8,7 +8,7 @@ from overfitting import draw_run, memorised, right_chances
 from accord.rules import _em as expectation
 from accord.rules import _overfitting as module
 from accord.rules import find_rule
-from accord.rules._context import Context
+from accord.rules._analysis_context import Context
 from accord.rules._epoch_weights import predict_by_regression
 from accord.rules._overfitting import (
     STRETCH,

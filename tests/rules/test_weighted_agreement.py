@@ -7,7 +7,7 @@ import accord
 from accord.errors import ChoiceError, RecordMismatch, SourceError
 from accord.kernels import margins
 from accord.rules import weighted_agreement
-from accord.rules._context import Context
+from accord.rules._analysis_context import Context
 from accord.rules._epoch_weights import (
     disputed_samples,
     equal_weights,

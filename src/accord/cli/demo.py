@@ -33,7 +33,7 @@ def demo(
     require_torch("accord demo")
     from accord.analysis import Overview, compare_rules
     from accord.experiments.demo import run_demo
-    from accord.report._record_text import demo_text
+    from accord.report._command_text import demo_text
 
     check_local(out)
     with resumable(f"{_program()} demo --out {shlex.quote(str(out))}"), Bar("training") as bar:

@@ -46,7 +46,7 @@ def score(
     too, with a note. The recommended rule is chosen without the true labels.
     """
     from accord.analysis import Overview, compare_rules
-    from accord.report._record_text import score_json, score_text
+    from accord.report._command_text import score_json, score_text
 
     wanted = [check_rule(name) for name in rule or ()]
     opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)

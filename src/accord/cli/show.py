@@ -15,7 +15,7 @@ def show(record: RecordPath, split: Split = None, as_json: Json = False) -> None
 
     Also shows what else is stored, the form and size, and the versions that wrote it.
     """
-    from accord.report._record_text import description_text
+    from accord.report._command_text import description_text
     from accord.store import describe
 
     description = describe(record, split=split)

@@ -165,7 +165,7 @@ def train(
     )
 
     from accord import training
-    from accord.training._train import result_json
+    from accord.training._train_run import result_json
 
     folder = out or training.default_out(spec)
     if plan:
@@ -280,7 +280,7 @@ def _print_result(spec: "Spec", result: "RunResult") -> None:
 
 def _summary(spec: "Spec", result: "RunResult") -> str:
     """Return how training ended, and the next command."""
-    from accord.training._train import finished_networks
+    from accord.training._train_run import finished_networks
 
     split = spec.record.splits[0]
     command = "audit" if split == "train" else "score"

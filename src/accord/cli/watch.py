@@ -91,7 +91,7 @@ def watch(
 def _print(path: str, split: str | None, numbers: list[int] | None, *, as_json: bool) -> bool:
     from accord._record import open_record
     from accord.analysis import Overview
-    from accord.report._record_text import watch_json, watch_text
+    from accord.report._command_text import watch_json, watch_text
     from accord.store import describe
 
     lengths = describe(path, split=split).epochs

@@ -21,7 +21,7 @@ from accord.data._image_files import ImageFiles
 from accord.data._schema import InputSchema, Samples, check_samples, match_labels
 from accord.data._table_columns import Table
 from accord.data.readers import find_reader, read_dataset
-from accord.data.readers._published_files import read_text
+from accord.data.readers._find_files import read_text
 from accord.data.readers.glue import TASKS
 from accord.data.readers.image_folder import ENDINGS, TEST, TRAIN, first_of, list_images
 from accord.data.readers.npz import as_inputs, flat_labels

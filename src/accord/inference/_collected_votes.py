@@ -15,7 +15,7 @@ from accord.errors import RecordMismatch, StorageError
 from accord.inference._checkpoints_of_run import RunCheckpoints
 from accord.inference._early_exit import VoteCounts
 from accord.inference._evaluator import Checkpoint
-from accord.rules._context import memory_budget
+from accord.rules._analysis_context import memory_budget
 from accord.store import ArrayReader, SampleInfo, describe, label_dtype
 
 NEW: Final = "new"  # the split of the samples that inference records

@@ -10,7 +10,7 @@ from accord.analysis._audit._notes import class_name
 from accord.analysis._audit._result import UNDECIDED
 from accord.analysis._audit._review import Gain
 from accord.errors import counted
-from accord.report._record_text import heading, record_json
+from accord.report._command_text import heading, record_json
 from accord.report._text_table import text_table
 from accord.store import SampleInfo
 

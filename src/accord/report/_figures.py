@@ -16,6 +16,7 @@ from accord.analysis import (
     Summary,
 )
 from accord.errors import ChoiceError
+from accord.report._command_text import after_epochs, measured_name
 from accord.report._drawing import (
     LABEL_GAP,
     NARROW,
@@ -43,7 +44,6 @@ from accord.report._drawing import (
     spread,
 )
 from accord.report._mpl import Axes, Figure, FuncFormatter
-from accord.report._record_text import after_epochs, measured_name
 from accord.report._sentences import FEW, RISKS, coverage_at, title_of
 from accord.report._theme import LINES, ink
 

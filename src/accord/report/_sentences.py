@@ -17,7 +17,7 @@ from accord.analysis import (
 )
 from accord.analysis._accuracy_curves import MAX_SUBSETS
 from accord.analysis._audit._result import UNDECIDED, RankingScore
-from accord.report._record_text import after_epochs, measured_name
+from accord.report._command_text import after_epochs, measured_name
 
 MOST_SUSPECTS: Final = 20  # labels listed
 MOST_NETWORKS: Final = 30  # maximum number of networks listed

@@ -14,7 +14,7 @@ from accord.analysis import Estimate, Overview, RiskCoverage, Trust
 from accord.analysis._audit._review_files import Header
 from accord.analysis._trust._verification import check_rewritable
 from accord.errors import ChoiceError, counted
-from accord.report._record_text import (
+from accord.report._command_text import (
     after_epochs,
     bad_networks_json,
     bad_networks_text,

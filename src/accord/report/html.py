@@ -15,9 +15,7 @@ from accord._files import write_file
 from accord._version import __version__
 from accord.analysis import TRAINED_ON, Changes, Overview, Score, Scored, Scores, Summary
 from accord.errors import missing_extra
-from accord.report._drawing import svg_of, with_variables
-from accord.report._figures import record_figure
-from accord.report._record_text import (
+from accord.report._command_text import (
     AGAINST_GIVEN,
     ESTIMATED,
     estimate_text,
@@ -27,6 +25,8 @@ from accord.report._record_text import (
     score_note,
     signed,
 )
+from accord.report._drawing import svg_of, with_variables
+from accord.report._figures import record_figure
 from accord.report._sentences import (
     CAPTIONS,
     forgotten_finding,

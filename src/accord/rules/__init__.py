@@ -6,8 +6,8 @@ which `load_rule` reads from a file. `recommend` chooses a rule from the votes a
 """
 
 from accord.rules._all_rules import all_rules, find_rule, load_rule
+from accord.rules._analysis_context import Context
 from accord.rules._base import ABSTAINED, Prediction, Rule
-from accord.rules._context import Context
 from accord.rules._fitted_rule import FittedRule
 from accord.rules._overfitting import epochs_before_overfitting
 from accord.rules._pair_agreement import network_agreement

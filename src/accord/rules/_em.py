@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.rules._analysis_context import Context
 from accord.rules._annotators import (
     MAX_CELLS,
     Annotators,
@@ -17,7 +18,6 @@ from accord.rules._annotators import (
     VoteCounts,
     small_parts,
 )
-from accord.rules._context import Context
 from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, regression_weights
 from accord.store import RecordReader
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from accord.kernels import margins
 from accord.kernels._blocks import spans
 from accord.kernels._votes import WEIGHT_BITS, count_matching_pairs, on_grid
+from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction, most_supported
-from accord.rules._context import Context
 from accord.store import RecordReader
 
 Weights = NDArray[np.float64]  # (epoch,), adding up to 1

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction
-from accord.rules._context import Context
 from accord.rules._em import fits_in_memory
 from accord.rules._epoch_weights import (
     best_agreement,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, NetworksMissing
-from accord.rules._context import Context
+from accord.rules._analysis_context import Context
 from accord.store import RecordReader
 
 ONE_CLASS: Final = 0.95  # of the samples: a network predicts nothing else

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.rules._all_rules import find_rule
+from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction, Rule
-from accord.rules._context import Context
 from accord.rules._em import fits_in_memory
 from accord.rules._epoch_weights import measure_likeness
 from accord.rules._overfitting import DEFAULTS, detect_overfitting, find_early_overfitting

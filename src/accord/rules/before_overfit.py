@@ -4,8 +4,8 @@ from typing import Self
 
 import numpy as np
 
+from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction
-from accord.rules._context import Context
 from accord.rules._fitted_rule import check_networks
 from accord.rules._overfitting import epochs_before_overfitting, first_epochs
 from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError, SourceError
+from accord.rules._analysis_context import Context
 from accord.rules._annotators import Annotators, small_parts
 from accord.rules._base import Prediction
-from accord.rules._context import Context
 from accord.rules._em import Fit, fit_annotators, fits_in_memory
 from accord.rules._epoch_weights import (
     measure_likeness,

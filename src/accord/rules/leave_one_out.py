@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from accord.errors import PredictionError, SourceError
 from accord.kernels._blocks import spans
 from accord.kernels._votes import LOGARITHM_BITS, WEIGHT_BITS, on_grid
+from accord.rules._analysis_context import Context
 from accord.rules._annotators import (
     Part,
     VoteCounts,
@@ -20,7 +21,6 @@ from accord.rules._annotators import (
     voters_at_once,
 )
 from accord.rules._base import Prediction
-from accord.rules._context import Context
 from accord.rules._em import group_epochs
 from accord.rules._epoch_weights import Covariance, Weights, equal_weights, predict_weighted
 from accord.rules._fitted_rule import Arrays, FittedRule, check_networks, check_numbers, check_sizes

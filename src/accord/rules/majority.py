@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.kernels import winners
+from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction, Rule, count_cast
-from accord.rules._context import Context
 from accord.store import Block, RecordReader, label_dtype
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction, Rule
-from accord.rules._context import Context
 from accord.rules.majority import Majority
 from accord.store import Block, RecordReader
 

@@ -5,8 +5,8 @@ from typing import Final, Self
 import numpy as np
 
 from accord.errors import SourceError
+from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction
-from accord.rules._context import Context
 from accord.rules._epoch_weights import (
     Weights,
     disputed_samples,

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, resample, shuffle
 from sklearn.utils.class_weight import compute_class_weight
 
-from accord._recorders.boosting_rounds import packages_of
+from accord._recorders.round_recorder import packages_of
 from accord.errors import ChoiceError
 from accord.kernels import equally_spaced
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._recorder import Recorder
-from accord._recorders.boosting_rounds import RoundRecorder, packages_of
 from accord._recorders.record_order import place_columns, place_labels, positions_of
+from accord._recorders.round_recorder import RoundRecorder, packages_of
 from accord.errors import ChoiceError, PredictionError
 from accord.sklearn._fit_by_epoch import Estimator, grow_by_partial_fit, grow_by_warm_start
 

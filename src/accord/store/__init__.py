@@ -5,8 +5,8 @@ that rules and analysis read, over an unpacked or packed record; `ArrayReader` i
 memory. `_layout` defines keys and documents, `_storage` and `_object_store` where they are kept.
 """
 
+from accord.store._check_record import CheckReport, Description, Finding, check_record, describe
 from accord.store._imports import import_arrays, import_record, reader_from_arrays
-from accord.store._inspect import CheckReport, Description, Finding, check_record, describe
 from accord.store._layout import label_dtype, made_with, network_folder
 from accord.store._metadata import make_sample_info, record_paths
 from accord.store._packed import pack_record, write_packed

@@ -1,10 +1,10 @@
 """Train the networks of a spec and record every epoch.
 
 A spec (`_spec`, `_spec_toml`) names data, networks, losses and the recording schedule. `train`
-(`_train`) opens the run folder (`_run`) and gives its unfinished networks to an executor:
-`_lockstep` on a GPU, `_workers` on several cores, or one after the other. Each of them trains a
-network as `_network_run` does, with the readable loop of `_loop`. Names are loaded when first
-used, so that reading a spec needs no torch.
+(`_train_run`) opens the run folder (`_run_folder`) and gives its unfinished networks to an
+executor: `_lockstep` on a GPU, `_workers` on several cores, or one after the other. Each of them
+trains a network as `_network_run` does, with the readable loop of `_loop`. Names are loaded when
+first used, so that reading a spec needs no torch.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from accord.errors import missing_extra
 if TYPE_CHECKING:
     from accord.training._network_run import Progress
     from accord.training._plan import plan_run
-    from accord.training._run import Run
+    from accord.training._run_folder import Run
     from accord.training._spec import (
         NetworkSpec,
         OptimizerSpec,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from accord.training._spec_from_data import spec_from_data
     from accord.training._spec_toml import dump_spec, load_spec, parse_spec
-    from accord.training._train import OnProgress, RunResult, default_out, train
+    from accord.training._train_run import OnProgress, RunResult, default_out, train
 
 __all__ = [
     "NetworkSpec",
@@ -50,14 +50,14 @@ __all__ = [
 
 _MODULES = {
     "NetworkSpec": "_spec",
-    "OnProgress": "_train",
+    "OnProgress": "_train_run",
     "OptimizerSpec": "_spec",
     "Progress": "_network_run",
     "RecordSpec": "_spec",
-    "Run": "_run",
-    "RunResult": "_train",
+    "Run": "_run_folder",
+    "RunResult": "_train_run",
     "Spec": "_spec",
-    "default_out": "_train",
+    "default_out": "_train_run",
     "dump_spec": "_spec_toml",
     "load_spec": "_spec_toml",
     "network_specs": "_spec",
@@ -65,7 +65,7 @@ _MODULES = {
     "plan_run": "_plan",
     "registered_names": "_spec",
     "spec_from_data": "_spec_from_data",
-    "train": "_train",
+    "train": "_train_run",
 }
 
 

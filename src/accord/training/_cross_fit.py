@@ -17,13 +17,13 @@ from accord.data._dataset import assign_folds
 from accord.errors import SpecError, counted
 from accord.store import RecordReader, Writer, label_dtype, make_sample_info, open_reader
 from accord.store._validation import Row
-from accord.training._run import FOLDS, Run
+from accord.training._run_folder import FOLDS, Run
 from accord.training._spec import NetworkSpec, Spec, network_specs
 from accord.training._spec_toml import dump_spec, parse_spec
 
 if TYPE_CHECKING:
     from accord.training._network_run import Progress
-    from accord.training._train import OnProgress, RunResult
+    from accord.training._train_run import OnProgress, RunResult
 
 CLASSES_NAMED: Final = 5  # in a note
 

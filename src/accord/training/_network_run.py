@@ -20,7 +20,7 @@ from accord.training._build_networks import build_network, loss_for, recipe_for
 from accord.training._checkpoints import State, load_state, save_checkpoint, save_state
 from accord.training._hardware import count_threads, torch_threads
 from accord.training._loop import EpochResult, Recipe, predict_probabilities, train_loop
-from accord.training._run import Run, is_trainable
+from accord.training._run_folder import Run, is_trainable
 from accord.training._spec import NetworkSpec
 from accord.training._weight_averages import (
     AveragedNetwork,

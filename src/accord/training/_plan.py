@@ -26,7 +26,7 @@ from accord.training._hardware import (
     torch_threads,
 )
 from accord.training._loop import train_loop
-from accord.training._run import Run, is_trainable
+from accord.training._run_folder import Run, is_trainable
 from accord.training._spec import NetworkSpec, Spec
 from accord.training.networks import is_user_code, warn_once
 

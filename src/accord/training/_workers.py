@@ -25,7 +25,7 @@ import torch
 from accord import errors
 from accord.errors import AccordError
 from accord.training._network_run import Progress, train_network
-from accord.training._run import Run
+from accord.training._run_folder import Run
 from accord.training._spec import NetworkSpec, Spec
 
 COMMAND: Final = (sys.executable, "-P", "-m", "accord.training._workers")

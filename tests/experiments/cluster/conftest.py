@@ -1,7 +1,7 @@
 import pytest
 from in_process_cluster import InProcessCluster
 
-from accord.experiments.cluster import _predict, _train
+from accord.experiments.cluster import _remote_predict, _remote_train
 from accord.experiments.cluster._ray import Cluster
 
 
@@ -14,8 +14,8 @@ def here(monkeypatch):
         made.append(InProcessCluster(*given, **options))
         return made[-1]
 
-    monkeypatch.setattr(_train, "Cluster", make)
-    monkeypatch.setattr(_predict, "Cluster", make)
+    monkeypatch.setattr(_remote_train, "Cluster", make)
+    monkeypatch.setattr(_remote_predict, "Cluster", make)
     return made
 
 

@@ -25,7 +25,6 @@ from accord.errors import (
     RecordMissing,
 )
 from accord.experiments.cluster import _ray, train_remotely
-from accord.experiments.cluster._predict import predict_range
 from accord.experiments.cluster._ray import (
     GPU_UNITS,
     Cluster,
@@ -35,6 +34,7 @@ from accord.experiments.cluster._ray import (
     has_gpus,
     split_samples,
 )
+from accord.experiments.cluster._remote_predict import predict_range
 from accord.training import parse_spec
 
 ONE = Resources(cpus=1.0, gpus=0.0)

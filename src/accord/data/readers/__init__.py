@@ -2,7 +2,7 @@
 
 A module of this package reads one family of layouts and is named after it. A reader is a
 function `(path, *, options) -> Dataset`; its keyword arguments are the options of a spec's
-`[data]` table, checked here once. Readers share `_published_files`, which finds files and compares
+`[data]` table, checked here once. Readers share `_find_files`, which finds files and compares
 them with what was published.
 """
 
@@ -18,7 +18,7 @@ from accord._options import check_options, option_names
 from accord.data._dataset import Dataset
 from accord.data._image_cache import IMAGE_OPTIONS, prepare_images
 from accord.data.readers import cifar, glue, imagenet, mnist, web_images
-from accord.data.readers._published_files import Spellings
+from accord.data.readers._find_files import Spellings
 from accord.data.readers.digits import read_digits
 from accord.data.readers.image_folder import read_image_folder
 from accord.data.readers.npz import read_npz

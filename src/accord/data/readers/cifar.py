@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from accord.data._dataset import Dataset, Labels, Split
 from accord.data._label_files import read_arrays
 from accord.data._pickle import load_pickle
-from accord.data.readers._published_files import (
+from accord.data.readers._find_files import (
     Spellings,
     check_checksums,
     check_counts,

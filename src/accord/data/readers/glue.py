@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from accord._files import Columns, read_parquet
 from accord.data._dataset import Dataset, Split, TextPairs, Texts, hold_out
 from accord.data._table_columns import Column
-from accord.data.readers._published_files import Spellings, check_counts, missing, need_folder
+from accord.data.readers._find_files import Spellings, check_counts, missing, need_folder
 from accord.data.readers.tables import read_unquoted
 from accord.errors import SourceError, counted
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from accord.data._dataset import Dataset, Split, hold_out
 from accord.data._image_files import ImageFiles
-from accord.data.readers._published_files import need_folder
+from accord.data.readers._find_files import need_folder
 from accord.errors import ChoiceError, SourceError, counted
 
 ENDINGS: Final = frozenset(

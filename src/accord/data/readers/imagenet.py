@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from accord.data._dataset import Dataset, Split
-from accord.data.readers._published_files import (
+from accord.data.readers._find_files import (
     check_counts,
     find,
     in_any,

@@ -19,7 +19,7 @@ from accord.data._dataset import (
     hold_out,
 )
 from accord.data._table_columns import Table, learn_encoding
-from accord.data.readers._published_files import missing as missing_files
+from accord.data.readers._find_files import missing as missing_files
 from accord.errors import ChoiceError, SourceError, counted
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from accord.data._dataset import Dataset, Split
 from accord.data._image_files import ImageFiles
-from accord.data.readers._published_files import check_counts, find, in_any, names_of, read_lines
+from accord.data.readers._find_files import check_counts, find, in_any, names_of, read_lines
 from accord.data.readers.image_folder import image_split, list_images
 from accord.errors import ChoiceError, SourceError
 

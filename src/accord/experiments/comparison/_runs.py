@@ -14,7 +14,7 @@ from accord._files import write_file
 from accord._record import Record, open_record
 from accord.errors import ChoiceError, PredictionError, TrainingError
 from accord.training import Run, Spec, network_specs
-from accord.training._run import is_trainable
+from accord.training._run_folder import is_trainable
 from accord.training._spec import SEEDS_APART
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from accord.errors import (
     ProbabilitiesMissing,
     RecordMissing,
 )
-from accord.experiments.cluster import _predict, predict_remotely
-from accord.experiments.cluster._predict import predict_range
+from accord.experiments.cluster import _remote_predict, predict_remotely
 from accord.experiments.cluster._ray import (
     Resources,
 )
+from accord.experiments.cluster._remote_predict import predict_range
 from accord.rules import all_rules
 from accord.rules.consensus import Consensus
 from accord.rules.max_agreement import MaxAgreement
@@ -55,7 +55,7 @@ def record(tmp_path_factory):
 def test_ranges_together_are_the_whole_prediction(record, name, pieces, form):
     expected = accord.open(record / form).predict(name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_predict, "Cluster", InProcessCluster)
+        patch.setattr(_remote_predict, "Cluster", InProcessCluster)
         found = predict_remotely(record / form, name, blocks=pieces)
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.scores, expected.scores)
@@ -71,7 +71,7 @@ def test_default_is_one_range_per_cpu(here, record):
         (12, 18),
         (18, 23),
     ]
-    assert here[0].started[0][2:] == (ONE, _predict.RETRIES)
+    assert here[0].started[0][2:] == (ONE, _remote_predict.RETRIES)
 
 
 def test_ranges_of_a_packed_record_are_whole_chunks(here, tmp_path, monkeypatch):
@@ -115,12 +115,14 @@ def test_growing_record_is_predicted_as_it_was(tmp_path, monkeypatch):
             write_record(path, networks=3, epochs=4)
             return super().nodes()
 
-    monkeypatch.setattr(_predict, "Cluster", Growing)
+    monkeypatch.setattr(_remote_predict, "Cluster", Growing)
     np.testing.assert_array_equal(predict_remotely(path).labels, expected)
 
 
 def test_missing_input_raises_before_a_cluster_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr(_predict, "Cluster", lambda *_, **__: pytest.fail("started a cluster"))
+    monkeypatch.setattr(
+        _remote_predict, "Cluster", lambda *_, **__: pytest.fail("started a cluster")
+    )
     path = write_record(tmp_path / "record")
     for rule in ("soft-agreement", Consensus(threshold=0.5)):
         with pytest.raises(ProbabilitiesMissing, match="the record has labels only"):

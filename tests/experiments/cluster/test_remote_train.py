@@ -22,11 +22,11 @@ from accord.errors import (
     SourceError,
     SpecError,
 )
-from accord.experiments.cluster import _train, train_remotely
+from accord.experiments.cluster import _remote_train, train_remotely
 from accord.experiments.cluster._ray import (
     Resources,
 )
-from accord.experiments.cluster._train import (
+from accord.experiments.cluster._remote_train import (
     RecordWatcher,
     log_path,
     publish_spec,
@@ -92,7 +92,7 @@ def test_output_of_a_worker_goes_to_its_log(tmp_path, capsys, monkeypatch):
 
 
 def test_worker_that_does_not_see_the_run_names_its_node(tmp_path, monkeypatch):
-    monkeypatch.setattr(_train._wait_for_spec, "__kwdefaults__", {"seconds": 0.0})
+    monkeypatch.setattr(_remote_train._wait_for_spec, "__kwdefaults__", {"seconds": 0.0})
     missing = task_of(tmp_path / "run")
     (tmp_path / "run").rename(tmp_path / "elsewhere")
     with pytest.raises(NodeUnfit, match=rf"{platform.node()}: does not see .*run/logs.*all nodes"):
@@ -109,9 +109,9 @@ def test_worker_waits_for_a_run_that_appears_late(tmp_path, monkeypatch):
         naps.append(seconds)
         (tmp_path / "later").rename(tmp_path / "run")
 
-    monkeypatch.setattr(_train.time, "sleep", appear)
+    monkeypatch.setattr(_remote_train.time, "sleep", appear)
     assert train_one(given)["failed"] == {}
-    assert naps == [_train.RETRY_SECONDS]
+    assert naps == [_remote_train.RETRY_SECONDS]
 
 
 def test_relative_paths_start_from_the_drivers_working_directory(tmp_path):
@@ -139,7 +139,7 @@ def test_worker_waits_for_a_busy_network(tmp_path, monkeypatch):
         naps.append(seconds)
         held.close()
 
-    monkeypatch.setattr(_train.time, "sleep", let_go)
+    monkeypatch.setattr(_remote_train.time, "sleep", let_go)
     assert train_one(task_of(out, 1, patience=60.0))["failed"] == {}
     assert len(naps) == 1
     assert "waiting: " in log_path(out, 1).read_text()
@@ -227,7 +227,7 @@ def test_worker_that_dies_too_often_fails_only_its_network(here, tmp_path, monke
             raise ClusterError("its worker or node died: bang")
         return {"failed": {}, "notes": ("slow",)}
 
-    monkeypatch.setattr(_train, "train_one", dies)
+    monkeypatch.setattr(_remote_train, "train_one", dies)
     result = train_remotely(SPEC, tmp_path / "run", source=SMALL)
     assert result.failed == {
         0: f"its worker or node died: bang; see {tmp_path}/run/logs/network-000.log"
@@ -239,21 +239,21 @@ def test_unfit_node_stops_the_training(here, tmp_path, monkeypatch):
     def unfit(_):
         raise NodeUnfit("b: has no accord")
 
-    monkeypatch.setattr(_train, "train_one", unfit)
+    monkeypatch.setattr(_remote_train, "train_one", unfit)
     with pytest.raises(NodeUnfit, match="b: has no accord"):
         train_remotely(SPEC, tmp_path / "run", source=SMALL)
 
 
 def test_notes_are_listed_once(here, tmp_path, monkeypatch):
     result = {"failed": {}, "notes": ("slow",)}
-    monkeypatch.setattr(_train, "train_one", lambda _: result)
+    monkeypatch.setattr(_remote_train, "train_one", lambda _: result)
     assert train_remotely(SPEC, tmp_path / "run", source=SMALL).notes == ("slow",)
 
 
 def test_driver_writes_the_metrics_of_all_networks(here, tmp_path, monkeypatch):
     train(SPEC, tmp_path / "run", source=SMALL)
     (tmp_path / "run/metrics.csv").rename(tmp_path / "whole")
-    monkeypatch.setattr(_train, "train_one", lambda _: {"failed": {}, "notes": ()})
+    monkeypatch.setattr(_remote_train, "train_one", lambda _: {"failed": {}, "notes": ()})
     train_remotely(SPEC, tmp_path / "run", source=SMALL)
     assert (tmp_path / "run/metrics.csv").read_text() == (tmp_path / "whole").read_text()
 

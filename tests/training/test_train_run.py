@@ -20,14 +20,14 @@ from accord.training import (
     Run,
     RunResult,
     _network_run,
-    _train,
+    _train_run,
     _workers,
     parse_spec,
 )
 from accord.training._checkpoints import checkpoints_in, load_checkpoint, load_state
 from accord.training._hardware import THREAD_SETTINGS, torch_threads
 from accord.training._loop import EpochResult
-from accord.training._train import finished_networks, result_json
+from accord.training._train_run import finished_networks, result_json
 from accord.training.networks import build
 
 
@@ -95,11 +95,11 @@ class FakeGpuRun(Run):
 
 
 def train_on_fake_gpu(monkeypatch, out, text, results=(), *, obstacle=None, seen=None):
-    monkeypatch.setattr(_train, "train_lockstep", fake_lockstep(results, seen=seen))
-    monkeypatch.setattr(_train, "lockstep_obstacle", lambda _: obstacle)
+    monkeypatch.setattr(_train_run, "train_lockstep", fake_lockstep(results, seen=seen))
+    monkeypatch.setattr(_train_run, "lockstep_obstacle", lambda _: obstacle)
     run, notes = FakeGpuRun(out, parse_spec(text)), []
     run.device = torch.device("cuda")
-    return list(_train._executor(run, list(run.networks), None, notes)), notes
+    return list(_train_run._executor(run, list(run.networks), None, notes)), notes
 
 
 TWO_EPOCHS = ("epochs = 4", "epochs = 2")
@@ -125,7 +125,7 @@ def test_a_run_writes_records_checkpoints_states_and_metrics(whole):
 
 
 def test_a_finished_run_is_not_trained_again(whole, monkeypatch):
-    monkeypatch.setattr(_train, "train_network", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(_train_run, "train_network", lambda *_: pytest.fail("trained again"))
     assert train_text(whole).failed == {}
 
 
@@ -157,7 +157,7 @@ def test_a_deleted_state_or_checkpoint_is_not_written_again(tmp_path, monkeypatc
     train_text(tmp_path / "run")
     for path in (tmp_path / "run").glob(f"checkpoints/*/{gone}.safetensors"):
         path.unlink()
-    monkeypatch.setattr(_train, "train_network", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(_train_run, "train_network", lambda *_: pytest.fail("trained again"))
     assert train_text(tmp_path / "run").failed == {}
 
 
@@ -178,7 +178,7 @@ def test_a_network_without_checkpoints_is_finished(tmp_path, monkeypatch):
     without = changed(("checkpoints = 2", "checkpoints = 0"), ("epochs = 4", "epochs = 1"))
     for name, text in (("guessing", guessing), ("none", without)):
         train_text(tmp_path / name, text)
-    monkeypatch.setattr(_train, "train_network", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(_train_run, "train_network", lambda *_: pytest.fail("trained again"))
     for name, text in (("guessing", guessing), ("none", without)):
         assert train_text(tmp_path / name, text).failed == {}
 
@@ -341,7 +341,7 @@ def test_networks_that_cannot_run_in_lockstep_are_trained_one_by_one_with_a_note
     tmp_path, monkeypatch
 ):
     text = changed(("epochs = 4", "epochs = 1"))
-    monkeypatch.setattr(_train, "train_network", lambda run, network: iter([network.number]))
+    monkeypatch.setattr(_train_run, "train_network", lambda run, network: iter([network.number]))
     events, notes = train_on_fake_gpu(
         monkeypatch, tmp_path / "run", text, obstacle="they are on disk"
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import accord
-from accord._recorders.boosting_rounds import RoundRecorder
+from accord._recorders.round_recorder import RoundRecorder
 from accord.errors import ChoiceError, PredictionError, RecordClosed, RecordError, RowExists
 
 

@@ -61,7 +61,7 @@ def test_unreadable_data_leave_no_folder(tmp_path, monkeypatch):
     def unreadable(_):
         raise SourceError("a.png: cannot be read as an image")
 
-    monkeypatch.setattr("accord.training._run.measure_input_schema", unreadable)
+    monkeypatch.setattr("accord.training._run_folder.measure_input_schema", unreadable)
     with pytest.raises(SourceError, match=r"a\.png"):
         train_text(tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -19,7 +19,7 @@ from accord.training._cross_fit import train_folds
 from accord.training._hardware import choose_device, count_processes, multiply_adds
 from accord.training._lockstep import LockstepNetwork, lockstep_obstacle, train_lockstep
 from accord.training._network_run import NetworkRun, Progress, train_network
-from accord.training._run import Run, is_trainable
+from accord.training._run_folder import Run, is_trainable
 from accord.training._spec import NetworkSpec, Spec
 from accord.training._workers import train_in_workers
 from accord.training.networks import warn_once

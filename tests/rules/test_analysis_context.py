@@ -5,7 +5,7 @@ import pytest
 from recorded import labels_of, write_record
 
 from accord.errors import ChoiceError
-from accord.rules._context import MEMORY, Context, memory_budget
+from accord.rules._analysis_context import MEMORY, Context, memory_budget
 from accord.store import ArrayReader, SampleInfo, open_reader
 from accord.store._unpacked_reader import read_row
 

@@ -9,7 +9,7 @@ import pytest
 from accord._record import Record
 from accord.analysis import Overview, compare_rules
 from accord.analysis._scores import _notes
-from accord.report._record_text import (
+from accord.report._command_text import (
     bad_networks_text,
     description_text,
     score_json,
