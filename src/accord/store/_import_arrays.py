@@ -22,8 +22,6 @@ TABLES: Final = (PROBABILITIES, "logits")
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """How to read a source."""
-
     pattern: str | None = None
     axes: Axes | None = None
     key: str | None = None
@@ -83,7 +81,6 @@ def epochs_of(name: str, values: NDArray[Any], axes: Axes | None) -> list[Named]
 
 
 def read_array(path: Path, options: ImportOptions) -> Source:
-    """Read the predictions of all networks from an npy file."""
     return Source(rows_of("the array", load_npy(path), options.axes))
 
 
@@ -114,7 +111,6 @@ def choose_arrays(arrays: Mapping[str, NDArray[Any]], options: ImportOptions) ->
 
 
 def _choose(arrays: dict[str, NDArray[Any]], options: ImportOptions) -> Source:
-    """Choose the arrays of predictions: one of all networks, or one for each."""
     key, axes = options.key, options.axes
     pattern = compile_pattern(key, "network") if key and "{" in key else ONE_NETWORK
     by_name = {found["network"]: one for one in arrays if (found := pattern.fullmatch(one))}
@@ -136,7 +132,6 @@ def _choose(arrays: dict[str, NDArray[Any]], options: ImportOptions) -> Source:
 
 
 def find_key(arrays: Mapping[str, NDArray[Any]], key: str | None) -> str:
-    """Find the name of the array of predictions."""
     if key is None:
         known = [name for name in (LABELS, *TABLES) if name in arrays]
         key = known[0] if known else next(iter(arrays)) if len(arrays) == 1 else LABELS

@@ -79,7 +79,6 @@ def find_npy_files(folder: Path, *, test: bool) -> Files:
 
 
 def read_npy_files(folder: Path, _: ImportOptions, *, test: bool) -> Source:
-    """Read predictions and labels from a folder of npy files."""
     files = find_npy_files(folder, test=test)
     epochs = _consecutive(folder, files, f"resnet0/{'test_' if test else ''}resnet_0_0.npy")
     source = _read_all(folder, files, epochs, lambda file, _: [(str(file), load_npy(file))])
@@ -154,7 +153,6 @@ def _read_all(
     epochs: Sequence[float],
     read: Callable[[Path, float], list[Named]],
 ) -> Source:
-    """Read the files of all networks, of which each must have all epochs."""
     for network, found in files.items():
         missing = [epoch for epoch in epochs if epoch not in found]
         if missing:
@@ -220,19 +218,17 @@ def _is_logit(value: object) -> bool:
 
 def _in_order(file: Path, lines: Lines, first_file: Path, first: Lines) -> NDArray[np.float64]:
     """Sort the logits of an epoch by the guids of the first epoch."""
-    unknown = [guid for guid in lines if guid not in first]
-    missing = [guid for guid in first if guid not in lines]
-    if unknown or missing:
-        guid, where, other = (
-            (unknown[0], file, first_file) if unknown else (missing[0], first_file, file)
-        )
-        raise SourceError(
-            f"{file}: guid {guid!r} is in {where.name} but not in {other.name}; every epoch "
-            f"must have the same samples ({len(unknown)} unknown, {len(missing)} missing)"
-        )
-    changed = [guid for guid, (_, gold) in lines.items() if first[guid][1] != gold]
-    if changed:
-        raise SourceError(f"{file}: the gold of guid {changed[0]!r} differs from {first_file}'s")
+    unknown, missing = lines.keys() - first.keys(), first.keys() - lines.keys()
+    for guids, where, other in ((unknown, file, first_file), (missing, first_file, file)):
+        if guids:
+            raise SourceError(
+                f"{file}: guid {min(guids, key=str)!r} is in {where.name} but not in {other.name}; "
+                "every epoch must have the same samples "
+                f"({len(unknown)} unknown, {len(missing)} missing)"
+            )
+    for guid, (_, gold) in lines.items():
+        if first[guid][1] != gold:
+            raise SourceError(f"{file}: the gold of guid {guid!r} differs from {first_file}'s")
     rows = [lines[guid][0] for guid in first]
     if len({len(row) for row in rows}) > 1:
         raise SourceError(f"{file}: samples have different numbers of logits")

@@ -34,8 +34,6 @@ ROUNDING: Final = 1e-3  # by which the probability of a label may be below the l
 
 @dataclass(frozen=True)
 class Source:
-    """Container for the arrays of an imported record."""
-
     networks: Sequence[Sequence[Named]]  # by network and epoch: (sample,) or (sample, class)
     names: Sequence[str] = ()  # of the networks: numbers, or other names
     progress: tuple[float, ...] | None = None
@@ -53,13 +51,12 @@ def by_network(networks: Mapping[str, Sequence[Named]], **options: Any) -> Sourc
 
 def sort_networks(names: Iterable[str]) -> list[str]:
     """Sort the names of networks: by value if all are numbers."""
-    names = list(names)
-    if not all(map(str.isdecimal, names)):
-        return sorted(names)
-    names.sort(key=int)
-    for one, other in pairwise(names):
-        if int(one) == int(other):
-            raise SourceError(f"networks {one} and {other} have the same number; rename one")
+    names = sorted(names)
+    if all(map(str.isdecimal, names)):
+        names.sort(key=int)
+        for one, other in pairwise(names):
+            if int(one) == int(other):
+                raise SourceError(f"networks {one} and {other} have the same number; rename one")
     return names
 
 
@@ -75,8 +72,6 @@ def progress_of(epochs: Sequence[float]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Votes:
-    """Stacked predictions of all networks at all epochs."""
-
     kind: str
     labels: NDArray[Any]  # (network, epoch, sample), 0 where missing
     probabilities: NDArray[np.float16] | None  # (network, epoch, sample, class), 0 where missing
@@ -111,8 +106,7 @@ def reader_of(
         name=name,
     )
     kind = votes.kind if beside is None else "labels and probabilities"
-    networks, epochs, samples = labels.shape
-    sizes = zip((networks, epochs, samples, classes), AXES, strict=True)
+    sizes = zip((*labels.shape, classes), AXES, strict=True)
     found = f"{kind} of {', '.join(counted(*size) for size in sizes)}"
     found += ", stored as probabilities" if kind == "logits" else ""
     share = 100 * missing.mean()
@@ -138,18 +132,16 @@ def _classes(votes: Votes, beside: NDArray[Any] | None, info: Mapping[str, Any])
         if table is not None and table.ndim:
             return int(table.shape[-1])
     largest = [votes.labels.max()]
-    for name in ("truth", "given"):
-        if name in info:
-            values = to_numpy(info[name])
-            check_whole(values, name)
-            largest.append(values.max(initial=0))
+    for name in [name for name in ("truth", "given") if name in info]:
+        values = to_numpy(info[name])
+        check_whole(values, name)
+        largest.append(values.max(initial=0))
     return int(max(largest)) + 1
 
 
 def _checked_tables(
     values: NDArray[Any], labels: NDArray[Any], missing: NDArray[np.bool_], classes: int
 ) -> NDArray[np.float16]:
-    """Check probabilities that come beside labels."""
     if values.shape != (*labels.shape, classes):
         raise PredictionError(
             f"probabilities must have shape {(*labels.shape, classes)}, "
@@ -219,7 +211,6 @@ def _check_lengths(epochs: Sequence[int]) -> None:
 
 
 def _common_kind(rows: Iterable[Named]) -> str:
-    """Find the kind that all rows with a vote have."""
     found = [(kind_of(name, values), name) for name, values in rows if values.size]
     if not found:
         raise PredictionError("every vote is missing; at least one must have a label")
@@ -239,11 +230,10 @@ def _row(name: str, values: NDArray[Any], kind: str) -> Row:
 
 
 def _gaps(values: NDArray[Any]) -> NDArray[np.bool_]:  # (sample,)
-    """Find the samples without a vote: masked ones, and labels that are NaN."""
     gaps = np.ma.getmaskarray(values)
-    if values.ndim == 1:
-        data = np.ma.getdata(values)
-        return np.asarray(gaps | np.isnan(data) if data.dtype.kind == "f" else gaps)
+    data = np.ma.getdata(values)
+    if values.ndim == 1 and data.dtype.kind == "f":
+        gaps = gaps | np.isnan(data)
     return np.asarray(gaps.any(axis=tuple(range(1, values.ndim))))
 
 

@@ -44,8 +44,6 @@ Row = tuple[int, Sequence[Any]]  # its line, and its cells
 
 @dataclass
 class _Column:
-    """The values of a column, each as a number."""
-
     codes: "array[int]" = field(default_factory=lambda: array("q"))  # by row
     values: dict[str, int] = field(default_factory=dict)  # text -> its number
 
@@ -124,7 +122,6 @@ def _aum_vote(where: str, cells: Sequence[str], at: Sequence[int]) -> tuple[str,
 
 
 def _position(path: Path, header: Sequence[str], names: Sequence[str]) -> int:
-    """Find the column with one of several names."""
     found = [header.index(name) for name in names if name in header]
     if not found:
         raise SourceError(
@@ -136,7 +133,6 @@ def _position(path: Path, header: Sequence[str], names: Sequence[str]) -> int:
 
 
 def _gather(path: Path, header: Sequence[str], rows: Iterable[Row], *, unit: str) -> Source:
-    """Read the columns of a table."""
     header = [name.strip().lower() for name in header]
     at = {
         role: _position(path, header, names)
@@ -156,6 +152,8 @@ def _gather(path: Path, header: Sequence[str], rows: Iterable[Row], *, unit: str
             column.add(cells[at[role]])
     if not lines:
         raise SourceError(f"{path}: has a header, but no rows")
+    for role in {"network", "epoch"} - columns.keys():
+        columns[role] = _Column(array("q", bytes(8 * len(lines))), {"0": 0})
     return _arrange(_Table(path, columns, lines, unit))
 
 
@@ -168,16 +166,19 @@ def _arrange(table: "_Table") -> Source:
             raise table.error(table.row("epoch", other), f"has epoch {other}; others have {one}")
     ids = _as_ids(table.values("sample"))
     orders = dict(zip(VOTE, (networks, epochs, list(map(str, ids))), strict=True))
-    places = [table.positions(role, texts) for role, texts in orders.items()]
-    shape = [len(texts) for texts in orders.values()]
+    shape = tuple(map(len, orders.values()))
     if math.prod(shape) > MOST_VOTES:
         sizes = " × ".join(map(counted, shape, VOTE))
         raise SourceError(f"{table.path}: {sizes} are too many votes. Is a column named wrongly?")
-    table.check_votes(tuple(places), orders)
+    places = tuple(
+        table.columns[role].look_up({text: place for place, text in enumerate(texts)})
+        for role, texts in orders.items()
+    )
+    table.check_votes(places, orders)
     votes = np.ma.masked_array(np.zeros(shape, np.int64), mask=True)
     names, numbers = table.classes()
     labels = numbers["label"]
-    votes[tuple(places)] = np.ma.masked_where(labels == MISSING, labels)
+    votes[places] = np.ma.masked_where(labels == MISSING, labels)
     info: dict[str, Any] = {"ids": ids} | ({"class_names": names} if names else {})
     for role in ("truth", "given"):
         if role in numbers:
@@ -185,15 +186,13 @@ def _arrange(table: "_Table") -> Source:
     return Source(
         rows_of("the table", votes, None),
         networks,
-        progress=progress_of(list(map(table.number, epochs))) if "epoch" in table.columns else None,
+        progress=progress_of(list(map(table.number, epochs))),
         sample_info=info,
     )
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The columns of a table by role."""
-
     path: Path
     columns: Mapping[str, _Column]
     lines: Sequence[int]  # where each row is
@@ -203,17 +202,9 @@ class _Table:
         return SourceError(f"{self.path}: {self.unit} {self.lines[row]} {problem}")
 
     def values(self, role: str) -> list[str]:
-        """Return the different values of a column, which must not be empty; without it, 0."""
-        if role not in self.columns:
-            return ["0"]
         if "" in self.columns[role].values:
             raise self.error(self.row(role, ""), f"has no {role}")
         return list(self.columns[role].values)
-
-    def positions(self, role: str, texts: Sequence[str]) -> NDArray[np.intp]:  # (row,)
-        if role not in self.columns:
-            return np.zeros(len(self.lines), np.intp)
-        return self.columns[role].look_up({text: position for position, text in enumerate(texts)})
 
     def number(self, epoch: str) -> float:
         if not _NUMBER.fullmatch(epoch):
@@ -221,7 +212,6 @@ class _Table:
         return float(epoch)
 
     def row(self, role: str, text: str) -> int:
-        """Return the first row with a value."""
         return self.columns[role].codes.index(self.columns[role].values[text])
 
     def check_votes(
@@ -254,32 +244,31 @@ class _Table:
         """Return the names of the classes, if they have any, and the columns of labels."""
         columns = {role: self.columns[role] for role in LABELLED if role in self.columns}
         texts = sorted(set().union(*(column.values for column in columns.values())) - {""})
-        kinds = {
+        whole = {
             role: all(_WHOLE.fullmatch(text) for text in column.values if text)
             for role, column in columns.items()
         }
-        if len(set(kinds.values())) > 1:
-            numbers, names = sorted(kinds, key=lambda role: not kinds[role])[:: len(kinds) - 1]
+        if len(set(whole.values())) > 1:
+            numbers, *_, names = sorted(whole, key=lambda role: not whole[role])
             raise SourceError(
                 f"{self.path}: {numbers} has numbers and {names} has names of classes; write both "
                 "alike"
             )
-        whole = all(kinds.values())
-        codes = {text: int(float(text)) if whole else i for i, text in enumerate(texts)}
+        numbered = whole["label"]
+        codes = {text: int(float(text)) if numbered else i for i, text in enumerate(texts)}
+        for role, column in columns.items():
+            if low := [text for text in column.values if text and codes[text] < 0]:
+                raise self.error(
+                    self.row(role, low[0]),
+                    f"has {role} {low[0]}. Leave the cell empty for a missing vote",
+                )
         codes[""] = MISSING
-        if whole and any(number < 0 for text, number in codes.items() if text):
-            text = min(texts, key=float)
-            role = next(role for role, column in columns.items() if text in column.values)
-            raise self.error(
-                self.row(role, text), f"has {role} {text}. Leave the cell empty for a missing vote"
-            )
         found = {role: column.look_up(codes) for role, column in columns.items()}
-        return [] if whole else texts, found
+        return [] if numbered else texts, found
 
     def by_sample(
         self, role: str, samples: NDArray[np.intp], labels: NDArray[np.intp], size: int
     ) -> NDArray[np.intp]:
-        """Return the label of each sample, which all of its rows must have."""
         found = np.empty(size, np.intp)
         found[samples[::-1]] = labels[::-1]  # of its first row
         wrong = np.flatnonzero((found[samples] != labels) | (labels == MISSING))
