@@ -245,9 +245,8 @@ def _recalls(context: Context, majority: Prediction, agreed: Prediction) -> list
     first, second = (
         measure(one.labels, truth, classes=classes).recall for one in (majority, agreed)
     )
-    names = context.sample_info.class_names or tuple(map(str, range(classes)))
     sizes = np.bincount(truth, minlength=classes).tolist()
-    recalls = zip(names, sizes, first, second, strict=True)
+    recalls = zip(context.sample_info.names, sizes, first, second, strict=True)
     return [ClassRecall(*recall) for recall in recalls if recall[1]]
 
 

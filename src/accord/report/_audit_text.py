@@ -6,7 +6,6 @@ from typing import Any, Final
 import numpy as np
 
 from accord.analysis import Audit, Overview
-from accord.analysis._audit._notes import class_name
 from accord.analysis._audit._result import UNDECIDED
 from accord.analysis._audit._review import Gain
 from accord.errors import counted
@@ -86,7 +85,7 @@ def _corrections(audit: Audit, sample_info: SampleInfo) -> list[str]:
     pairs, samples = np.unique(moves, axis=0, return_counts=True)
     order = np.argsort(-samples, kind="stable")[:MOST_LISTED]
     rows = [
-        (class_name(int(one), sample_info), class_name(int(other), sample_info), str(samples[pair]))
+        (sample_info.names[one], sample_info.names[other], str(samples[pair]))
         for pair, (one, other) in zip(order, pairs[order], strict=True)
     ]
     return text_table(("given", "proposed", "samples"), rows, right=(2,))
@@ -96,8 +95,8 @@ def _most_suspicious(audit: Audit, sample_info: SampleInfo) -> list[str]:
     rows = [
         (
             str(sample if sample_info.ids is None else sample_info.ids[sample]),
-            class_name(int(audit.given[sample]), sample_info),
-            class_name(int(audit.proposed[sample]), sample_info),
+            sample_info.names[audit.given[sample]],
+            sample_info.names[audit.proposed[sample]],
             f"{audit.suspicion[sample]:.3f}",
         )
         for sample in audit.ranking[:MOST_LISTED]

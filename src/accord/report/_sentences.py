@@ -280,7 +280,7 @@ def _ranking_score(found: Audit, score: RankingScore) -> str:
 
 def _suspects(summary: Summary, found: Audit) -> list[dict[str, Any]]:
     info = summary.overview.sample_info
-    names = info.class_names or tuple(map(str, range(info.classes)))
+    names = info.names
     return [
         {
             "sample": str(sample if info.ids is None else info.ids[sample]),

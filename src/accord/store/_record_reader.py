@@ -29,6 +29,11 @@ class SampleInfo:
     class_names: tuple[str, ...] | None = None
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the classes, or their numbers if they have none."""
+        return self.class_names or tuple(map(str, range(self.classes)))
+
+    @property
     def reference(self) -> Literal["truth", "given"] | None:
         """Labels that predictions are compared with: true ones, else the given ones, if any."""
         if self.truth is not None:

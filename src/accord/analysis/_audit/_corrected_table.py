@@ -34,8 +34,6 @@ class CorrectedTable:
 
 @dataclass(frozen=True)
 class _Row:
-    """Place of a row in a text file."""
-
     line: int
     cells: list[tuple[int, int]]  # spans, with quotation marks
     end: int
@@ -87,10 +85,10 @@ def write_corrected_table(
     _check_target(target, [*opened.names, given])
     before = _given(sample_info, str(table))
     rows = _match(opened, label, sample_info, ids, lines)
-    names = sample_info.class_names or [str(number) for number in range(sample_info.classes)]
+    names = sample_info.names
     changed = {
-        int(row): names[int(now)]
-        for row, was, now in zip(rows, before, labels, strict=True)
+        int(row): names[now]
+        for row, was, now in zip(rows, before, labels.tolist(), strict=True)
         if was != now
     }
     opened.write(target, label, changed, given)
@@ -111,8 +109,8 @@ def write_corrected_list(
     target, header = Path(path), ["path", "given", "corrected"]
     _check_target(target, header)
     before = _given(sample_info, str(target))
-    names = sample_info.class_names or [str(number) for number in range(sample_info.classes)]
     ids = range(len(labels)) if sample_info.ids is None else sample_info.ids.tolist()
+    names = sample_info.names
     columns = ids, *([names[one] for one in some.tolist()] for some in (before, labels))
     write_file(target, csv_text(header, zip(*columns, strict=True)).encode())
     return int((before != labels).sum())
@@ -144,7 +142,6 @@ class _Text:
         self.numbers = [row.line for row in self.places]
 
     def column(self, name: str) -> list[str]:
-        """Return the cells of a column."""
         at = self.names.index(name)
         return [self._value(row.cells[at]) for row in self.places]
 
@@ -199,8 +196,6 @@ class _Text:
 
 
 class _Parquet:
-    """A table in a Parquet file."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.columns = read_parquet(path)
@@ -209,11 +204,9 @@ class _Parquet:
         self.numbers = list(range(self.rows))
 
     def column(self, name: str) -> list[str]:
-        """Return the cells of a column."""
         return [str(value) for value in self.columns[name]]
 
     def write(self, path: Path, label: str, changed: dict[int, str], given: str) -> None:
-        """Write the table with some labels changed and all given ones in a further column."""
         correct_parquet(self.path, path, column=label, changed=changed, kept=given)
 
 
@@ -224,9 +217,8 @@ def _match(
     ids: str | None,
     lines: bool,
 ) -> NDArray[np.intp]:
-    """Find the row of each sample."""
     wanted = range(sample_info.samples) if sample_info.ids is None else sample_info.ids.tolist()
-    names = sample_info.class_names or [str(number) for number in range(sample_info.classes)]
+    names = sample_info.names
     expected = [names[one] for one in _given(sample_info, str(table.path)).tolist()]
     labels, problem = table.column(label), "no column holds the ids of the record"
     for where, keys in _keys(table, ids, lines):

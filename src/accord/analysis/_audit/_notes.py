@@ -46,11 +46,6 @@ def audit_notes(audit: Audit, sample_info: SampleInfo) -> list[str]:
     return [note for note in notes if note is not None]
 
 
-def class_name(label: int, sample_info: SampleInfo) -> str:
-    """Get the name of a class."""
-    return str(label) if sample_info.class_names is None else sample_info.class_names[label]
-
-
 def _ranking(audit: Audit) -> str:
     if audit.excess >= LEAST_EXCESS:
         return "the ranking is more reliable"
@@ -96,7 +91,7 @@ def _not_predicted(audit: Audit, sample_info: SampleInfo) -> Iterator[str]:
 def _labels_of(
     classes: tuple[int, ...], audit: Audit, sample_info: SampleInfo
 ) -> tuple[str, str, str]:
-    names = ", ".join(class_name(label, sample_info) for label in classes[:MOST_NAMED])
+    names = ", ".join(sample_info.names[label] for label in classes[:MOST_NAMED])
     if len(classes) > MOST_NAMED:
         names += f" and {len(classes) - MOST_NAMED} more"
     samples = int(np.isin(audit.given, classes).sum())
@@ -121,7 +116,6 @@ def _begins_late(audit: Audit) -> str | None:
 
 
 def _inconclusive(audit: Audit) -> Iterator[str]:
-    """Iterate over reasons for an unreliable noise rate."""
     ranking, rate = _ranking(audit), 100 * audit.noise_rate
     if np.count_nonzero(audit.weights) == 1:
         yield (

@@ -104,8 +104,6 @@ NAMING: Final = ("sample", "id", "given")  # parts that identify the label
 
 @dataclass(frozen=True)
 class RawDecision:
-    """Unparsed decision read from a file."""
-
     where: str  # line or task, for messages
     decided: str
     sample: str | None = None
@@ -140,8 +138,8 @@ def check_decisions(raw: Iterable[RawDecision], sample_info: SampleInfo, *, name
         parser.check_given(one, sample)
         if found.setdefault(sample, label) != label:
             raise SourceError(
-                f"{name}: {one.where}: sample {sample} is decided as {parser.show(label)}, and "
-                f"as {parser.show(found[sample])} before. Agree on one, and remove the other."
+                f"{name}: {one.where}: sample {sample} is decided as {parser.names[label]}, and "
+                f"as {parser.names[found[sample]]} before. Agree on one, and remove the other."
             )
     if not found:
         raise SourceError(f"{name}: it holds no decision. Was it saved before the review?")
@@ -152,7 +150,7 @@ def check_decisions(raw: Iterable[RawDecision], sample_info: SampleInfo, *, name
 class _Parser:
     def __init__(self, sample_info: SampleInfo, name: str) -> None:
         self.sample_info = sample_info
-        self.name = name
+        self.name, self.names = name, sample_info.names
         names = sample_info.class_names or ()
         self.by_name = names_mislead(sample_info)
         numbers = () if self.by_name else range(sample_info.classes)
@@ -203,17 +201,13 @@ class _Parser:
         if raw.given is None or given is None:
             return
         there = int(given[sample])
-        if raw.given != self.show(there) and (self.by_name or raw.given != str(there)):
+        shown = self.names[there]
+        if raw.given != shown and (self.by_name or raw.given != str(there)):
             only = " (by name: a class has the number of another as its name)" * self.by_name
             raise self._other(
                 raw.where,
-                f"sample {sample} has the given label {self.show(there)} in the record{only}, "
-                f"not {raw.given}",
+                f"sample {sample} has the given label {shown} in the record{only}, not {raw.given}",
             )
-
-    def show(self, label: int) -> str:
-        names = self.sample_info.class_names
-        return str(label) if names is None else names[label]
 
     def _by_position(self, text: str, where: str) -> int:
         last = self.sample_info.samples - 1
@@ -229,7 +223,6 @@ class _Parser:
 
 
 def _numbered(names: Iterable[str]) -> dict[str, list[int]]:
-    """Map each name to the numbers of its classes."""
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(names):
         numbers.setdefault(name, []).append(number)

@@ -52,7 +52,6 @@ def read_raw_decisions(path: Path) -> list[RawDecision]:
 
 
 def load_json(path: Path) -> Any:
-    """Read a JSON file."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:  # long numbers, deeply nested lists
@@ -60,7 +59,6 @@ def load_json(path: Path) -> Any:
 
 
 def unreadable(path: Path, error: Exception) -> SourceError:
-    """Create the error for an unreadable file."""
     fix = ". Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
     return SourceError(f"{path}: cannot be read: {error}{fix}")
 
@@ -181,7 +179,6 @@ PLACES: Final = re.compile(r"\{(sample|id)\}")
 
 
 def check_ending(path: PathLike, kind: str) -> Path:
-    """Validate the extension of a path."""
     message, endings = ENDINGS[kind]
     target = Path(path)
     if target.suffix not in endings:
@@ -198,7 +195,6 @@ def check_link(link: str) -> None:
 
 
 def check_writable(path: PathLike, kind: str) -> Path:
-    """Validate the path of an output file."""
     target = check_ending(path, kind)
     if target.suffix in DECISIONS:
         name, header = OVERWRITTEN[kind]
@@ -255,8 +251,7 @@ def write_queue(
         RecordExists: the file exists and holds decisions, or is not a queue.
     """
     target = check_writable(path, "queue")
-    columns = _columns(audit, queue, sample_info)
-    links = None
+    columns, links = _columns(audit, queue, sample_info), None
     if link is not None:
         check_link(link)
         links = [_fill(link, {"id": row["sample"], **row}) for row in _rows(columns)]
@@ -296,20 +291,21 @@ def write_labels(labels: NDArray[np.intp], path: PathLike) -> None:
         RecordExists: the file exists and holds decisions, or is a .csv file without labels.
     """
     target = check_writable(path, "labels")
+    buffer = io.BytesIO()
     if target.suffix == ".csv":
-        data = _as_csv({"labels": labels.tolist()})
+        buffer.write(_as_csv({"labels": labels.tolist()}))
     elif target.suffix == ".npy":
-        data = _as_npy(labels)
+        np.save(buffer, labels, allow_pickle=False)
     else:
-        buffer = io.BytesIO()
         np.savez_compressed(buffer, allow_pickle=False, labels=labels)
-        data = buffer.getvalue()
-    write_file(target, data)
+    write_file(target, buffer.getvalue())
 
 
 def write_probabilities(table: NDArray[np.float64], path: PathLike) -> None:
     """Write class probabilities to a .npy file."""
-    write_file(check_ending(path, "probabilities"), _as_npy(table))
+    target, buffer = check_ending(path, "probabilities"), io.BytesIO()
+    np.save(buffer, table, allow_pickle=False)
+    write_file(target, buffer.getvalue())
 
 
 def _columns(audit: Audit, samples: NDArray[np.intp], sample_info: SampleInfo) -> Columns:
@@ -317,10 +313,9 @@ def _columns(audit: Audit, samples: NDArray[np.intp], sample_info: SampleInfo) -
     if sample_info.ids is not None:
         columns["id"] = sample_info.ids[samples].tolist()
     for name in ("given", "proposed"):
-        labels = getattr(audit, name)[samples].tolist()
-        columns[name] = labels
+        columns[name] = labels = getattr(audit, name)[samples].tolist()
         if sample_info.class_names is not None:
-            columns[f"{name}_name"] = [sample_info.class_names[label] for label in labels]
+            columns[f"{name}_name"] = [sample_info.names[label] for label in labels]
     for name in ("suspicion", "agreement_given", "agreement_proposed"):
         columns[name] = getattr(audit, name)[samples].round(6).tolist()
     columns["flagged"] = audit.flagged[samples].astype(int).tolist()
@@ -339,7 +334,7 @@ def _fill(link: str, row: dict[str, Any]) -> str:
 def _tasks(
     columns: Columns, links: list[str] | None, sample_info: SampleInfo
 ) -> Iterator[dict[str, Any]]:
-    names = sample_info.class_names or tuple(str(number) for number in range(sample_info.classes))
+    names = sample_info.names
     shown = TEXT if links is None else IMAGE
     for number, row in enumerate(_rows(columns)):
         seen = f"sample {row.get('id', row['sample'])}" if links is None else links[number]
@@ -352,9 +347,3 @@ def _tasks(
 
 def _as_csv(columns: Columns) -> bytes:
     return csv_text(columns, zip(*columns.values(), strict=True)).encode()
-
-
-def _as_npy(values: NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, values, allow_pickle=False)
-    return buffer.getvalue()
