@@ -128,14 +128,13 @@ def _bad_networks(context: Context) -> Iterator[str]:
         )
     for kind, meaning in KINDS.items():
         bad = np.array(context.numbers)[kinds == kind]
-        if len(bad) == len(kinds):
-            yield (
-                f"{_named(bad)} {'is' if len(bad) == 1 else 'are'} {meaning}. Check the training, "
-                "and that predictions and labels are in the same order"
+        if len(bad):
+            cure = (
+                "Check the training, and that predictions and labels are in the same order"
+                if len(bad) == len(kinds)
+                else _leave_out(context, bad)
             )
-        elif len(bad):
-            is_ = "is" if len(bad) == 1 else "are"
-            yield f"{_named(bad)} {is_} {meaning}. {_leave_out(context, bad)}"
+            yield f"{_named(bad)} {'is' if len(bad) == 1 else 'are'} {meaning}. {cure}"
 
 
 def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network,)
@@ -177,7 +176,7 @@ def _epochs(context: Context) -> Iterator[str]:
         agreed = (
             "max agreement is the majority vote"
             if context.epochs == 1
-            else ("too few for max agreement to outvote overfitting")
+            else "too few for max agreement to outvote overfitting"
         )
         yield (
             f"{'there is' if context.epochs == 1 else 'there are'} only "
@@ -187,7 +186,6 @@ def _epochs(context: Context) -> Iterator[str]:
 
 
 def _memorisation_notes(context: Context) -> tuple[str, ...]:
-    """Note that networks memorise nothing that max agreement could undo."""
     late = context.once(memorised_late)
     if late is not None and late < MEMORISED_LATE:
         return (NONE_LATE,)

@@ -17,6 +17,7 @@ from accord.store._layout import AXES, LABELS, PROBABILITIES, SAMPLE_ARRAYS
 Axes = tuple[str, ...]
 
 ONE_NETWORK: Final = re.compile(r"(?:network|arr)_?(?P<network>\d+)")  # the name of its array
+SHAPES: Final = {"network": "[^/]+?", "epoch": r"\d+(?:\.\d+)?"}  # in the names of files
 TABLES: Final = (PROBABILITIES, "logits")
 
 
@@ -153,21 +154,21 @@ def compile_pattern(pattern: str, *fields: str) -> re.Pattern[str]:
     ... ).groupdict()
     {'network': '1', 'epoch': '20'}
     """
-    shapes = {"network": "[^/]+?", "epoch": r"\d+(?:\.\d+)?"}
-    expression, seen = "", set()
-    for part in re.split(r"(\{[^{}]*\}|\*)", pattern):
-        name = part[1:-1] if part.startswith("{") else ""
-        if part.startswith("{") and name not in fields:
-            listed = " and ".join(f"{{{one}}}" for one in fields)
-            raise ChoiceError(f"{pattern!r}: a pattern may contain {listed} and *; got {part}")
-        if name:
-            expression += f"(?P={name})" if name in seen else f"(?P<{name}>{shapes[name]})"
-            seen.add(name)
-        else:
-            expression += "[^/]*" if part == "*" else re.escape(part)
-    if not seen:
+    names = re.findall(r"\{([^{}]*)\}", pattern)
+    listed = [f"{{{one}}}" for one in fields]
+    for name in names:
+        if name not in fields:
+            raise ChoiceError(
+                f"{pattern!r}: a pattern may contain {' and '.join(listed)} and *; got {{{name}}}"
+            )
+    if not names:
         raise ChoiceError(
-            f"{pattern!r}: a pattern must contain {' or '.join(f'{{{one}}}' for one in fields)}. "
+            f"{pattern!r}: a pattern must contain {' or '.join(listed)}. "
             "Example: 'seed{network}/epoch_{epoch}.npy'"
         )
+    expression = re.escape(pattern).replace(r"\*", "[^/]*")
+    for name in set(names):
+        mark = re.escape(f"{{{name}}}")
+        expression = expression.replace(mark, f"(?P<{name}>{SHAPES[name]})", 1)
+        expression = expression.replace(mark, f"(?P={name})")
     return re.compile(expression)

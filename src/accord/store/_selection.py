@@ -41,7 +41,6 @@ def as_slice(positions: Sequence[int]) -> slice | list[int]:
 
 
 def whole_numbers(name: str, argument: str, values: Iterable[Any]) -> list[int]:
-    """Validate a list of integers."""
     try:
         return [operator.index(value) for value in values]
     except TypeError as error:

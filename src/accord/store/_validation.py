@@ -215,7 +215,6 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def check_whole(values: NDArray[Any], name: str) -> None:
-    """Check that all values are integers."""
     if values.dtype.kind in "iu":
         return
     if values.dtype.kind != "f":

@@ -42,7 +42,6 @@ SLOW: Final = 0.93  # of the contradicting votes remain after these if they do n
 def suspect_unpredicted(
     reader: RecordReader, given: NDArray[np.intp], classes: NDArray[np.intp], *, rate: float
 ) -> NDArray[np.float64]:  # (sample,)
-    """Compute the suspicion of labels whose class is never predicted."""
     # Networks learn some classes late, when most labels are memorised. On average these labels are
     # assumed to be wrong at the `rate` of all others; the more votes contradict one, at the epochs
     # at which any network predicts the class, the more suspicious it is, up to one half.
@@ -167,7 +166,6 @@ def reassign_posteriors(
     posteriors: NDArray[np.float64],  # (sample, candidate), the given label first
     probabilities: NDArray[np.float64],  # the same
 ) -> NDArray[np.float64]:  # the same
-    """Reassign posteriors in the order of the probabilities."""
     suspicion = order_by_probability(1 - posteriors[:, 0], probabilities[:, 0])
     others = probabilities[:, 1:] + TINY
     others *= (suspicion / others.sum(axis=1))[:, np.newaxis]

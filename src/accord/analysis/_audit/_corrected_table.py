@@ -149,14 +149,11 @@ class _Text:
         """Write the text with some labels changed and all given ones in a further column."""
         at, done = self.names.index(label), 0
         parts: list[str] = []
-        edits: list[tuple[_Row, str | None, str]] = [(self.header, None, self._quote(given))]
-        for number, row in enumerate(self.places):
+        for number, row in enumerate([self.header, *self.places], start=-1):
             begin, end = row.cells[at]
-            edits.append((row, changed.get(number), self.text[begin:end]))
-        for row, new, kept in edits:
-            begin, end = row.cells[at]
-            if new is not None:
-                parts += [self.text[done:begin], self._quote(new)]
+            kept = self._quote(given) if row is self.header else self.text[begin:end]
+            if number in changed:
+                parts += [self.text[done:begin], self._quote(changed[number])]
                 done = end
             parts += [self.text[done : row.end], self.delimiter, kept]
             done = row.end

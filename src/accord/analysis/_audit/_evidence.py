@@ -77,8 +77,6 @@ STEPS: Final = 8
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Rates at which networks contradict the given labels."""
-
     share: NDArray[np.float64]  # (epoch,), of the votes that contradict it
     both: NDArray[np.float64]  # (epoch,), of pairs of networks that both contradict it
     same: NDArray[np.float64]  # (epoch,), of pairs that contradict it with the same class
@@ -125,13 +123,11 @@ class Contradiction:
         if len(useful) <= MOST_EPOCHS:
             return rounded
         kept = useful[equally_spaced(len(useful), MOST_EPOCHS)]
-        whole = np.zeros_like(rounded)
-        whole[kept] = rounded[kept]
-        return whole
+        rounded[np.setdiff1d(useful, kept)] = 0
+        return rounded
 
 
 def measure_contradiction(reader: RecordReader, given: NDArray[Any]) -> Contradiction:
-    """Measure how often networks contradict the given labels."""
     some = slice(None, None, -(-reader.samples // MOST_SAMPLES))
     labels = reader.read_labels(range(reader.networks), range(reader.epochs), some)
     labels, known, classes = _renumbered(labels, given[some], classes=reader.classes)
@@ -183,7 +179,6 @@ def _count_pairs(
     votes: NDArray[Any],  # (network, sample, epoch)
     against: NDArray[np.bool_],  # the same
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:  # (epoch,) twice
-    """Count the pairs of networks that contradict a label."""
     networks, _, epochs = votes.shape
     both, same = np.zeros(epochs, np.intp), np.zeros(epochs, np.intp)
     for one, other in combinations(range(networks), 2):
@@ -227,7 +222,6 @@ class Evidence:
         return rows + self.candidates[:, :1], of_alternatives
 
     def part(self, samples: slice) -> "Evidence":
-        """Select the evidence on a range of samples."""
         return replace(self, candidates=self.candidates[samples], shares=self.shares[samples])
 
     def renumbered(self) -> "Evidence":
@@ -264,7 +258,6 @@ def collect_evidence(
 def weigh_votes(
     reader: RecordReader, weights: NDArray[np.intp]
 ) -> Iterator[tuple[slice, Weighted]]:
-    """Iterate over the weighted votes in blocks of samples."""
     # Epochs of weight 0 are not read, except for the first if all weights are 0.
     informative = np.flatnonzero(weights) if weights.any() else np.zeros(1, np.intp)
     chosen = reader.select(epochs=informative.tolist())

@@ -43,8 +43,6 @@ Table = NDArray[np.float64]  # (true class, class)
 
 @dataclass(frozen=True)
 class ErrorRates:
-    """Error rates of the given labels and the predictions."""
-
     given: Table  # joint probability of the true class and the given label
     predicted: Table  # (true class, class), shares of the votes that are not memorised
     memorised: float  # the share of votes that repeat the given label, whatever the true class
@@ -90,7 +88,6 @@ def fit_rates(evidence: Evidence, *, classes: int) -> ErrorRates:
 
 
 def initial_posteriors(evidence: Evidence) -> Posteriors:
-    """Initialize the posteriors with shares of votes."""
     posteriors = evidence.vote_weight * evidence.shares
     posteriors[:, 0] += 1 - evidence.vote_weight
     return np.asarray(posteriors / posteriors.sum(axis=1, keepdims=True))
