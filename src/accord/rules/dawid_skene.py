@@ -24,7 +24,7 @@ from accord.store import RecordReader
 BOOSTS: Final = (1, 2, 4, 8, 16)  # factors on the weight of votes, until classes keep their places
 KEPT_BYTES: Final = 64 << 20  # of confusion matrices that a context keeps
 ONE_NETWORK: Final = (
-    "the errors of a single network cannot be told from the truth, so this is max agreement"
+    "the errors of a single network cannot be separated from the truth: this is max agreement"
 )
 
 

@@ -14,7 +14,7 @@ from accord.kernels import check_class_range
 from accord.store._layout import label_dtype
 
 SUM_TOLERANCE: Final = 1e-2  # a half-precision softmax over 1,000 classes is off by up to 0.4 %
-TELLING: Final = 5  # rows of logits that all sum to 1 are no coincidence
+LEAST_ROWS: Final = 5  # rows of logits that all sum to 1 are no coincidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def row_from_logits(logits: object, *, samples: int, classes: int, keep: bool) -
     if not keep:
         return Row(labels)
     sums = values.sum(axis=1, dtype=np.float64)
-    if len(values) >= TELLING and values.min() >= 0 and np.allclose(sums, 1, atol=1e-3):
+    if len(values) >= LEAST_ROWS and values.min() >= 0 and np.allclose(sums, 1, atol=1e-3):
         raise PredictionError(
             "logits must be scores before the softmax; got rows in 0..1 that sum to 1. Are they "
             "probabilities? Pass them as such: record(probabilities)"

@@ -135,8 +135,8 @@ def _assemble(run: Run, network: NetworkSpec, folds: int) -> None:
         )
         try:
             for epoch in range(writer.epochs, readers[0].epochs):
-                told = [info.metrics[epoch] for info in infos]
-                means = {key: float(np.mean([one[key] for one in told])) for key in told[0]}
+                metrics = [info.metrics[epoch] for info in infos]
+                means = {key: float(np.mean([one[key] for one in metrics])) for key in metrics[0]}
                 row = _assembled_row(readers, epoch, parts)
                 writer.write(row, progress=infos[0].progress[epoch], metrics=means)
         finally:
