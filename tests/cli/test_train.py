@@ -112,7 +112,7 @@ def test_a_plan_is_json_whatever_the_rate(accord, spec):
     )
     assert status == 0
     assert "Infinity" not in printed
-    assert "the first steps failed" in json.loads(printed)["notes"][-1]
+    assert json.loads(printed)["seconds"] > 0
 
 
 def test_the_plan_is_of_the_chosen_networks(accord, spec):

@@ -102,7 +102,8 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         self._check_settings()
         samples, labels = self._check_data(X, y)
-        template = self._template(len(labels), sparse=hasattr(samples, "tocsr"))
+        used = len(labels) if sample_weight is None else np.count_nonzero(np.asarray(sample_weight))
+        template = self._template(max(1, used), sparse=hasattr(samples, "tocsr"))
         steps, last = None, template  # the steps before the classifier, if any
         if isinstance(template, Pipeline):
             steps, last = clone(template[:-1]) if len(template) > 1 else None, template[-1]
@@ -332,4 +333,6 @@ def _checked_weights(weights: Any, samples: int, last: Any) -> NDArray[Any] | No
         raise ChoiceError(
             f"sample_weight must have shape ({samples},), one for each sample; got {checked.shape}"
         )
+    if not checked.any():
+        raise ChoiceError("sample_weight is zero for every sample: none is left to train on")
     return checked

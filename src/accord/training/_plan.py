@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from accord._recorders.schedule import RecordedEpochs
-from accord.errors import TrainingError, counted
+from accord.errors import counted
 from accord.training._build_networks import (
     build_network,
     check_networks,
@@ -83,12 +83,7 @@ def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) ->
     evaluated = epochs * sum(samples.values())
     own = [one.network for one in chosen if is_user_code(one.network)]
     notes = [f"network {one!r} is not imported, so that its time is unknown" for one in own]
-    seconds = None
-    try:
-        if not own:
-            seconds = _estimate_seconds(run, chosen, recorded, epochs, evaluated)
-    except TrainingError as error:
-        notes.append(f"the first steps failed, so that the time is unknown: {error}")
+    seconds = None if own else _estimate_seconds(run, chosen, recorded, epochs, evaluated)
     return Plan(
         networks=chosen,
         epochs=epochs,
