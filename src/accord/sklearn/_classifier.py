@@ -103,7 +103,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._check_settings()
         samples, labels = self._check_data(X, y)
         used = len(labels) if sample_weight is None else np.count_nonzero(np.asarray(sample_weight))
-        template = self._template(max(1, used), sparse=hasattr(samples, "tocsr"))
+        template = self._template(max(1, int(used)), sparse=hasattr(samples, "tocsr"))
         steps, last = None, template  # the steps before the classifier, if any
         if isinstance(template, Pipeline):
             steps, last = clone(template[:-1]) if len(template) > 1 else None, template[-1]
