@@ -91,7 +91,7 @@ TESTED_BY = {
     "rules/test_soft_agreement.py": "tests/rules/test_rules.py",
     "sklearn/test_fit_by_epoch.py": "tests/sklearn/test_classifier.py",
     "sklearn/test_module.py": "tests/sklearn/test_classifier.py",
-    "store/test_layout.py": "tests/store/test_writer.py",
+    "store/test_record_format.py": "tests/store/test_writer.py",
     "test_errors.py": "docs/reference/python.md",
     "test_lightning.py": "clients/test_lightning.py",
     "test_main.py": "clients/test_wheel.py",

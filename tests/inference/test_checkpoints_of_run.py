@@ -11,7 +11,7 @@ from accord.inference._checkpoints_of_run import checkpoints_of_run
 from accord.inference._early_exit import ExactExit
 from accord.inference._infer import list_checkpoints
 from accord.rules import find_rule
-from accord.training._schema_file import SCHEMA_FILE, load_input_schema
+from accord.training._input_schema_file import SCHEMA_FILE, load_input_schema
 
 
 def test_networks_epochs_and_their_rows_in_the_record_are_found(whole):

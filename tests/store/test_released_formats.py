@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from recorded import labels_of, write_record
 
-from accord.store import _layout as layout
+from accord.store import _record_format as layout
 from accord.store import check_record, open_reader
 
 FORMATS = sorted(Path(__file__).parents[1].glob("data/format-*"))

@@ -457,7 +457,7 @@ def test_a_commit_that_cannot_be_written_leaves_no_labels(path, monkeypatch):
         raise ValueError("no JSON")
 
     with Recorder(path, network=0, **SIZE) as recorder:
-        monkeypatch.setattr("accord.store._layout.commit_document", refuse)
+        monkeypatch.setattr("accord.store._record_format.commit_document", refuse)
         with pytest.raises(ValueError, match="no JSON"):
             recorder.record(labels_of(0, 0))
     assert not (path / "network-000/labels/c.0.0").exists()

@@ -2,15 +2,16 @@
 
 `Writer` appends the rows of one network; `open_reader` returns a `RecordReader`, the interface
 that rules and analysis read, over an unpacked or packed record; `ArrayReader` is the same in
-memory. `_layout` defines keys and documents, `_storage` and `_object_store` where they are kept.
+memory. `_record_format` defines keys and documents, `_storage` and `_object_store` where they are
+kept.
 """
 
 from accord.store._check_record import CheckReport, Description, Finding, check_record, describe
-from accord.store._imports import import_arrays, import_record, reader_from_arrays
-from accord.store._layout import label_dtype, made_with, network_folder
+from accord.store._import_record import import_arrays, import_record, reader_from_arrays
 from accord.store._metadata import make_sample_info, record_paths
 from accord.store._packed import pack_record, write_packed
 from accord.store._packed_reader import PackedReader
+from accord.store._record_format import label_dtype, made_with, network_folder
 from accord.store._record_reader import (
     ArrayReader,
     Block,

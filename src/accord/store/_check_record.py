@@ -10,8 +10,7 @@ from typing import Any
 
 from accord._files import storage_error
 from accord.errors import RowDamaged
-from accord.store import _layout as layout
-from accord.store._layout import committed_epochs, read_commit
+from accord.store import _record_format as layout
 from accord.store._metadata import (
     open_record_storage,
     read_root,
@@ -19,6 +18,7 @@ from accord.store._metadata import (
     read_sample_info,
 )
 from accord.store._packed_reader import PackedReader
+from accord.store._record_format import committed_epochs, read_commit
 from accord.store._record_reader import SampleInfo
 from accord.store._storage import Storage, open_storage
 from accord.store._unpacked_reader import network_lengths, network_numbers, read_network, read_row

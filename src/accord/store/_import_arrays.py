@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from accord._files import load_npy, load_npz
 from accord.errors import ChoiceError, PredictionError, SourceError
 from accord.store._import_rows import Named, Source, by_network
-from accord.store._layout import AXES, LABELS, PROBABILITIES, SAMPLE_ARRAYS
+from accord.store._record_format import AXES, LABELS, PROBABILITIES, SAMPLE_ARRAYS
 
 Axes = tuple[str, ...]
 

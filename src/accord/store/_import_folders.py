@@ -22,7 +22,7 @@ from accord.store._import_arrays import (
     find_key,
 )
 from accord.store._import_rows import Named, Source, by_network, progress_of
-from accord.store._layout import AXES, SAMPLE_ARRAYS
+from accord.store._record_format import AXES, SAMPLE_ARRAYS
 from accord.store._validation import ids_to_numpy
 
 Files = Mapping[str, Mapping[float, Path]]  # network -> epoch -> file

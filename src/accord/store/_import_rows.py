@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError, SourceError, counted
-from accord.store._layout import AXES, LABELS, SAMPLE_ARRAYS
 from accord.store._metadata import make_sample_info
+from accord.store._record_format import AXES, LABELS, SAMPLE_ARRAYS
 from accord.store._record_reader import ArrayReader
 from accord.store._validation import (
     SUM_TOLERANCE,

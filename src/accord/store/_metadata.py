@@ -22,7 +22,7 @@ from accord.errors import (
     VersionError,
     counted,
 )
-from accord.store import _layout as layout
+from accord.store import _record_format as layout
 from accord.store._record_reader import SampleInfo
 from accord.store._storage import Storage, open_storage
 from accord.store._validation import as_labels, ids_to_numpy, to_numpy

@@ -15,10 +15,10 @@ import numpy as np
 
 from accord._files import storage_error
 from accord.errors import ChoiceError, ProbabilitiesMissing, RecordExists, StorageError
-from accord.store import _layout as layout
-from accord.store._layout import made_with, now
+from accord.store import _record_format as layout
 from accord.store._metadata import check_sample_info
 from accord.store._object_store import Bucket
+from accord.store._record_format import made_with, now
 from accord.store._record_reader import RecordReader
 from accord.store._storage import CountProgress, Folder, Storage, open_storage
 from accord.store._unpacked_reader import open_reader

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accord._files import storage_error
 from accord.errors import NotARecord, RowDamaged, StorageError
-from accord.store import _layout as layout
+from accord.store import _record_format as layout
 from accord.store._metadata import read_root, read_sample_info
 from accord.store._record_reader import (
     NetworkInfo,

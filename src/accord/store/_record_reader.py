@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, ProbabilitiesMissing, TruthMissing, VotesMissing
-from accord.store._layout import LABELS, PROBABILITIES, label_dtype
+from accord.store._record_format import LABELS, PROBABILITIES, label_dtype
 from accord.store._selection import check_numbers, check_positions, pick, whole_numbers
 
 BLOCK_BYTES: Final = 256 << 20  # labels or probabilities in memory at a time while streaming

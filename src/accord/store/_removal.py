@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 from accord.errors import ChoiceError, RecordMismatch
-from accord.store import _layout as layout
+from accord.store import _record_format as layout
 from accord.store._metadata import read_root, record_paths
 from accord.store._selection import check_numbers, whole_numbers
 from accord.store._storage import Folder, Storage, open_storage

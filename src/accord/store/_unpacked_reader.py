@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, NotARecord, RowDamaged, UnequalNetworks
-from accord.store import _layout as layout
-from accord.store._layout import committed_epochs, read_commit
+from accord.store import _record_format as layout
 from accord.store._metadata import open_record_storage, read_root, read_sample_info
 from accord.store._packed_reader import PackedReader
+from accord.store._record_format import committed_epochs, read_commit
 from accord.store._record_reader import (
     NetworkInfo,
     RecordReader,

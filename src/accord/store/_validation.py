@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, PredictionError, counted
 from accord.kernels import check_class_range
-from accord.store._layout import label_dtype
+from accord.store._record_format import label_dtype
 
 SUM_TOLERANCE: Final = 1e-2  # a half-precision softmax over 1,000 classes is off by up to 0.4 %
 LEAST_ROWS: Final = 5  # rows of logits that all sum to 1 are no coincidence

@@ -26,9 +26,9 @@ from accord.errors import (
     StorageError,
     counted,
 )
-from accord.store import _layout as layout
-from accord.store._layout import committed_epochs, made_with, now, read_commit
+from accord.store import _record_format as layout
 from accord.store._metadata import check_sample_info, check_sizes, read_root
+from accord.store._record_format import committed_epochs, made_with, now, read_commit
 from accord.store._record_reader import SampleInfo
 from accord.store._removal import hold_networks, remove_network
 from accord.store._storage import Storage, open_storage

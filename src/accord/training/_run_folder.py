@@ -28,10 +28,10 @@ from accord.errors import (
 )
 from accord.kernels import equally_spaced
 from accord.store import Folder, describe, open_reader, open_storage
-from accord.store._layout import checkpoint_folder
+from accord.store._record_format import checkpoint_folder
 from accord.store._removal import hold_networks
 from accord.store._unpacked_reader import network_numbers
-from accord.training._schema_file import (
+from accord.training._input_schema_file import (
     SCHEMA_FILE,
     load_input_schema,
     measure_input_schema,

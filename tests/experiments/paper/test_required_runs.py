@@ -36,8 +36,8 @@ from accord.experiments.paper._required_runs import (
 )
 from accord.experiments.paper._results import save_result
 from accord.training import Progress, Run, RunResult, Spec, load_spec, train
+from accord.training._input_schema_file import measure_input_schema, save_input_schema
 from accord.training._prepared_data import prepare_data
-from accord.training._schema_file import measure_input_schema, save_input_schema
 
 EPOCH = Progress(0, 1.0, 4, 0.5, networks=5)
 

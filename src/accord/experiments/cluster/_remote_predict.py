@@ -11,7 +11,7 @@ from accord.errors import ChoiceError
 from accord.experiments.cluster._ray import Cluster, Plain, Resources, split_samples
 from accord.rules import Prediction, Rule, all_rules, find_rule
 from accord.store import PackedReader, RecordReader, open_reader
-from accord.store import _layout as layout
+from accord.store import _record_format as layout
 
 ONE_CPU: Final = Resources(cpus=1.0, gpus=0.0)
 RETRIES: Final = 3

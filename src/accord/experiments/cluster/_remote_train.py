@@ -32,7 +32,7 @@ from accord.experiments.cluster._ray import (
     units_text,
 )
 from accord.store import Folder, check_numbers
-from accord.store._layout import committed_epochs, now, read_commit
+from accord.store._record_format import committed_epochs, now, read_commit
 
 if TYPE_CHECKING:
     from accord.training import OnProgress, Progress, RunResult, Spec

@@ -1,7 +1,7 @@
 """Reproduce the tables and figures of the paper.
 
 `_targets` names them, `_protocols` turns a cell and a scale into a spec, `_required_runs` finds
-and trains the runs of a target, `_measure` and `_figure_numbers` measure their records, and
+and trains the runs of a target, `_measure_targets` and `_figure_numbers` measure their records, and
 `_reproduce` does it all and stores a `Result` (`_results`). `_status` lists what is done.
 """
 

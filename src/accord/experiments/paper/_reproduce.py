@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from accord._version import __version__
 from accord.errors import AccordError
-from accord.experiments.paper._measure import (
+from accord.experiments.paper._measure_targets import (
     MEASURE_BY_KIND,
     draw_figure,
     measure_table,

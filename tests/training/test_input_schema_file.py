@@ -12,13 +12,13 @@ from accord.errors import SourceError
 from accord.inference import infer
 from accord.training import parse_spec, train
 from accord.training._batches import channel_statistics
-from accord.training._prepared_data import prepare_data
-from accord.training._schema_file import (
+from accord.training._input_schema_file import (
     SCHEMA_FILE,
     load_input_schema,
     measure_input_schema,
     save_input_schema,
 )
+from accord.training._prepared_data import prepare_data
 
 TEXT = """
 name = "churn"

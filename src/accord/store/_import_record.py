@@ -29,8 +29,8 @@ from accord.store._import_folders import (
 )
 from accord.store._import_rows import Source, reader_of
 from accord.store._import_tables import AUM_FILE, find_aum, read_aum, read_votes
-from accord.store._layout import SAMPLE_ARRAYS
 from accord.store._packed import write_packed
+from accord.store._record_format import SAMPLE_ARRAYS
 from accord.store._record_reader import ArrayReader
 from accord.store._storage import CountProgress
 from accord.store._validation import to_votes

@@ -20,7 +20,7 @@ from accord.experiments.paper import (
     result_text,
     status_of,
 )
-from accord.experiments.paper._measure import _test_images
+from accord.experiments.paper._measure_targets import _test_images
 from accord.experiments.paper._results import save_result
 
 
@@ -134,7 +134,7 @@ def test_figure_1_keeps_its_picture_without_the_data(context):
         return "digits"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("accord.experiments.paper._measure.missing_data", no_data)
+        patch.setattr("accord.experiments.paper._measure_targets.missing_data", no_data)
         assert run(target, context).numbers["panels"][0]["picture"] == [[[1, 2, 3]]]
         other = {**panel, "sample": panel["sample"] + 1}  # another sample than the picture's
         save_result(replace(first, numbers={**first.numbers, "panels": [other]}), context.out)
@@ -178,7 +178,7 @@ def test_analytic_target_is_computed_once(context, monkeypatch):
     def again():
         raise AssertionError("computed twice")
 
-    monkeypatch.setattr("accord.experiments.paper._measure.run_toy", again)
+    monkeypatch.setattr("accord.experiments.paper._measure_targets.run_toy", again)
     path.write_text("written by an earlier version", "utf-8")
     assert reproduce(target, context) == first
     assert path.read_text("utf-8") == text
