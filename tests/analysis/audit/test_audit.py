@@ -255,6 +255,24 @@ def test_an_audit_is_one_story():
     assert (found.agreement_proposed > found.agreement_given)[~kept].mean() > 0.6
 
 
+def test_posteriors_share_the_suspicion_among_the_alternatives():
+    record = memorised_rows(classes=7)
+    found = audit(record)
+    table = found.posteriors()
+    assert table.shape == (600, 7)
+    for s in range(600):
+        expected = np.zeros(7)
+        for label, share in zip(found.candidates[s, 1:], found.shares[s], strict=True):
+            expected[label] = found.suspicion[s] * share
+        expected[found.given[s]] = 1 - found.suspicion[s]
+        np.testing.assert_array_equal(table[s], expected)
+    np.testing.assert_allclose(table.sum(axis=1), 1)
+    np.testing.assert_array_equal(
+        table.argmax(axis=1)[found.flagged], found.proposed[found.flagged]
+    )
+    np.testing.assert_array_equal(found.posteriors(slice(100, 200)), table[100:200])
+
+
 def test_equal_suspicion_goes_to_the_first_sample():
     record = memorised_rows(samples=40)
     labels, given = (np.tile(values, 2) for values in (labels_of(record), record.sample_info.given))

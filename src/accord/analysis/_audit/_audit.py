@@ -121,6 +121,8 @@ def audit(reader: RecordReader) -> Audit:
         proposed=np.take_along_axis(evidence.candidates, best, axis=1)[:, 0],
         suspicion=suspicion,
         flagged=flagged,
+        candidates=evidence.candidates,
+        shares=share_among_alternatives(posteriors),
         agreement_given=evidence.shares[:, 0],
         agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
         classes=reader.classes,
@@ -167,9 +169,16 @@ def reassign_posteriors(
     probabilities: NDArray[np.float64],  # the same
 ) -> NDArray[np.float64]:  # the same
     suspicion = order_by_probability(1 - posteriors[:, 0], probabilities[:, 0])
-    others = probabilities[:, 1:] + TINY
-    others *= (suspicion / others.sum(axis=1))[:, np.newaxis]
+    others = share_among_alternatives(probabilities) * suspicion[:, np.newaxis]
     return np.column_stack([1 - suspicion, others])
+
+
+def share_among_alternatives(
+    posteriors: NDArray[np.float64],  # (sample, candidate), the given label first
+) -> NDArray[np.float64]:  # (sample, alternative)
+    """Compute the probability of each alternative if the given label is wrong."""
+    others = posteriors[:, 1:] + TINY
+    return np.asarray(others / others.sum(axis=1, keepdims=True))
 
 
 def likeliest_epochs(context: Context, given: NDArray[np.intp]) -> list[int]:

@@ -55,6 +55,8 @@ class Audit:
     proposed: NDArray[np.intp]  # (sample,), the given label if not flagged
     suspicion: NDArray[np.float64]  # (sample,), the estimated probability that the label is wrong
     flagged: NDArray[np.bool_]  # (sample,), whether that exceeds one half
+    candidates: NDArray[np.intp]  # (sample, candidate), the given label, then its alternatives
+    shares: NDArray[np.float64]  # (sample, alternative), of the suspicion, sum to 1
     agreement_given: NDArray[np.float64]  # (sample,), the given label's share of weighted votes
     agreement_proposed: NDArray[np.float64]  # (sample,), the proposed label's
     classes: int  # in the record
@@ -79,6 +81,22 @@ class Audit:
     def ranking(self) -> NDArray[np.intp]:
         """Indices of the samples in decreasing order of suspicion."""
         return np.argsort(-self.suspicion, kind="stable")
+
+    def posteriors(self, samples: slice = slice(None)) -> NDArray[np.float64]:
+        """Compute the probability that each class is the true one, (sample, class).
+
+        Rows sum to 1. At most five classes of a sample have a probability above 0: the given label,
+        with 1 - `suspicion`, and its alternatives.
+
+        Raises:
+            PredictionError: the table would exceed 4 GiB; pass a slice of the samples.
+        """
+        candidates, suspicion = self.candidates[samples], self.suspicion[samples, np.newaxis]
+        check_table(len(candidates), self.classes)
+        table = np.zeros((len(candidates), self.classes))
+        probabilities = np.hstack([1 - suspicion, suspicion * self.shares[samples]])
+        np.put_along_axis(table, candidates, probabilities, axis=1)
+        return table
 
     @property
     def fitted_at_once(self) -> bool:
