@@ -122,6 +122,21 @@ def test_cross_entropy_of_members_is_their_mean():
 
 
 @pytest.mark.parametrize("name", LOSSES)
+def test_certain_targets_equal_labels_and_others_are_a_mean(name):
+    labels = [LABELS, LABELS.roll(1)]
+    certain = [functional.one_hot(one, CLASSES).double() for one in labels]
+    for logits in [draw_logits(0), torch.stack([draw_logits(0), draw_logits(1)])]:
+        if name == "elr" and logits.ndim == 3:
+            continue
+        values = [
+            build_loss(name, samples=COUNT, classes=CLASSES).double()(logits, one, SAMPLES)
+            for one in (*labels, *certain, 0.3 * certain[0] + 0.7 * certain[1])
+        ]
+        torch.testing.assert_close(values[:2], values[2:4])
+        torch.testing.assert_close(0.3 * values[0] + 0.7 * values[1], values[4])
+
+
+@pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_is_built_by_its_name_and_gives_a_gradient(name):
     loss = build_loss(name, samples=COUNT, classes=CLASSES)
     assert loss.name == name
@@ -140,6 +155,7 @@ def test_every_loss_is_built_by_its_name_and_gives_a_gradient(name):
         (torch.zeros(2, CLASSES), LABELS, SAMPLES),
         (torch.zeros(3, CLASSES), LABELS[:2], SAMPLES),
         (torch.zeros(3, CLASSES), LABELS, SAMPLES[:2]),
+        (torch.zeros(3, CLASSES), torch.zeros(3, CLASSES + 1), SAMPLES),
         (torch.zeros(1, 1, 3, CLASSES), LABELS, SAMPLES),
     ],
 )

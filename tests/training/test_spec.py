@@ -15,6 +15,7 @@ from accord.training._losses import LOSSES
 from accord.training._spec import LOSS_NAMES, NETWORK_NAMES, ScheduleSpec, registered_names
 from accord.training.networks import NETWORKS
 
+SHA = "0" * 64
 GOOD = """
 name = "mine"
 
@@ -82,6 +83,10 @@ def test_a_good_spec_is_read():
         ('name = "mine"', 'name = "a/b"', "line 2: name: "),
         ("[train]", "[train", "not valid TOML: .*line 13"),
         ("epochs = 10\n", "", r"train\.epochs is missing"),
+        ("batch = 64", 'targets = "a"', r"line 17: train\.targets: .*pattern"),
+        ("batch = 64", 'extra = "a"', r"train\.extra requires train\.targets"),
+        ("batch = 64", f'targets = "{SHA}"\nextra = "a"', "leave train out of record"),
+        ("batch = 64", f'targets = "{SHA}"\nclean_only = true', r"train\.targets excludes"),
         ("[noise]", "[noisy]", r"line 9: there is no key noisy\. Did you mean 'noise'"),
     ],
 )

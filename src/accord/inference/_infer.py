@@ -13,7 +13,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.data import Layout, Samples, Source, read_samples
+from accord.data import Samples, Source
 from accord.errors import ChoiceError, RecordMismatch
 from accord.inference._checkpoints_of_run import RunCheckpoints, checkpoints_of_run
 from accord.inference._collected_votes import (
@@ -31,6 +31,7 @@ from accord.rules._analysis_context import Context
 from accord.rules._fitted_rule import PROGRESS_TOLERANCE
 from accord.rules._recommend import RECOMMENDED, resolve_rule
 from accord.store import CountProgress, RecordReader, SampleInfo, make_sample_info, open_reader
+from accord.training._soft_targets import read_samples
 
 Path = str | os.PathLike[str]
 BY_EPOCH: Final = ("weights", "groups")  # what fitted rules learn for each epoch
@@ -126,7 +127,7 @@ def infer(
         wanted = _at_epochs(wanted, checkpoints)
         if wanted.reads == "last" and record is None:
             checkpoints = checkpoints.last_epoch()
-    new = _read(samples, checkpoints, format)
+    new = read_samples(checkpoints.run.spec, samples, checkpoints.schema, format)
     sample_info = make_sample_info(**sample_options(checkpoints, new), split=NEW)
     if wanted is not None and wanted.oracle and sample_info.truth is None:
         raise ChoiceError(f"{wanted.name} needs true labels, and {new.name} has none")
@@ -143,13 +144,6 @@ def infer(
     notes = (*new.notes, *checkpoints.notes)
     numbers, epochs = checkpoints.numbers, checkpoints.epochs
     return Inferred(prediction, evaluated, sample_info, name, numbers, epochs, notes)
-
-
-def _read(source: Source, checkpoints: RunCheckpoints, format: str | None) -> Samples:  # noqa: A002
-    spec = checkpoints.run.spec
-    path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
-    layout = Layout(spec.data.kind, spec.data.options, path, spec.data.verified)
-    return read_samples(source, checkpoints.schema, layout=layout, format=format)
 
 
 def _count_votes(

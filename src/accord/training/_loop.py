@@ -105,7 +105,7 @@ def train_loop(
     network: nn.Module,
     loss: nn.Module,  # called with logits, labels and the positions of the samples
     samples: Batches,
-    labels: Tensor,  # (sample,), as given
+    labels: Tensor,  # (sample,), as given, or probabilities (sample, class)
     *,
     recipe: Recipe,
     seed: int,

@@ -27,6 +27,7 @@ class Loss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
         """Compute the mean loss of a batch, of shapes (sample, class), (sample,) and (sample,).
 
+        Instead of labels, there may be probabilities (sample, class).
         `samples` are positions in the training split, without duplicates.
         """
 
@@ -45,8 +46,8 @@ class CrossEntropy(Loss):
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
         """Compute the mean loss of a batch."""
         _check_batch(logits, labels, samples, axes=(2, 3))
-        given = labels.expand(logits.shape[:-1])
-        return functional.cross_entropy(logits.flatten(0, -2), given.flatten())
+        given = labels.expand(*logits.shape[:-2], *labels.shape)
+        return functional.cross_entropy(logits.flatten(0, -2), given.flatten(0, logits.ndim - 2))
 
 
 class EarlyLearningRegularization(Loss):
@@ -109,8 +110,8 @@ def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss
 
 
 def _check_batch(logits: Tensor, labels: Tensor, samples: Tensor, *, axes: tuple[int, ...]) -> None:
-    fits = logits.ndim in axes and labels.shape == samples.shape == logits.shape[-2:-1]
-    if not fits:
+    fits = logits.ndim in axes and samples.shape == logits.shape[-2:-1]
+    if not fits or labels.shape not in (samples.shape, logits.shape[-2:]):
         raise PredictionError(
             "a loss needs logits (sample, class), one label and one position for each sample; "
             f"got logits {tuple(logits.shape)}, labels {tuple(labels.shape)} and samples "

@@ -112,8 +112,10 @@ class NetworkRun:
 
     @property
     def labels(self) -> Tensor:
-        """Given labels of the training samples, of shape (sample,)."""
-        return torch.from_numpy(self.run.data.splits["train"].labels.astype(np.int64))
+        """Given labels of the training samples (sample,), or their targets (sample, class)."""
+        data = self.run.data
+        given = data.splits["train"].labels.astype(np.int64)
+        return torch.from_numpy(given if data.targets is None else data.targets)
 
     @cached_property
     def network(self) -> nn.Module:

@@ -80,6 +80,7 @@ class PreparedData:
     dataset: Dataset
     splits: dict[str, Split]
     is_fold: bool = False  # of a cross-fitted run, which has the notes
+    targets: NDArray[np.float32] | None = None  # (training sample, class), instead of labels
 
     @property
     def classes(self) -> int:

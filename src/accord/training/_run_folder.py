@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 SPEC_FILE: Final = "spec.toml"
 FOLDS: Final = "folds"  # of a cross-fitted run
-RUN_FILES: Final = ("checkpoints", "metrics.csv", "logs", SCHEMA_FILE)  # beside records and spec
+TARGETS_FILE: Final = "targets.npy"
+RUN_FILES: Final = ("checkpoints", "metrics.csv", "logs", SCHEMA_FILE, TARGETS_FILE)  # and records
 
 
 class Run:
@@ -203,10 +204,14 @@ class Run:
 
     @cached_property
     def data(self) -> "PreparedData":
-        """Data of the run, with noise and splits."""
+        """Data of the run, with noise, splits and targets."""
         from accord.training._prepared_data import prepare_data
+        from accord.training._soft_targets import add_targets
 
-        return prepare_data(self.spec)
+        data = prepare_data(self.spec)
+        if self.spec.train.targets is None:
+            return data
+        return add_targets(data, self.path / TARGETS_FILE, self.spec)
 
     @cached_property
     def stored_input_schema(self) -> InputSchema | None:

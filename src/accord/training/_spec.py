@@ -180,6 +180,8 @@ class TrainSpec(_Part):
     length: int = Field(128, ge=2)  # tokens of a text; longer texts are truncated
     loss: Loss = LossSpec()
     clean_only: bool = False  # oracle: train on the correct labels only
+    targets: str | None = Field(None, pattern="^[0-9a-f]{64}$")  # SHA-256 of RUN/targets.npy
+    extra: str | None = None  # samples that only the targets label
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: int = Field(0, ge=0, lt=2**63)
 
@@ -211,6 +213,7 @@ class Spec(_Part):
                 "record.splits names validation, but data.validation holds out nothing"
             )
         self._check_folds()
+        self._check_targets()
         for name in ("splits", "averages"):
             values = getattr(self.record, name)
             if len(set(values)) < len(values):
@@ -236,6 +239,14 @@ class Spec(_Part):
             )
         if folds and self.train.clean_only:
             raise ValueError("data.cross_fit and train.clean_only exclude each other")
+
+    def _check_targets(self) -> None:
+        if self.train.extra is not None and self.train.targets is None:
+            raise ValueError("train.extra requires train.targets, which label these samples")
+        if self.train.extra is not None and "train" in self.record.splits:
+            raise ValueError("train.extra has no given labels: leave train out of record.splits")
+        if self.train.targets is not None and (self.data.cross_fit or self.train.clean_only):
+            raise ValueError("train.targets excludes data.cross_fit and train.clean_only")
 
     @property
     def is_cross_fit(self) -> bool:

@@ -161,6 +161,8 @@ def _train_on_gpu(
         together = [one for one in trainings if is_trainable(one.network)]
         if together:
             reason = lockstep_obstacle(together[0].samples)
+            if run.spec.train.targets is not None:
+                reason = "train.targets is not available side by side"
             try:
                 if reason is None:
                     yield from _train_in_lockstep(together)
