@@ -52,7 +52,6 @@ _NPZ_DAMAGE: Final = (
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:
-    """Validate and expand the path of a local file."""
     if _URL.match(os.fspath(path)):
         raise ChoiceError(
             f"{path}: is a URL, but this file can only be written locally. "
@@ -62,7 +61,6 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 
 
 def expand_home(path: str | os.PathLike[str]) -> Path:
-    """Expand `~` in a path."""
     try:
         if b"\0" in os.fsencode(path):
             raise ValueError("it contains a null byte")
@@ -74,12 +72,10 @@ def expand_home(path: str | os.PathLike[str]) -> Path:
 
 
 def cause_of(error: OSError) -> str:
-    """Describe the cause of a system error."""
     return _CAUSES.get(error.errno or 0, error.strerror or str(error))
 
 
 def storage_error(path: Path, error: OSError, verb: str) -> StorageError:
-    """Create the error for a file that cannot be read or written."""
     return StorageError(f"{path}: cannot {verb}: {cause_of(error)}")
 
 
@@ -93,7 +89,6 @@ def storage_errors(path: Path, verb: str) -> Iterator[None]:
 
 
 def write_file(path: Path, data: bytes, *, flush: bool = True, make: bool = True) -> None:
-    """Write or replace a file atomically."""
     with partial_file(path, data, flush=flush, make=make) as part:
         part.replace(path)
 
@@ -192,7 +187,6 @@ class _Lines:
 
 
 def load_npy(path: Path) -> NDArray[Any]:
-    """Load an array from an npy file without pickled objects."""
     try:
         with path.open("rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
@@ -201,7 +195,6 @@ def load_npy(path: Path) -> NDArray[Any]:
 
 
 def load_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Load all arrays from an npz file without pickled objects."""
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):  # numpy would load a single array, or report a pickle
@@ -219,7 +212,6 @@ def _numpy_cause(error: Exception) -> str:
 
 
 def read_parquet(path: Path) -> Columns:
-    """Read the columns of a Parquet file."""
     table = _parquet_table(path)
     numeric = ("int", "uint", "float", "double", "halffloat", "bool")
     columns = {name: table.column(name) for name in table.column_names}

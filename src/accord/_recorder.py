@@ -156,10 +156,7 @@ class Recorder:
             row = row_from_logits(logits, **size, keep=self._probabilities)
         else:
             row = row_from_predictions(
-                predicted,
-                **size,
-                probabilities=self._probabilities,
-                class_names=info.class_names,
+                predicted, **size, probabilities=self._probabilities, class_names=info.class_names
             )
         self._writer.write(row, epoch=epoch, progress=progress, metrics=metrics)
 

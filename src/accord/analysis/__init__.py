@@ -41,11 +41,7 @@ from accord.analysis._dynamics import (
     margin_of,
     persistence,
 )
-from accord.analysis._network_health import (
-    NetworkHealth,
-    good_networks,
-    network_health,
-)
+from accord.analysis._network_health import NetworkHealth, good_networks, network_health
 from accord.analysis._record_notes import record_notes
 from accord.analysis._report_numbers import (
     MAJORITY,
@@ -70,11 +66,7 @@ from accord.analysis._scores import (
     paired_changes,
     score,
 )
-from accord.analysis._trust._calibration import (
-    Calibration,
-    calibration,
-    calibration_of,
-)
+from accord.analysis._trust._calibration import Calibration, calibration, calibration_of
 from accord.analysis._trust._confidence_intervals import share_interval
 from accord.analysis._trust._noisy_accuracy import (
     Estimate,

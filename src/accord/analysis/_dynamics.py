@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError, RecordError
-from accord.kernels import (
-    error_consensus,
-    final_margins,
-    margins,
-    running_winners,
-    winners,
-)
+from accord.kernels import error_consensus, final_margins, margins, running_winners, winners
 from accord.rules import Context, Rule, find_rule, resolve_rule
 from accord.rules.majority import Majority
 from accord.store import RecordReader
@@ -190,7 +184,6 @@ def rescued(reader: RecordReader) -> Rescued:
 
 
 def story(reader: RecordReader, sample: int) -> Story:
-    """Collect the predictions for a sample at each epoch."""
     if not 0 <= sample < reader.samples:
         raise ChoiceError(
             f"{reader.name}: samples must lie in 0..{reader.samples - 1}; got {sample}. "
@@ -241,9 +234,7 @@ def final_margin_histogram(reader: RecordReader, *, bins: int = 40) -> MarginHis
     values = final_margin_of(reader)
     edges = np.linspace(-1, 1, bins + 1)
     return MarginHistogram(
-        edges,
-        np.histogram(values[right], edges)[0],
-        np.histogram(values[~right], edges)[0],
+        edges, np.histogram(values[right], edges)[0], np.histogram(values[~right], edges)[0]
     )
 
 

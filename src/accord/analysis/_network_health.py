@@ -77,7 +77,6 @@ def good_networks(reader: RecordReader) -> list[int]:
 
 
 def chance_error(reader: RecordReader) -> float:
-    """Compute the largest agreement expected by chance."""
     return max(NEAR_CHANCE, 3 / math.sqrt(reader.samples * max(reader.classes - 1, 1)))
 
 

@@ -14,15 +14,7 @@ from accord.analysis._trust._noisy_accuracy import Estimate
 from accord.analysis._trust._trust import TRAINED_ON
 from accord.analysis._trust._unknown_noise import fit_agreement_model
 from accord.errors import PredictionError, ProbabilitiesMissing
-from accord.rules import (
-    ABSTAINED,
-    Context,
-    Prediction,
-    Rule,
-    all_rules,
-    recommend,
-    resolve_rule,
-)
+from accord.rules import ABSTAINED, Context, Prediction, Rule, all_rules, recommend, resolve_rule
 from accord.rules._epoch_weights import count_pairs
 from accord.rules._overfitting import DEFAULTS, detect_overfitting
 from accord.rules.majority import majority_by_epoch
@@ -72,7 +64,6 @@ def measure(predicted: NDArray[Any], truth: NDArray[Any], *, classes: int) -> Ac
 def from_hits(
     hits: NDArray[np.intp], sizes: NDArray[np.intp], *, covered: int | None = None
 ) -> Accuracy:
-    """Compute the accuracy from counts of correct predictions by class."""
     samples = int(sizes.sum())
     covered = samples if covered is None else covered
     recall = np.divide(hits, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
@@ -307,7 +298,6 @@ def _notes(found: Scores, context: Context) -> Iterator[str]:
 def _choose(
     context: Context, names: Sequence[str | Rule] | None
 ) -> tuple[list[Rule], dict[str, str]]:
-    """Select the rules to score."""
     if names is None:
         allowed = [rule for rule in all_rules().values() if rule.allowed(context)]
         reasons = {rule.name: rule.left_out(context) for rule in allowed}

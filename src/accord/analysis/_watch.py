@@ -126,7 +126,6 @@ class EpochUpdate:
 
 
 def check_parent_folder(path: str | os.PathLike[str]) -> None:
-    """Check that the parent folder of a record exists."""
     place = open_storage(path)
     if not isinstance(place, Folder):
         return

@@ -28,8 +28,7 @@ RecordPath = Annotated[
     ),
 ]
 Common = Annotated[
-    bool,
-    typer.Option("--common", help="if lengths differ, use the epochs that all networks have"),
+    bool, typer.Option("--common", help="if lengths differ, use the epochs that all networks have")
 ]
 Split = Annotated[
     str | None,

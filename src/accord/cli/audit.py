@@ -57,8 +57,7 @@ def audit(
         ),
     ] = None,
     most: Annotated[
-        int | None,
-        typer.Option(metavar="M", help="size of the queue", show_default="all flagged"),
+        int | None, typer.Option(metavar="M", help="size of the queue", show_default="all flagged")
     ] = None,
     link: Annotated[
         str | None,

@@ -63,8 +63,7 @@ def trust(
         ),
     ] = None,
     verify: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="draw samples to verify; --out names the file"),
+        int | None, typer.Option(metavar="N", help="draw samples to verify; --out names the file")
     ] = None,
     verified: Annotated[
         Path | None,

@@ -45,7 +45,6 @@ class ColumnKinds:
     ids: str | None = None
 
     def leave_out(self, name: str, reason: str) -> None:
-        """Leave out a column."""
         self.exclude.setdefault(reason, []).append(name)
 
     @property

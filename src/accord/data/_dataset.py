@@ -33,7 +33,6 @@ class Encoding:
 
     @property
     def width(self) -> int:
-        """Number of features."""
         widths = {"number": 1, "one-hot": len(self.values), "date": 4, "words": len(self.weights)}
         return widths[self.kind] + self.marked
 

@@ -44,7 +44,6 @@ def labels_from_file(path: str, *, samples: int, classes: int) -> Labels:
 
 
 def read_arrays(path: Path) -> Arrays:
-    """Load all arrays or columns of a file."""
     if path.suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise ChoiceError(f"{path}: labels are read from {known}; got {path.suffix!r}.")

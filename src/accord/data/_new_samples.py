@@ -137,12 +137,7 @@ def _read_images(path: Path, schema: InputSchema, layout: Layout) -> Samples:
 
 
 def _samples(
-    inputs: Inputs,
-    labels: Labels | None,
-    ids: NDArray[Any] | None,
-    path: Path,
-    *,
-    verified: bool,
+    inputs: Inputs, labels: Labels | None, ids: NDArray[Any] | None, path: Path, *, verified: bool
 ) -> Samples:
     truth, given = (labels, None) if verified else (None, labels)
     return Samples(inputs, truth, ids, str(path), given=given)

@@ -214,7 +214,6 @@ class PlainUnpickler(pickle.Unpickler):
         self.storages: dict[str, np.dtype[Any]] = {}  # the type of each torch storage
 
     def find_class(self, module: str, name: str) -> Any:
-        """Find the replacement for a global name."""
         full = f"{module}.{name}"
         if full in _STORAGES:
             return _Storage(np.dtype(_STORAGES[full]))
@@ -223,7 +222,6 @@ class PlainUnpickler(pickle.Unpickler):
         return _Admitted(_FUNCTIONS[full])
 
     def persistent_load(self, pid: Any) -> Any:
-        """Create a placeholder for a torch storage."""
         tag, kind, key = pid[:3]
         if tag != "storage" or not isinstance(kind, _Storage) or not isinstance(key, str):
             raise Refused(f"a reference to {pid!r:.80}")

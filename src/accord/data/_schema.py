@@ -96,7 +96,6 @@ class Samples:
 
 
 def check_samples(samples: Samples, schema: InputSchema) -> None:
-    """Check that samples match the schema."""
     if not len(samples):
         raise SourceError(f"{samples.name}: holds no samples.")
     wanted, found = _describe_schema(schema), _describe(samples.inputs)

@@ -59,7 +59,6 @@ class Table:
         return len(self.rows)
 
     def choose(self, rows: NDArray[np.intp]) -> "Table":
-        """Select rows by position."""
         positions = rows.tolist()
         columns: Columns = {
             name: column[rows] if isinstance(column, np.ndarray) else [column[p] for p in positions]
@@ -72,7 +71,6 @@ class Table:
         return f"{self.unit} {self.rows[row]}"
 
     def column(self, name: str) -> Column:
-        """Return a column by name."""
         if name not in self.columns:
             raise SourceError(f"{self.path}: no column {name!r}; it has {', '.join(self.columns)}.")
         return self.columns[name]
@@ -179,7 +177,6 @@ def find_date_format(cells: Column) -> str | None:
 
 
 def is_number(value: Any) -> bool:
-    """Check whether a cell is a number."""
     try:
         return bool(np.isfinite(float(value)))
     except (TypeError, ValueError):

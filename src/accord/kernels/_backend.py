@@ -19,8 +19,6 @@ RUNNING_PAYS_FROM = 2**27  # a streaming block holds twice as many
 
 
 class Kernels(Protocol):
-    """Interface of the numpy and numba loops."""
-
     def threads(self) -> int: ...
 
     def guess(self, block: Block) -> tuple[CompactLabels, Votes]:

@@ -73,7 +73,6 @@ def smallest_type(classes: int) -> np.dtype[np.unsignedinteger]:
 
 
 def block_at(labels: Labels, span: slice, classes: int) -> Block:
-    """Create the block of samples in a span."""
     kind = smallest_type(classes)
     if labels.dtype == kind and labels.flags.c_contiguous:
         return Block(cast("CompactLabels", labels), span.start, span.stop, classes)
@@ -82,7 +81,6 @@ def block_at(labels: Labels, span: slice, classes: int) -> Block:
 
 
 def voters_of(labels: Labels) -> int:
-    """Count the voters of each sample."""
     return math.prod(labels.shape[:-1])
 
 
@@ -92,7 +90,6 @@ def width_for(voters: int, columns: int, *, cells: int = TABLE_CELLS) -> int:
 
 
 def spans(samples: int, width: int) -> Iterator[slice]:
-    """Split samples into spans of a given width."""
     return (slice(first, min(first + width, samples)) for first in range(0, samples, width))
 
 
@@ -156,9 +153,7 @@ def _are_many(voters: int, classes: int, most: int) -> bool:
     return classes > min(most, CELLS_PER_VOTE * voters)
 
 
-def _sorted_by_label(
-    block: Block,
-) -> tuple[CompactLabels, Positions]:  # both (sample, vote)
+def _sorted_by_label(block: Block) -> tuple[CompactLabels, Positions]:  # both (sample, vote)
     # Label and voter packed in one number: sorting those is twice as fast as argsort.
     voters = block.voters
     bits = voters.bit_length()

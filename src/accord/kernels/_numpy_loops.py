@@ -10,7 +10,6 @@ COUNTED_AT_ONCE = 2**17  # votes that one bincount takes: their cells fill 1 MiB
 
 
 def threads() -> int:
-    """Get the number of threads, always 1."""
     return 1
 
 

@@ -19,7 +19,6 @@ MOST_CLASSES: Final = 100  # with a confusion matrix in JSON
 
 
 def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> dict[str, Any]:
-    """Build the JSON document of an audit."""
     document = record_json(overview) | {
         "noise_rate": audit.noise_rate,
         "flagged": int(audit.flagged.sum()),
@@ -43,7 +42,6 @@ def audit_json(overview: Overview, audit: Audit, gain: Gain | None = None) -> di
 
 
 def audit_text(overview: Overview, audit: Audit) -> str:
-    """Format the result of an audit."""
     flagged = int(audit.flagged.sum())
     wrong = f"{counted(flagged, 'label')} {'is' if flagged == 1 else 'are'} probably wrong"
     percent = f"{100 * flagged / overview.samples:.1f} %"
@@ -65,7 +63,6 @@ def audit_text(overview: Overview, audit: Audit) -> str:
 
 
 def gain_text(gain: Gain) -> str:
-    """Format the gain of a review as a sentence."""
     labels = counted(gain.reviewed, "label")
     expected = f"{100 * gain.expected:.1f} in 100 should be wrong"
     chance = f"in random order {100 * gain.by_chance:.1f}"

@@ -82,7 +82,6 @@ def record_json(overview: Overview) -> dict[str, Any]:
 
 
 def score_json(overview: Overview, found: Scores) -> dict[str, Any]:
-    """Build the JSON document of scores."""
     document = record_json(overview) | {
         "reference": overview.sample_info.reference,
         "recommended": found.recommended,
@@ -153,7 +152,6 @@ def measured_name(overview: Overview) -> str:
 
 
 def estimate_text(one: Score) -> str:
-    """Format the corrected accuracy with its interval."""
     if one.corrected is None:
         return ""
     value, low, high = (100 * getattr(one.corrected, name) for name in ("value", "low", "high"))
@@ -161,7 +159,6 @@ def estimate_text(one: Score) -> str:
 
 
 def score_note(overview: Overview, one: Score) -> str:
-    """Format a short note on a score."""
     if one.per_network is not None:
         low, high = 100 * min(one.per_network), 100 * max(one.per_network)
         return f"mean of the networks, {low:.2f} to {high:.2f}"
@@ -228,13 +225,11 @@ def headline(overview: Overview, found: Scores) -> str:
 
 
 def signed(share: float) -> str:
-    """Format a difference in points with its sign."""
     points = round(100 * share, 1)
     return f"{points:+.1f}" if points else "0.0"
 
 
 def demo_text(overview: Overview, found: Scores, out: Path, *, program: str = "accord") -> str:
-    """Format the results of the demo."""
     lines = [
         f"{overview.networks} small networks, {overview.epochs} epochs, trained on digits of which "
         "40 % had a wrong label;",
@@ -257,7 +252,6 @@ def demo_text(overview: Overview, found: Scores, out: Path, *, program: str = "a
 def watch_json(
     overview: Overview, found: Watch, networks: Sequence[NetworkHealth]
 ) -> dict[str, Any]:
-    """Build the JSON document of a watch."""
     return {
         "record": overview.path,
         "alarm": found.alarm,
@@ -275,7 +269,6 @@ def watch_json(
 
 
 def bad_networks_json(networks: Sequence[NetworkHealth]) -> dict[str, str]:
-    """Map the numbers of bad networks to their kinds."""
     return {str(one.network): one.kind for one in networks if not one.good}
 
 
@@ -310,7 +303,6 @@ def watch_text(
 
 
 def bad_networks_text(networks: Sequence[NetworkHealth]) -> str:
-    """Format a note on bad networks."""
     bad = ", ".join(f"network {one.network} is {one.kind}" for one in networks if not one.good)
     good = ",".join(str(one.network) for one in networks if one.good)
     return f"{bad}. To leave out: --networks {good}" if bad else ""

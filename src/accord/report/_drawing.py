@@ -145,7 +145,6 @@ def _svg_text(figure: Figure, title: str) -> str:
 
 
 def new_figure(size: Size) -> Figure:
-    """Create an empty figure with a white background."""
     return Figure((size[0] / POINTS, size[1] / POINTS), dpi=POINTS, facecolor=ink("paper"))
 
 
@@ -161,7 +160,6 @@ def add_panel(figure: Figure, size: Size, left: float, width: float) -> Axes:
 
 
 def add_box(figure: Figure, size: Size, box: tuple[float, float, float, float]) -> Axes:
-    """Add axes with a position in points."""
     left, bottom, width, height = box
     axes = figure.add_axes((left / size[0], bottom / size[1], width / size[0], height / size[1]))
     axes.patch.set_visible(False)
@@ -171,7 +169,6 @@ def add_box(figure: Figure, size: Size, box: tuple[float, float, float, float]) 
 def draw_line(
     axes: Axes, name: str, x: Sequence[float] | NDArray[Any], y: Any, **looks: Any
 ) -> None:
-    """Draw the line of a rule."""
     if len(x) == 1:
         looks = {"marker": "o", "markersize": 6} | looks
     (line,) = axes.plot(x, y, color=ink(name), label=name, **(LINES[name] | looks))
@@ -204,7 +201,6 @@ def percent_axis(axes: Axes, *shown: NDArray[np.float64]) -> None:
 
 
 def share_axis(axes: Axes) -> None:
-    """Format the y axis as percentages without a sign."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{abs(100 * share):.4g} %"))
 
 
@@ -274,7 +270,6 @@ class Spread(NamedTuple):
 
 
 def draw_by_networks(axes: Axes, sizes: Sequence[int], spreads: Mapping[str, Spread]) -> None:
-    """Draw the mean and spread of accuracy by ensemble size."""
     sides = []
     for rule, (mean, deviation) in spreads.items():
         low, high = mean - deviation, mean + deviation
@@ -293,7 +288,6 @@ def draw_by_networks(axes: Axes, sizes: Sequence[int], spreads: Mapping[str, Spr
 def draw_by_epochs(
     axes: Axes, sizes: Sequence[int], accuracy: NDArray[np.float64], voted: float
 ) -> None:
-    """Draw accuracy by number of equally spaced epochs."""
     axes.set_xscale("log", base=2)
     draw_line(axes, MAX_AGREEMENT, sizes, accuracy, marker="o", markersize=4.5)
     axes.axhline(voted, color=ink(MAJORITY), gid=f"rule:{MAJORITY}", **LINES[MAJORITY])

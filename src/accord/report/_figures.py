@@ -55,7 +55,6 @@ SCORES: Final = {MAX_AGREEMENT: "share of votes", PROBABILITY_AVERAGE: "mean pro
 
 
 def reliability_figure(summary: Summary) -> Figure:
-    """Draw a reliability diagram."""
     judged = summary.require_judged()
     figure, axes = new_axes(NARROW, right=131)
     axes.plot([0, 1], [0, 1], color=ink("quiet"), linewidth=0.9, linestyle=(0, (1, 2)))
@@ -77,7 +76,6 @@ def reliability_figure(summary: Summary) -> Figure:
 
 
 def risk_coverage_figure(summary: Summary) -> Figure:
-    """Draw risk-coverage curves."""
     judged = summary.require_judged()
     figure, axes = new_axes(NARROW, right=131)
     for rule, curve in judged.risks.items():
@@ -169,7 +167,6 @@ BANNER: Final = (560, 270)  # width and height, in points
 def accuracy_figure(
     summary: Summary, rules: Sequence[str] | None = None, size: tuple[int, int] = WIDE
 ) -> Figure:
-    """Draw the accuracy of rules over the epochs."""
     scored = summary.require_scored()
     figure, axes = new_axes(size, right=148)
     curves = {rule: scored.curves[rule] for rule in rules or scored.curves}
@@ -195,7 +192,6 @@ def _mark_best(axes: Axes, x: float, y: float, end: float) -> None:
 
 
 def networks_figure(summary: Summary) -> Figure:
-    """Draw the mean and spread of accuracy by ensemble size."""
     figure, axes = new_axes(NARROW, right=131)
     sweeps = summary.require_scored().by_networks
     spreads = {rule: Spread(sweep.mean, sweep.spread) for rule, sweep in sweeps.items()}
@@ -205,7 +201,6 @@ def networks_figure(summary: Summary) -> Figure:
 
 
 def epochs_figure(summary: Summary) -> Figure:
-    """Draw accuracy by number of equally spaced epochs."""
     scored = summary.require_scored()
     figure, axes = new_axes(NARROW, right=131)
     voted = float(scored.curves[MAJORITY].accuracy[-1])
@@ -215,7 +210,6 @@ def epochs_figure(summary: Summary) -> Figure:
 
 
 def final_margin_figure(summary: Summary) -> Figure:
-    """Draw histograms of final margins for right and wrong last votes."""
     figure, axes = new_axes(NARROW)
     histogram = summary.require_judged().final_margins
     draw_final_margins(axes, histogram.edges, histogram.right, histogram.wrong)
@@ -223,7 +217,6 @@ def final_margin_figure(summary: Summary) -> Figure:
 
 
 def margin_figure(summary: Summary) -> Figure:
-    """Draw a histogram of margins."""
     figure, axes = new_axes(NARROW)
     counts = summary.margins
     draw_stairs(axes, MAX_AGREEMENT, shares_of(counts), np.linspace(0, 1, len(counts) + 1))
@@ -235,14 +228,12 @@ def margin_figure(summary: Summary) -> Figure:
 
 
 def error_consensus_figure(summary: Summary) -> Figure:
-    """Draw the share of wrong predictions by the number of networks that share them."""
     figure, axes = new_axes(NARROW)
     draw_error_consensus(axes, summary.require_judged().error_consensus)
     return figure
 
 
 def persistence_figure(summary: Summary) -> Figure:
-    """Draw the onsets and lengths of right and wrong runs."""
     figure = new_figure(NARROW)
     begun, lasting = (add_panel(figure, NARROW, left, 140) for left in (36, 222))
     found, progress = summary.require_judged().persistence, summary.overview.progress
@@ -278,7 +269,6 @@ def persistence_figure(summary: Summary) -> Figure:
 
 
 def agreement_figure(summary: Summary) -> Figure:
-    """Draw the agreement between networks at each epoch."""
     figure, axes = new_axes(WIDE)
     progress, found = summary.overview.progress, summary.watch
     assert found is not None

@@ -87,7 +87,6 @@ LOOKS: Final = {
 
 
 def draw_curves(axes: Axes, panel: Numbers) -> None:
-    """Draw accuracy curves over the epochs."""
     ends, shown = [], []
     for rule, curve in panel["curves"].items():
         look, accuracy = LOOKS[rule], np.array(curve["accuracy"])
@@ -203,7 +202,6 @@ def _draw_strips(axes: Axes, strips: Sequence[Strip], panel: Numbers, inks: dict
 
 
 def _spans(classes: Sequence[int], edges: Sequence[float]) -> dict[int, list[tuple[float, float]]]:
-    """Find the runs of equal classes."""
     spans: dict[int, list[tuple[float, float]]] = {}
     for label, stretch in groupby(range(len(classes)), key=lambda epoch: classes[epoch]):
         epochs = list(stretch)

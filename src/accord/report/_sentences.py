@@ -236,7 +236,6 @@ def _points(share: float) -> str:
 
 
 def overfit_finding(summary: Summary) -> dict[str, Any] | None:
-    """Summarize the verdict on overfitting."""
     found = summary.watch
     if found is None:
         return None
@@ -251,7 +250,6 @@ def overfit_finding(summary: Summary) -> dict[str, Any] | None:
 
 
 def label_finding(summary: Summary) -> dict[str, Any] | None:
-    """Summarize the result of the audit."""
     found = summary.audit
     if found is None:
         return {"refused": summary.audit_error} if summary.audit_error else None
@@ -307,7 +305,6 @@ def coverage_at(curve: RiskCoverage, risk: float) -> float | None:
 
 
 def trust_finding(summary: Summary) -> dict[str, Any] | None:
-    """Summarize the coverage at small risks."""
     if summary.judged is None:
         return None
     risks = []
@@ -315,14 +312,10 @@ def trust_finding(summary: Summary) -> dict[str, Any] | None:
         coverage = coverage_at(summary.judged.risks[MAX_AGREEMENT], risk)
         some = "none" if coverage is None else f"{100 * coverage:.1f} %"
         risks.append({"risk": f"{100 * risk:g} %", "answered": "all" if coverage == 1 else some})
-    return {
-        "risks": risks,
-        "trained_on": summary.overview.sample_info.trained_on,
-    }
+    return {"risks": risks, "trained_on": summary.overview.sample_info.trained_on}
 
 
 def networks_finding(summary: Summary) -> dict[str, Any] | None:
-    """Summarize the agreement of each network with the others."""
     found = summary.networks
     if not found:
         return None
@@ -349,7 +342,6 @@ def networks_finding(summary: Summary) -> dict[str, Any] | None:
 
 
 def _accuracies(summary: Summary) -> dict[int, float]:
-    """Compute the accuracy of each network at the last epoch."""
     if summary.scored is None:
         return {}
     single = next(one for one in summary.scored.found.scores if one.per_network is not None)
@@ -389,7 +381,6 @@ def _left_out(summary: Summary, without_bad: WithoutBad) -> dict[str, Any]:
 
 
 def forgotten_finding(summary: Summary) -> dict[str, Any] | None:
-    """Summarize the forgotten samples."""
     if summary.judged is None or summary.overview.epochs < 2:
         return None
     found, remembered = summary.judged.forgetting, summary.judged.remembered

@@ -31,7 +31,6 @@ INKS: Final = {
 
 
 def ink(name: str) -> str:
-    """Get the light colour of a name."""
     return INKS[name].light
 
 

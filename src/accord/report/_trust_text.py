@@ -62,7 +62,6 @@ def trust_text(overview: Overview, found: Trust, verified: Estimate | None = Non
 def trust_json(
     overview: Overview, found: Trust, verified: Estimate | None = None
 ) -> dict[str, Any]:
-    """Build the JSON document of a trust analysis."""
     scores, forgotten = found.prediction.scores, found.forgetting
     document = record_json(overview) | {
         "rule": found.rule,
@@ -124,7 +123,6 @@ def write_samples(overview: Overview, found: Trust, path: str | os.PathLike[str]
 
 
 def _bins(found: Trust) -> Iterator[dict[str, Any]]:
-    """Iterate over the bins that are not empty."""
     bins, known = found.bins, found.accuracy is not None
     for at in np.flatnonzero(bins.counts):
         one = {

@@ -206,7 +206,6 @@ def _floor(shares: Sequence[float]) -> float:
 
 
 def _metadata(networks: Sequence[dict[str, Any]], numbers: Sequence[int]) -> dict[str, str]:
-    """Collect the metadata of all networks."""
     flat = [dict(_flatten(one)) for one in networks]
     shown = {}
     for key in dict.fromkeys(key for one in flat for key in one):

@@ -12,13 +12,7 @@ from accord.store._metadata import make_sample_info, record_paths
 from accord.store._packed import pack_record, write_packed
 from accord.store._packed_reader import PackedReader
 from accord.store._record_format import label_dtype, made_with, network_folder
-from accord.store._record_reader import (
-    ArrayReader,
-    Block,
-    NetworkInfo,
-    RecordReader,
-    SampleInfo,
-)
+from accord.store._record_reader import ArrayReader, Block, NetworkInfo, RecordReader, SampleInfo
 from accord.store._removal import remove_networks
 from accord.store._selection import check_numbers
 from accord.store._storage import CountProgress, Folder, Storage, open_storage

@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 
 from accord._files import load_npy, load_npz
 from accord.errors import SourceError
-from accord.store._import_arrays import (
-    ImportOptions,
-    arrange,
-    compile_pattern,
-    epochs_of,
-    find_key,
-)
+from accord.store._import_arrays import ImportOptions, arrange, compile_pattern, epochs_of, find_key
 from accord.store._import_rows import Named, Source, by_network, progress_of
 from accord.store._record_format import AXES, SAMPLE_ARRAYS
 from accord.store._validation import ids_to_numpy
@@ -148,10 +142,7 @@ def _consecutive(folder: Path, files: Files, example: str) -> Sequence[int]:
 
 
 def _read_all(
-    folder: Path,
-    files: Files,
-    epochs: Sequence[float],
-    read: Callable[[Path, float], list[Named]],
+    folder: Path, files: Files, epochs: Sequence[float], read: Callable[[Path, float], list[Named]]
 ) -> Source:
     for network, found in files.items():
         missing = [epoch for epoch in epochs if epoch not in found]

@@ -228,7 +228,6 @@ def _why_none(name: str) -> str:
 
 
 def read_sample_info(storage: Storage) -> SampleInfo:
-    """Read information about the samples and classes of a record."""
     root = read_root(storage)
     arrays: dict[str, Any] = {
         name: read_sample_array(storage, name) for name in layout.SAMPLE_ARRAYS
@@ -314,7 +313,6 @@ def encode_sample_array(values: NDArray[Any], *, axis: str = "sample") -> tuple[
 
 
 def read_sample_array(storage: Storage, name: str) -> NDArray[Any] | None:
-    """Read one of the sample arrays of a record."""
     document = storage.get(f"{name}/{layout.ROOT}")
     if document is None:
         return None

@@ -52,7 +52,6 @@ class Bucket(Storage):
             raise self._error(key, error, "write") from error
 
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:  # noqa: ARG002
-        """Write a value unless the key exists."""
         errors = self._obstore.exceptions
         try:
             self._obstore.put(self._store, key, data, mode="create", use_multipart=False)

@@ -13,23 +13,12 @@ from accord._files import storage_error
 from accord.errors import NotARecord, RowDamaged, StorageError
 from accord.store import _record_format as layout
 from accord.store._metadata import read_root, read_sample_info
-from accord.store._record_reader import (
-    NetworkInfo,
-    RecordReader,
-    SampleInfo,
-    encode_votes,
-)
+from accord.store._record_reader import NetworkInfo, RecordReader, SampleInfo, encode_votes
 from accord.store._selection import as_slice
 from accord.store._storage import ZIP_DAMAGE, Storage
 
 # What Zarr raises for damaged chunks and metadata.
-ZARR_DAMAGE: Final = (
-    *ZIP_DAMAGE,
-    OSError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-)
+ZARR_DAMAGE: Final = (*ZIP_DAMAGE, OSError, TypeError, AttributeError, ArithmeticError)
 
 
 class PackedReader(RecordReader):
@@ -207,7 +196,6 @@ def _checked_networks(storage: Storage, networks: Any, epochs: int) -> list[dict
 
 
 def _is_complete(network: Any, epochs: int) -> bool:
-    """Check whether the metadata of a network is complete."""
     if not isinstance(network, dict) or not isinstance(network.get("network"), int):
         return False
     kinds: dict[str, Any] = {"progress": int | float, layout.METRICS: dict}

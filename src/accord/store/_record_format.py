@@ -34,7 +34,6 @@ def made_with() -> dict[str, str]:
 
 
 def now() -> str:
-    """Return the current time in ISO format."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
@@ -89,12 +88,10 @@ def network_of(folder: str) -> int | None:
 
 
 def network_key(network: int) -> str:
-    """Return the storage key of a network's metadata."""
     return f"{network_folder(network)}/{ROOT}"
 
 
 def array_key(network: int, array: str) -> str:
-    """Return the storage key of an array's metadata."""
     return f"{network_folder(network)}/{array}/{ROOT}"
 
 
@@ -104,14 +101,12 @@ def row_key(network: int, array: str, epoch: int) -> str:
 
 
 def row_shape(array: str, *, samples: int, classes: int) -> tuple[tuple[int, ...], str]:
-    """Return the shape and dtype of a stored row."""
     if array == PROBABILITIES:
         return (samples, classes), "float16"
     return (samples,), label_dtype(classes).name
 
 
 def commit_key(network: int, epoch: int) -> str:
-    """Return the storage key of a row's commit."""
     return f"{network_folder(network)}/{COMMITS}/c.{epoch}"
 
 
@@ -130,7 +125,6 @@ def parse_commit(document: bytes) -> dict[str, Any]:
 
 
 def group_document(attributes: Mapping[str, Any]) -> bytes:
-    """Build the metadata of a Zarr group with the given attributes."""
     return _json(
         {"zarr_format": 3, "node_type": "group", "attributes": {"accord": dict(attributes)}}
     )
@@ -177,7 +171,6 @@ def parse_attributes(document: bytes) -> dict[str, Any]:
 
 
 def parse_encoding(document: bytes | None) -> dict[str, Any]:
-    """Parse the encoding of an array from its metadata."""
     try:
         metadata = json.loads(document or b"")
         return {key: metadata[key] for key in ("data_type", "chunk_grid", "codecs")}
@@ -197,7 +190,6 @@ def encode(values: NDArray[Any]) -> bytes:
 
 
 def decode(data: bytes, *, shape: Sequence[int], dtype: str) -> NDArray[Any]:
-    """Decode an array from the bytes produced by `encode`."""
     from numcodecs import VLenUTF8, Zstd
 
     try:
@@ -232,7 +224,6 @@ def committed_epochs(storage: Storage, network: int) -> int:
 
 
 def read_commit(storage: Storage, network: int, epoch: int) -> dict[str, Any]:
-    """Read the commit of one row."""
     commit = parse_commit(storage.get(commit_key(network, epoch)) or b"")
     if not {"progress", "objects"} <= commit.keys():
         raise RowDamaged(

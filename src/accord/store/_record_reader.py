@@ -302,8 +302,6 @@ def encode_votes(labels: NDArray[Any], missing: NDArray[np.bool_], *, classes: i
 
 
 class Subset(RecordReader):
-    """Reader of a subset of another reader."""
-
     def __init__(
         self,
         reader: RecordReader,

@@ -61,7 +61,6 @@ def _numbers_of(storage: Storage) -> list[int]:
 
 
 def hold_networks(storage: Storage, networks: Sequence[int], held: contextlib.ExitStack) -> None:
-    """Lock networks against recorders."""
     for number in networks:
         key = layout.network_key(number)
         if storage.get(key) is not None:

@@ -106,7 +106,6 @@ class Folder(Storage):
             raise storage_error(self.path / key, error, "read") from error
 
     def put(self, key: str, data: bytes, *, flush: bool = True, make: bool = True) -> None:
-        """Write or replace a file atomically."""
         write_file(self.path / key, data, flush=flush, make=make)
 
     def create(self, key: str, data: bytes, *, make: bool = True) -> bool:
@@ -134,7 +133,6 @@ class Folder(Storage):
             path.parent.rmdir()
 
     def children(self, prefix: str = "") -> list[str]:
-        """List the sorted names directly below a prefix."""
         try:
             names = os.listdir(self.path / prefix)  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
@@ -144,7 +142,6 @@ class Folder(Storage):
         return sorted(name for name in names if not name.endswith(PART))
 
     def exists(self) -> bool:
-        """Check whether the path exists."""
         with storage_errors(self.path, "read"):
             return self.path.exists()
 

@@ -13,11 +13,7 @@ from accord.store import _record_format as layout
 from accord.store._metadata import open_record_storage, read_root, read_sample_info
 from accord.store._packed_reader import PackedReader
 from accord.store._record_format import committed_epochs, read_commit
-from accord.store._record_reader import (
-    NetworkInfo,
-    RecordReader,
-    SampleInfo,
-)
+from accord.store._record_reader import NetworkInfo, RecordReader, SampleInfo
 from accord.store._selection import check_numbers, whole_numbers
 from accord.store._storage import Storage
 
@@ -70,7 +66,6 @@ def open_reader(
 
 
 def network_lengths(storage: Storage) -> dict[int, int]:
-    """Count the epochs of each network in an unpacked record."""
     return {network: committed_epochs(storage, network) for network in network_numbers(storage)}
 
 
@@ -102,8 +97,6 @@ def _check_lengths(storage: Storage, lengths: dict[int, int], *, common: bool) -
 
 
 class UnpackedReader(RecordReader):
-    """Reader of an unpacked record."""
-
     def __init__(self, storage: Storage, numbers: tuple[int, ...], epochs: int) -> None:
         self.storage = storage
         self.name = storage.name
@@ -160,7 +153,6 @@ class UnpackedReader(RecordReader):
 
 
 def read_network(storage: Storage, number: int) -> dict[str, Any]:
-    """Read the metadata of one network."""
     key = layout.network_key(number)
     attributes = layout.parse_attributes(storage.get(key) or b"")
     if not attributes:

@@ -80,7 +80,6 @@ def as_labels(
     name: str = "labels",
     class_names: Sequence[str] | None = None,
 ) -> NDArray[Any]:
-    """Validate labels and convert them to the smallest unsigned type."""
     if values.shape != (samples,):
         hint = "Does the evaluation loader drop the last batch, or shuffle and repeat samples?"
         if values.shape == (samples, classes):
@@ -98,7 +97,6 @@ def as_labels(
 
 
 def as_classes(values: NDArray[Any], *, classes: int, name: str = "labels") -> NDArray[Any]:
-    """Convert an array of classes to the smallest unsigned type."""
     check_whole(values, name)
     check_class_range(values, classes=classes, name=name)
     return values.astype(label_dtype(classes))

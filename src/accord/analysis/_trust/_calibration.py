@@ -88,7 +88,6 @@ def calibration_of(prediction: Prediction, truth: NDArray[Any], *, bins: int = B
 
 
 def checked_confidence(confidence: NDArray[Any], right: NDArray[Any]) -> Confidence:
-    """Validate confidences and convert them to floats."""
     values = np.asarray(confidence, np.float64)
     check_paired(values, np.asarray(right), kind="confidence")
     if not (values.min() >= 0 and values.max() <= 1):  # nan fails, too
@@ -100,7 +99,6 @@ def checked_confidence(confidence: NDArray[Any], right: NDArray[Any]) -> Confide
 
 
 def check_paired(scores: NDArray[Any], right: NDArray[Any], *, kind: str = "score") -> None:
-    """Check that scores and outcomes have the same length."""
     if scores.shape != right.shape or scores.ndim != 1 or not len(scores):
         raise PredictionError(
             f"expected one {kind} and one right-or-wrong per sample, for at least one labelled "

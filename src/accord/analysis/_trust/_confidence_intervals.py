@@ -32,7 +32,6 @@ def share_interval(hits: int, trials: int, *, confidence: float = 0.95) -> tuple
 
 
 def highest_share(hits: int, trials: int, *, confidence: float = 0.95) -> float:
-    """Compute the upper confidence bound of a proportion."""
     check_confidence(confidence)
     _check_hits(hits, trials)
     if hits == trials:
@@ -74,7 +73,6 @@ def mean_interval(
 
 
 def check_confidence(confidence: float) -> float:
-    """Check that a confidence level lies between 0 and 1."""
     if not 0 < confidence < 1:
         raise PredictionError(f"confidence must lie between 0 and 1; got {confidence}")
     return confidence
@@ -86,7 +84,6 @@ def _check_hits(hits: int, trials: int) -> None:
 
 
 def _at_most(hits: int, trials: int, share: float) -> float:
-    """Compute the binomial probability of at most `hits` hits."""
     if share >= 1:
         return 0.0
     # Logarithms of the terms, each from the one before.

@@ -124,7 +124,6 @@ def _checked_labels(
 
 
 def _mean(values: NDArray[np.float64], least: float, most: float, confidence: float) -> Estimate:
-    """Estimate the mean of bounded values."""
     if most <= least:  # one class: every label is right
         value = float(values.mean())
         return Estimate(value, value, value, check_confidence(confidence), 0.0)

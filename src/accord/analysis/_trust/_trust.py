@@ -268,7 +268,6 @@ class _Judged:
     known: bool
 
     def curve(self) -> RiskCoverage:
-        """Compute the risk-coverage curve over all samples."""
         found = risk_coverage(self.certainty[self.labelled], self.right[self.labelled])
         share = float(self.labelled.mean())
         return RiskCoverage(found.thresholds, found.coverage * share, found.risk)

@@ -160,7 +160,6 @@ def verified_accuracy(
 
 
 def _stratified(values: NDArray[np.float64], sampling: Sampling) -> tuple[float, float, float]:
-    """Compute the stratified mean and its smoothed mean and variance."""
     shares = sampling.sizes / sampling.sizes.sum()
     mean = smoothed = variance = 0.0
     for stratum, share in enumerate(shares.tolist()):

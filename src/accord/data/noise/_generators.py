@@ -140,7 +140,6 @@ def superclass_noise(labels: Labels, *, rate: float, classes: int, seed: int) ->
 
 
 def patrini_mapping(classes: int) -> NDArray[np.intp]:
-    """Build the class mapping of Patrini et al. (2017)."""
     if classes == 100:
         numbers = np.arange(100)
         return numbers - numbers % 5 + (numbers + 1) % 5
@@ -154,7 +153,6 @@ def patrini_mapping(classes: int) -> NDArray[np.intp]:
 
 
 def superclass_mapping(classes: int) -> NDArray[np.intp]:
-    """Build the class mapping within the superclasses of CIFAR-100."""
     if classes != 100:
         raise ChoiceError(
             f"superclass noise is defined for CIFAR-100; got {classes} classes. "

@@ -60,11 +60,7 @@ class Reader:
 
 
 def read_dataset(
-    kind: str,
-    path: str | os.PathLike[str] | None = None,
-    *,
-    verified: bool = False,
-    **options: Any,
+    kind: str, path: str | os.PathLike[str] | None = None, *, verified: bool = False, **options: Any
 ) -> Dataset:
     """Read a data set from disk.
 

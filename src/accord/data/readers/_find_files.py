@@ -29,7 +29,6 @@ def names_of(wnids: Sequence[str], words: Mapping[str, str]) -> tuple[str, ...]:
 def check_counts(
     where: Path, found: tuple[int, int], published: tuple[int | None, int | None]
 ) -> None:
-    """Check the numbers of training and test samples."""
     for part, count, wanted in zip(("training", "test"), found, published, strict=True):
         if wanted is not None and count != wanted:
             raise SourceError(
@@ -39,7 +38,6 @@ def check_counts(
 
 
 def check_checksums(files: Iterable[Path], published: Mapping[str, str]) -> None:
-    """Verify files by their MD5 or SHA-1 checksums."""
     for file in files:
         if file.name not in published:
             raise ChoiceError(
@@ -65,7 +63,6 @@ def in_any(folders: Sequence[str], names: Iterable[str]) -> tuple[Spellings, ...
 
 
 def need_folder(path: Path, *, what: str) -> Path:
-    """Check that a path is a folder."""
     if not path.exists():
         raise SourceError(f"{path}: no such folder. Expected a folder with {what}.")
     if not path.is_dir():
@@ -74,7 +71,6 @@ def need_folder(path: Path, *, what: str) -> Path:
 
 
 def find(path: Path, names: Sequence[str], *, what: str) -> Path:
-    """Find the first existing file or folder below a path."""
     need_folder(path, what=what)
     for name in names:
         if (path / name).exists():
@@ -83,7 +79,6 @@ def find(path: Path, names: Sequence[str], *, what: str) -> Path:
 
 
 def missing(path: Path, names: Iterable[str], *, what: str, all_of: bool = False) -> SourceError:
-    """Create the error for missing files."""
     found = sorted(child.name for child in path.iterdir())
     more = f" and {len(found) - 8} more" if len(found) > 8 else ""
     return SourceError(
@@ -94,12 +89,10 @@ def missing(path: Path, names: Iterable[str], *, what: str, all_of: bool = False
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the non-empty lines of a text file."""
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
 def read_text(path: Path) -> str:
-    """Read a text file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.data._dataset import Dataset, Split
-from accord.data.readers._find_files import (
-    Spellings,
-    check_checksums,
-    check_counts,
-    find,
-)
+from accord.data.readers._find_files import Spellings, check_checksums, check_counts, find
 from accord.errors import SourceError
 
 _FASHION: Final = (
