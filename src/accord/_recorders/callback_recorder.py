@@ -35,8 +35,6 @@ _logger = logging.getLogger(__name__)
 
 
 class RecorderOptions(TypedDict, total=False):
-    """Keyword arguments passed to `accord.Recorder`."""
-
     truth: object
     given: object
     ids: object
@@ -48,8 +46,6 @@ class RecorderOptions(TypedDict, total=False):
 
 
 class Recorded(NamedTuple):
-    """Number of recorded rows and progress of a network."""
-
     epochs: int = 0
     progress: float = 0.0  # of the last row
 
@@ -94,7 +90,6 @@ class CallbackRecorder:
         self.order = Order(samples, sample_info.ids)
 
     def open(self) -> Recorded:
-        """Open or reopen the recorder."""
         self.close(quiet=True)
         try:
             self._recorder = Recorder(
@@ -149,7 +144,6 @@ class CallbackRecorder:
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
-        """Context manager that closes the recorder on an exception."""
         try:
             yield
         except BaseException:
@@ -197,7 +191,6 @@ class CallbackRecorder:
         metrics: Mapping[str, Any],
         are_logits: bool = True,
     ) -> Recorded:
-        """Append one row in the order of the record."""
         if self._recorder is None:
             raise ChoiceError(f"{self.path}: RecordPredictions records only while training runs")
         write_row(

@@ -88,7 +88,6 @@ def record_row(
     progress: float,
     metrics: Mapping[str, Any],
 ) -> None:
-    """Predict in all processes and append one row in the first."""
     gathered = processes.gather(network, predict)
 
     def append() -> Recorded:

@@ -13,8 +13,6 @@ from accord.errors import ChoiceError
 
 
 class PositionedBatch(NamedTuple):
-    """Batch with the positions of its samples in the dataset."""
-
     batch: Any
     positions: NDArray[np.int64]
 

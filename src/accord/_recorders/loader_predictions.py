@@ -29,8 +29,6 @@ FindIds = Callable[[Any], Any]  # batch -> one id for each sample
 
 
 class SampleWithId(NamedTuple):
-    """Named tuple of a sample or batch and its ids."""
-
     sample: Any
     id: Any
 
@@ -91,7 +89,6 @@ def call_network(network: nn.Module, batch: Any) -> Any:
 
 
 def extract_logits(output: Any) -> Tensor:
-    """Extract the logits from the output of a network."""
     if hasattr(output, "logits"):
         output = output.logits
     elif isinstance(output, Mapping) and "logits" in output:
@@ -107,7 +104,6 @@ def extract_logits(output: Any) -> Tensor:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """Move the tensors of a nested batch to a device."""
     if hasattr(batch, "to"):
         return batch.to(device)
     if isinstance(batch, Mapping):
@@ -130,8 +126,6 @@ class LoaderPredictions:
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """Options for evaluating a network over a loader."""
-
     classes: int
     probabilities: bool = False
     forward: Forward | None = None

@@ -34,7 +34,6 @@ def labels_or_scores(
 
 
 def finite_rows(kept: NDArray[Any]) -> NDArray[np.bool_]:
-    """Compute a mask of the samples with finite scores."""
     if kept.ndim == 1:
         return np.asarray(kept != NOT_FINITE)
     return np.asarray(np.isfinite(kept).all(axis=1))

@@ -141,7 +141,6 @@ class Order:
         return places
 
     def names(self, positions: NDArray[np.intp]) -> str:
-        """Format a few sample ids for a message."""
         shown = positions[:SHOWN] if self.ids is None else self.ids[positions[:SHOWN]]
         more = ", …" if len(positions) > SHOWN else ""
         return ", ".join(repr(name) for name in shown.tolist()) + more
@@ -159,7 +158,6 @@ class Order:
 
 
 def as_ids(ids: object) -> NDArray[Any]:
-    """Convert ids to a flat array of int64 or strings."""
     values = to_numpy(ids)
     if values.dtype.kind in "OT":
         values = values.astype(np.str_)

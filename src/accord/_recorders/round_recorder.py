@@ -17,7 +17,6 @@ _IN_USE: WeakSet[Recorder] = WeakSet()
 
 
 def packages_of(network: object) -> set[str]:
-    """Find the packages that a network's class and its bases come from."""
     return {kind.__module__.partition(".")[0] for kind in type(network).__mro__}
 
 
@@ -67,7 +66,6 @@ class RoundRecorder:
             )
 
     def check_due(self, rounds: int) -> None:
-        """Check that a trained network has enough rounds for one row."""
         if rounds < self.every:
             raise ChoiceError(
                 f"every={self.every} and {counted(rounds, 'round')} leave nothing to record. "

@@ -35,7 +35,6 @@ class Schedule:
             )
 
     def rows_due(self, progress: float) -> int:
-        """Count the rows that are due up to some progress."""
         return math.floor(progress / self.every + SLACK)
 
     def is_due(self, progress: float, *, recorded: float, last: bool = False) -> bool:
@@ -48,7 +47,6 @@ class Schedule:
         return self.rows_due(progress) > self.rows_due(recorded)
 
     def check_step(self, previous: float, progress: float) -> None:
-        """Check that one training step passes at most one multiple of `every`."""
         if self.rows_due(progress) > self.rows_due(previous) + 1:
             raise ChoiceError(
                 f"every={self.every:g} requires more rows than training has steps: one step goes "
@@ -103,9 +101,7 @@ class RecordedEpochs:
         return tuple(math.ceil(self.steps * part / parts) for part in range(1, parts + 1))
 
     def before(self, epoch: int) -> int:
-        """Count the evaluations before an epoch."""
         return sum(len(self.steps_in(earlier)) for earlier in range(epoch))
 
     def index(self, epoch: int, step: int) -> int:
-        """Return the index of an evaluation in the record."""
         return self.before(epoch) + self.steps_in(epoch).index(step)

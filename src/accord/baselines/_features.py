@@ -72,7 +72,6 @@ def last_layer(network: nn.Module) -> str:
 
 
 def find_layer(network: nn.Module, name: str) -> nn.Module:
-    """Find a layer by name, with or without the suffix `:input`."""
     layers: dict[str, nn.Module] = {known: one for known, one in network.named_modules() if known}
     wanted = name.removesuffix(INPUT)
     if wanted not in layers:
@@ -136,7 +135,6 @@ class _FeatureTable:
         self._seen: list[Tensor] = []  # outputs since the last batch was kept
 
     def see(self, values: object) -> None:
-        """Receive the output of the layer for a batch."""
         if not isinstance(values, Tensor) or values.ndim not in (2, 4):
             shape = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
             raise PredictionError(
@@ -164,7 +162,6 @@ class _FeatureTable:
         self._kept += samples
 
     def finish(self) -> Features:
-        """Concatenate the features of all samples."""
         if not np.isfinite(self._features).all():
             raise PredictionError(
                 f"{self._name} outputs numbers that are not finite. Did the training loss become "

@@ -128,7 +128,6 @@ def time_running(shape: tuple[int, int, int, int]) -> list[Timing]:
 
 
 def _winners_anew(labels: NDArray[Any], classes: int) -> NDArray[Any]:
-    """Accumulate votes and recompute the argmax after each epoch."""
     _, epochs, samples = labels.shape
     table = np.zeros((samples, classes), np.uint16)
     every = np.arange(samples)

@@ -23,7 +23,6 @@ class RunCheckpoints:
 
     @property
     def schema(self) -> InputSchema:
-        """Input schema of the training samples."""
         return self.run.input_schema
 
     @property
@@ -33,7 +32,6 @@ class RunCheckpoints:
 
     @property
     def voters(self) -> int:
-        """Number of votes on a sample."""
         return len(self.numbers) * len(self.epochs)
 
     def record_epochs(self, epochs: Sequence[int] | None = None) -> list[int]:
@@ -45,7 +43,6 @@ class RunCheckpoints:
         ]
 
     def path(self, network: NetworkSpec, epoch: int) -> Path:
-        """Get the path of the weights of a network after an epoch."""
         return self.run.checkpoints(network)[epoch]
 
     def reader(self) -> RecordReader | None:

@@ -25,11 +25,9 @@ class CountedVotes(VoteCounts):
     """Vote counts for a block of samples."""
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:  # noqa: ARG002
-        """Get the samples that are not settled."""
         return self.open
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
-        """Count the votes of all members."""
         for member in probabilities:
             self.count(member.argmax(axis=1), weight=checkpoint.weight)
         self.settle()
@@ -52,16 +50,13 @@ class AllVotes:
         self._block = slice(0)
 
     def begin(self, block: slice) -> "AllVotes":
-        """Begin a block of consecutive samples."""
         self._block = block
         return self
 
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:  # noqa: ARG002
-        """Get all samples of the block."""
         return np.arange(self._block.stop - self._block.start)
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
-        """Store the predictions of all members."""
         network, epoch = checkpoint.position
         for number, member in enumerate(probabilities, start=network):
             self._labels[number, epoch, self._block] = member.argmax(axis=1)
@@ -130,7 +125,6 @@ class RecordedVotes(contextlib.ExitStack):
         return np.arange(self._samples if missing else 0)
 
     def add(self, checkpoint: Checkpoint, probabilities: NDArray[np.float32]) -> None:
-        """Write the missing rows of all members."""
         row, progress = checkpoint.position[1], float(checkpoint.epoch + 1)
         for recorder, member in zip(self._recorders, probabilities, strict=True):
             if recorder.epochs <= row:
@@ -151,7 +145,6 @@ class RecordedVotes(contextlib.ExitStack):
 
 
 def sample_options(checkpoints: RunCheckpoints, samples: Samples) -> dict[str, Any]:
-    """Build the recorder arguments that describe samples and classes."""
     return {
         "samples": len(samples),
         "classes": checkpoints.schema.classes,

@@ -42,7 +42,6 @@ class NoExit(Exit):
     early = False
 
     def settled(self, votes: Votes, *, left: int) -> Settled:
-        """Find the samples that need no more votes."""
         return np.full(len(votes), left == 0)
 
 
@@ -124,7 +123,6 @@ def evidence(leader: NDArray[Any], other: NDArray[Any], *, left: int) -> NDArray
 
 
 def log_factorials(largest: int) -> NDArray[np.float64]:
-    """Compute the logarithms of the factorials up to `largest`."""
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
 
 
@@ -166,13 +164,11 @@ class VoteCounts:
         self._exit = exit
 
     def count(self, labels: NDArray[Any], *, weight: int = 1) -> None:
-        """Count one vote for each open sample."""
         self._votes[self.open, labels] += weight
         self.evaluated[self.open] += 1
         self._left -= weight
 
     def settle(self) -> None:
-        """Close the samples that need no more votes."""
         if self._exit.early:
             settled = self._exit.settled(self._votes[self.open], left=self._left)
             self.open = self.open[~settled]
@@ -185,7 +181,6 @@ class VoteCounts:
 
 
 def join_counts(blocks: Sequence[VoteCounts]) -> tuple[Prediction, NDArray[np.int64]]:
-    """Concatenate the predictions and vote counts of consecutive blocks."""
     parts = [block.predict() for block in blocks]
     labels = np.concatenate([part.labels for part in parts])
     scores = np.concatenate([part.scores for part in parts])

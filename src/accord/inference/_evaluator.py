@@ -104,7 +104,6 @@ class Evaluator:
         self._batches: dict[str, Batches] = {}
 
     def begin(self, inputs: Inputs) -> None:
-        """Set the samples to predict."""
         self._inputs, self._batches = inputs, {}
 
     def predict(self, checkpoint: Checkpoint, samples: NDArray[np.intp]) -> NDArray[np.float32]:

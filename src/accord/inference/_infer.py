@@ -190,7 +190,6 @@ def list_checkpoints(
     *,
     seed: int,
 ) -> list[Checkpoint]:
-    """List the checkpoints in evaluation order with their vote weights."""
     batch_ensemble = any(network.members > 1 for network in checkpoints.networks)
     if exit.random_order and batch_ensemble:
         raise ChoiceError(

@@ -34,14 +34,12 @@ class StorageContract(ABC):
         """Create an empty storage."""
 
     def test_new_storage_is_empty(self) -> None:
-        """Check that new storage has no keys."""
         storage = self.make_storage()
         assert storage.get("a/b") is None
         assert storage.children() == []
         assert storage.children("a") == []
 
     def test_get_returns_the_last_value_put(self) -> None:
-        """Check that `get` returns the last value put."""
         storage = self.make_storage()
         storage.put("a/b", b"one")
         storage.put("a/b", b"two")
@@ -50,14 +48,12 @@ class StorageContract(ABC):
         assert storage.get("empty") == b""
 
     def test_create_never_overwrites(self) -> None:
-        """Check that only the first `create` of a key writes."""
         storage = self.make_storage()
         assert storage.create("a", b"first")
         assert not storage.create("a", b"second")
         assert storage.get("a") == b"first"
 
     def test_removed_keys_are_gone(self) -> None:
-        """Check that `remove` removes one key, which may be missing."""
         storage = self.make_storage()
         for key in ("a/b", "a/c"):
             storage.put(key, b"x")
@@ -70,7 +66,6 @@ class StorageContract(ABC):
         assert storage.create("a/c", b"again")
 
     def test_children_are_the_names_directly_below(self) -> None:
-        """Check that children are listed once."""
         storage = self.make_storage()
         for key in ("b/c/d", "b/c/e", "b/f", "a"):
             storage.put(key, b"x")
@@ -79,7 +74,6 @@ class StorageContract(ABC):
         assert storage.children("b/c") == ["d", "e"]
 
     def test_one_of_several_creators_wins(self) -> None:
-        """Check that one of several threads creates a key."""
         storage = self.make_storage()
         won: list[bytes] = []
 
@@ -191,14 +185,12 @@ class RuleContract:
     @_settings
     @given(small_records())
     def test_equals_its_definition(self, record: SmallRecord) -> None:
-        """Check that the rule equals its definition."""
         expected = self.by_definition(record)
         np.testing.assert_array_equal(self.predict(record).labels, expected)
 
     @_settings
     @given(small_records())
     def test_every_sample_gets_a_class_or_abstains(self, record: SmallRecord) -> None:
-        """Check that labels lie in -1..classes-1 and scores in 0..1."""
         predicted = self.predict(record)
         assert predicted.labels.shape == predicted.scores.shape == record.truth.shape
         assert predicted.labels.min() >= ABSTAINED
@@ -209,7 +201,6 @@ class RuleContract:
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
     def test_the_order_of_networks_has_no_effect(self, record: SmallRecord, random: Any) -> None:
-        """Check that the order of networks has no effect."""
         if not self.rule.symmetric:
             pytest.skip("the rule treats networks differently")
         order = np.array(random.sample(range(record.labels.shape[0]), record.labels.shape[0]))
@@ -218,7 +209,6 @@ class RuleContract:
     @_settings
     @given(small_records(), st.randoms(use_true_random=False))
     def test_the_order_of_epochs_has_no_effect(self, record: SmallRecord, random: Any) -> None:
-        """Check that the order of epochs has no effect."""
         if self.rule.oracle or self.rule.ordered:  # an oracle takes the first of equal epochs
             pytest.skip("the rule depends on the order of epochs")
         epochs = record.labels.shape[1]
@@ -230,7 +220,6 @@ class RuleContract:
     @_settings
     @given(small_records())
     def test_blocks_of_samples_give_the_same_result(self, record: SmallRecord) -> None:
-        """Check that the size of blocks has no effect."""
         whole = self.predict(record)
         before = reader_module.BLOCK_BYTES, reader_module.LEAST_BLOCK
         reader_module.BLOCK_BYTES, reader_module.LEAST_BLOCK = 1, 1  # type: ignore[misc]
@@ -244,7 +233,6 @@ class RuleContract:
     def test_after_each_epoch_equals_the_rule_on_the_epochs_so_far(
         self, record: SmallRecord
     ) -> None:
-        """Check that running predictions equal those on a prefix of epochs."""
         reader = reader_of(record)
         blocks = self.rule.after_each_epoch(reader)
         running = np.concatenate([block.values for block in blocks], axis=1)

@@ -35,7 +35,6 @@ def augment(
 
 
 def max_shift(kinds: tuple[str, ...]) -> int:
-    """Compute the largest shift of the augmentations in pixels."""
     return max([0, *(REACH[kind] for kind in kinds if kind in REACH)])
 
 
@@ -160,7 +159,6 @@ class ImageBatches:
         return self._prepare(images, chosen, draws)
 
     def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
-        """Iterate over batches of images on disk with prefetching."""
         if isinstance(self._images, Tensor):
             raise TypeError("only images on disk can be streamed")
         blocks = self._images.stream(part.numpy() for part in parts)
@@ -192,7 +190,6 @@ class TableBatches:
         return len(self._rows)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
-        """Select rows of shape (sample, feature) by position, without augmentation."""
         return self._rows[chosen.to(self.device)]
 
 
@@ -211,7 +208,6 @@ class TextBatches:
         return len(self._tokens)
 
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:  # noqa: ARG002
-        """Select texts by position, without augmentation."""
         taken = self._tokens[chosen.to(self.device)]
         used = taken[:, 1].any(dim=0).nonzero()
         return taken[:, :, int(used[0]) : int(used[-1]) + 1].long()

@@ -26,7 +26,6 @@ RESERVED: Final = frozenset({"classes", "channels", "size", "seed", "pretrained"
 
 
 def choose_networks(spec: Spec, numbers: Sequence[int] | None) -> list[NetworkSpec]:
-    """Select networks of a spec by number, or all of them if `numbers` is None."""
     networks = list(network_specs(spec))
     if numbers is None:
         return networks
@@ -35,7 +34,6 @@ def choose_networks(spec: Spec, numbers: Sequence[int] | None) -> list[NetworkSp
 
 
 def build_network(spec: Spec, network: NetworkSpec, data: PreparedData | InputSchema) -> nn.Module:
-    """Build a network of a spec and initialise its weights."""
     channels, size = data.shape
     _check_options(network.network, network.options, RESERVED)
     pretrained = spec.train.pretrained
@@ -62,7 +60,6 @@ def loss_for(network: NetworkSpec, data: PreparedData) -> nn.Module:
 
 
 def recipe_for(spec: Spec, network: NetworkSpec, device: torch.device) -> Recipe:
-    """Build the training recipe for a network of a spec."""
     return Recipe(
         epochs=spec.train.epochs,
         batch=spec.train.batch,

@@ -43,7 +43,6 @@ def restore(
 
 
 def save_state(folder: Path, state: State) -> None:
-    """Save a training state, replacing the previous one."""
     parts = {"weights": state.weights, "optimizer": state.optimizer, "loss": state.loss}
     tensors = {
         f"{part}.{name}": value.detach().cpu().contiguous()
@@ -54,7 +53,6 @@ def save_state(folder: Path, state: State) -> None:
 
 
 def load_state(folder: Path) -> State | None:
-    """Load the training state if one was saved."""
     data = Folder(folder).get(STATE)
     if data is None:
         return None
@@ -68,7 +66,6 @@ def load_state(folder: Path) -> State | None:
 
 
 def save_checkpoint(folder: Path, epoch: int, network: nn.Module) -> None:
-    """Save the weights of a network after an epoch."""
     weights = {
         name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
     }
@@ -76,13 +73,11 @@ def save_checkpoint(folder: Path, epoch: int, network: nn.Module) -> None:
 
 
 def checkpoints_in(folder: Path) -> dict[int, Path]:
-    """Find the checkpoints of a network by epoch."""
     found = sorted(folder.glob("epoch-*.safetensors"))
     return {int(re.sub(r"\D", "", path.stem)): path for path in found}
 
 
 def load_checkpoint(path: Path) -> dict[str, Tensor]:
-    """Load the weights of a checkpoint."""
     cure = "Remove it to leave that epoch out."
     return _load(path, path.read_bytes(), cure=cure)[0]
 

@@ -60,7 +60,6 @@ def fold_spec(spec: Spec, fold: int) -> Spec:
 
 
 def fold_path(out: Path, fold: int) -> Path:
-    """Get the run folder of a fold."""
     return out / FOLDS / str(fold)
 
 

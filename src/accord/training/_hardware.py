@@ -26,12 +26,10 @@ WORKERS_PAY_SECONDS: Final = 20.0  # a worker takes about 5 s to import torch an
 
 
 def choose_device() -> torch.device:
-    """Choose a GPU if one is available, and the CPU otherwise."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def uses_bfloat16(spec: Spec, device: torch.device) -> bool:
-    """Check whether the networks of a spec use bfloat16 on a device."""
     if spec.train.precision == "auto":
         return device.type == "cuda" and torch.cuda.is_bf16_supported()
     return spec.train.precision == "bfloat16"
@@ -51,7 +49,6 @@ def count_threads(network: nn.Module, spec: Spec, data: PreparedData) -> int:
 
 
 def threads_are_set() -> bool:
-    """Check whether the number of threads is set in the environment."""
     return any(os.environ.get(name) for name in THREAD_SETTINGS)
 
 
@@ -84,7 +81,6 @@ def count_processes(
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Context manager that sets the number of threads used by torch."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -21,7 +21,6 @@ SHOWN: Final = 80  # characters of a value in a message
 
 
 def measure_input_schema(data: "PreparedData") -> InputSchema:
-    """Compute the input schema of the training samples."""
     channels, size = data.shape
     inputs, scale = data.splits["train"].inputs, data.scale
     mean, spread = (None, None) if scale is None else (tuple(one.tolist()) for one in scale)
@@ -73,7 +72,6 @@ def _shorten(value: Any) -> str:
 
 
 def load_input_schema(out: Path) -> InputSchema | None:
-    """Load the input schema of a run if one was saved."""
     data = Folder(out).get(SCHEMA_FILE)
     if data is None:
         return None

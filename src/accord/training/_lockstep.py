@@ -46,8 +46,6 @@ Compute = Callable[[nn.Module, nn.Module, Batches, Draws, Tensor, Tensor], Tenso
 
 @dataclass(frozen=True, eq=False)
 class LockstepNetwork:
-    """Network with its loss, recipe, seed and the state to resume from."""
-
     network: nn.Module
     loss: nn.Module
     recipe: Recipe
@@ -300,7 +298,6 @@ class _CapturedNetwork:
         self._step.zero_()
 
     def start(self) -> None:
-        """Prepare the next steps of the epoch."""
         self._total.zero_()
         self._counted = 0
         self._network.train()

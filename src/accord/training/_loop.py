@@ -54,7 +54,6 @@ def _step(progress: float, schedule: ScheduleSpec, epochs: int) -> float:  # noq
 
 
 def _share(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
-    """Compute the completed fraction of the epochs after the warm-up."""
     return (progress - schedule.warmup) / max(epochs - schedule.warmup, 1e-9)
 
 
@@ -68,8 +67,6 @@ SCHEDULES: dict[str, Callable[[float, ScheduleSpec, int], float]] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """Hyperparameters for training a network."""
-
     epochs: int
     batch: int = 128
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
@@ -84,7 +81,6 @@ class Recipe:
         RecordedEpochs(self.epochs, self.every)  # raises if one is out of range
 
     def recording_schedule(self, samples: int) -> RecordedEpochs:
-        """Build the recording schedule for a number of training samples."""
         return RecordedEpochs.of_training(
             self.epochs, self.every, batch=self.batch, samples=samples
         )
@@ -177,14 +173,12 @@ def train_loop(
 
 
 def after_step(network: nn.Module) -> None:
-    """Call the `after_step` method of a network if it is defined."""
     hook = getattr(network, "after_step", None)
     if hook is not None:
         hook()
 
 
 def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
-    """Generate the random draws of an epoch."""
     kinds = recipe.augment
     windows = "resized-crop" in kinds
     return draw_epoch(samples, seed=seed, epoch=epoch, reach=max_shift(kinds), windows=windows)
@@ -229,7 +223,6 @@ def build_optimizer(
 
 
 def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
-    """Build the error for a loss that is not finite."""
     return TrainingError(
         f"the loss became {loss} in epoch {epoch} at learning rate {lr:g}. "
         "A smaller rate, a warm-up, or float32 instead of bfloat16 may help."
@@ -237,14 +230,12 @@ def divergence_error(loss: float, epoch: int, lr: float) -> TrainingError:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of each parameter group, scaled by its factor."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group["lr_factor"]
 
 
 @contextmanager
 def evaluation_mode(network: nn.Module) -> Iterator[None]:
-    """Context manager that puts a network into evaluation mode."""
     # Module by module: a caller may have frozen one batch norm and not the others.
     in_training = [module for module in network.modules() if module.training]
     network.eval()
@@ -264,7 +255,6 @@ def autocast(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Ite
 
 @contextmanager
 def explain_single_sample(samples: int) -> Iterator[None]:
-    """Context manager that explains batch normalisation errors on single samples."""
     try:
         yield
     except ValueError as error:
@@ -278,7 +268,6 @@ def explain_single_sample(samples: int) -> Iterator[None]:
 
 @contextmanager
 def explain_out_of_memory() -> Iterator[None]:
-    """Context manager that explains out-of-memory errors."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -44,7 +44,6 @@ class CrossEntropy(Loss):
         super().__init__()
 
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Compute the mean loss of a batch."""
         _check_batch(logits, labels, samples, axes=(2, 3))
         given = labels.expand(*logits.shape[:-2], *labels.shape)
         return functional.cross_entropy(logits.flatten(0, -2), given.flatten(0, logits.ndim - 2))
@@ -80,7 +79,6 @@ class EarlyLearningRegularization(Loss):
         self.register_buffer("q", torch.zeros(samples, classes))
 
     def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Update q and compute the mean loss of a batch."""
         _check_batch(logits, labels, samples, axes=(2,))
         logits = logits.to(self.q.dtype)  # q would drift in half precision
         p = logits.softmax(dim=1).clamp(CLAMP, 1 - CLAMP)

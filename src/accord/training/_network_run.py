@@ -44,7 +44,6 @@ class Progress:
 
 
 def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
-    """Train a network of a prepared run and yield its progress."""
     with NetworkRun(run, network) as training, contextlib.ExitStack() as stack:
         if run.device.type == "cpu":
             threads = count_threads(training.network, run.spec, run.data)
@@ -107,7 +106,6 @@ class NetworkRun:
 
     @property
     def samples(self) -> Batches:
-        """Training samples."""
         return self.run.batches("train", self.spec)
 
     @property
@@ -126,7 +124,6 @@ class NetworkRun:
 
     @cached_property
     def loss(self) -> nn.Module:
-        """Loss to minimise."""
         return loss_for(self.spec, self.run.data)
 
     @cached_property
@@ -142,7 +139,6 @@ class NetworkRun:
         return state if recorded else None
 
     def results(self) -> Iterator[EpochResult]:
-        """Train the network and yield a result for each recorded epoch."""
         if not is_trainable(self.network):
             return self._untrained_results()
         return train_loop(
@@ -165,7 +161,6 @@ class NetworkRun:
             yield EpochResult(index=index, progress=progress, loss=0.0, lr=0.0, state=None)
 
     def record(self, result: EpochResult) -> Progress:
-        """Record predictions and save checkpoints."""
         if isinstance(self.network, AveragedNetwork) and result.state is not None:
             self.network.end_epoch(result.progress / self.recipe.epochs)
         try:
@@ -182,7 +177,6 @@ class NetworkRun:
         return Progress(self.spec.number, result.progress, self.recipe.epochs, result.loss)
 
     def failure(self, error: TrainingError) -> Progress:
-        """Build the event for a failed network."""
         return Progress(self.spec.number, 0.0, self.recipe.epochs, 0.0, error=str(error))
 
     def _save(self, state: State) -> None:
@@ -211,7 +205,6 @@ class _SplitRecorder:
     recorders: list[Recorder]
 
     def holds(self, epochs: int, *, last: bool) -> bool:
-        """Check whether the first `epochs` evaluations are recorded."""
         wanted = int(last) if self.average == "swa" else epochs
         return min(recorder.epochs for recorder in self.recorders) >= wanted
 

@@ -104,7 +104,6 @@ def _estimate_seconds(
     epochs: int,
     evaluated: int,
 ) -> float:
-    """Estimate the seconds of the remaining training and evaluation."""
     spec, measured, total = run.spec, dict[str, float](), 0.0
     trained = spec.train.epochs * len(run.data.splits["train"])
     if spec.is_cross_fit:

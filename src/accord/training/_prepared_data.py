@@ -121,7 +121,6 @@ class PreparedData:
         )
 
     def first(self, samples: int) -> "PreparedData":
-        """Select the first training samples."""
         train = self.splits["train"]
         return replace(self, splits={"train": train.choose(np.arange(len(train))[:samples])})
 

@@ -14,8 +14,6 @@ MOST_STRETCH: Final = 4 / 3  # aspect ratio of a resized crop, or its inverse
 
 
 class Draws(NamedTuple):
-    """Random draws for one epoch."""
-
     order: Tensor  # (sample,), a permutation
     flips: Tensor  # (sample,), whether to mirror
     moves: Tensor  # (sample, 2), pixels down and to the right, in -reach..reach
@@ -108,7 +106,6 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def draw_he(network: nn.Module, *, mode: Literal["fan_in", "fan_out"] = "fan_out") -> None:
-    """Initialise all convolutions with He normal initialisation."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode=mode, nonlinearity="relu")

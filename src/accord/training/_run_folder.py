@@ -380,7 +380,6 @@ class Run:
 
 
 def is_trainable(network: "torch.nn.Module") -> bool:
-    """Check whether a network has trainable parameters."""
     return bool(getattr(network, "trainable", True))
 
 

@@ -165,8 +165,6 @@ Checkpoints = Annotated[
 
 
 class TrainSpec(_Part):
-    """Training settings."""
-
     networks: Networks = 5
     network: str = "resnet18"
     options: dict[str, Any] = Field(default_factory=dict)  # the network's own

@@ -154,7 +154,6 @@ def _train_one_by_one(run: Run, networks: Sequence[NetworkSpec]) -> Generator[Pr
 def _train_on_gpu(
     run: Run, networks: Sequence[NetworkSpec], notes: list[str]
 ) -> Generator[Progress]:
-    """Train networks on a GPU, in lockstep where possible."""
     started: set[int] = set()
     with contextlib.ExitStack() as stack:
         trainings = [stack.enter_context(NetworkRun(run, network)) for network in networks]
@@ -197,7 +196,6 @@ def _train_in_lockstep(trainings: Sequence[NetworkRun]) -> Iterator[Progress]:
 
 
 def finished_networks(spec: Spec, result: RunResult) -> list[int]:
-    """Find the networks of a run that finished without failure."""
     run = Run(result.out, spec, device=torch.device("cpu"))
     failed = {
         number

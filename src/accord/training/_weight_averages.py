@@ -36,13 +36,11 @@ class AveragedNetwork(nn.Module):
         self.register_buffer("averaged", torch.zeros((), dtype=torch.long))  # epochs, in swa
 
     def forward(self, samples: Tensor) -> Tensor:
-        """Compute the logits of the network."""
         logits: Tensor = self.network(samples)
         return logits
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Update the EMA after a training step."""
         if "ema" in self.kinds:
             step = self.get_buffer("steps")
             step += 1

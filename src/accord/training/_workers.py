@@ -102,7 +102,6 @@ class _Worker:
         self._thread.start()
 
     def kill(self) -> None:
-        """Kill the process and wait for it to exit."""
         self._killed = True
         self._process.kill()
         self._thread.join()
@@ -166,7 +165,6 @@ def main() -> None:
 
 
 def train_job(job: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:
-    """Train the network of a job and send its events."""
     torch.set_num_threads(job["threads"])
     run = Run(job["run"], Spec.model_validate_json(job["spec"]))
     (network,) = (one for one in run.networks if one.number == job["network"])

@@ -18,8 +18,6 @@ GPU_UNITS: Final = 10_000  # Ray divides a GPU into this many parts
 
 @dataclass(frozen=True)
 class Node:
-    """Machine of a cluster with its resources."""
-
     name: str
     cpus: float
     gpus: float
@@ -27,8 +25,6 @@ class Node:
 
 @dataclass(frozen=True)
 class Resources:
-    """Number of CPUs and GPUs of a task."""
-
     cpus: float
     gpus: float
 
@@ -169,7 +165,6 @@ class Cluster:
         return list(done)
 
     def result(self, task: Task) -> Plain:
-        """Get the result of a task or raise its error."""
         self._tasks.remove(task)
         try:
             node, version, result = self._ray.get(task)

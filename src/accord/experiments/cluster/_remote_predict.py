@@ -69,7 +69,6 @@ def predict_remotely(
 
 
 def predict_range(task: Plain) -> Plain:
-    """Predict a range of samples in a worker."""
     reader = open_reader(task["path"], common=True, networks=task["networks"])
     samples = slice(task["start"], task["stop"])
     rule = type(find_rule(task["rule"]))(**task["options"])

@@ -46,8 +46,6 @@ POLL_SECONDS: Final = 0.5  # between two looks at the growing record
 
 @dataclass(frozen=True)
 class NetworkTask:
-    """Task of training a network in a worker."""
-
     out: str  # folder of the run
     spec: str  # JSON
     source: str
@@ -72,7 +70,6 @@ def train_one(values: Plain) -> Plain:
 
 
 def log_path(out: Path, network: int) -> Path:
-    """Get the path of the worker log of a network."""
     return out / LOGS / f"network-{network:03d}.log"
 
 
@@ -305,7 +302,6 @@ def _run_tasks(
     retries: int,
     poll: Callable[[], None],
 ) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Run all tasks and collect failed networks and notes."""
     waiting: dict[Task, Plain] = {
         cluster.start(train_one, task, resources=resources, retries=retries): task for task in tasks
     }

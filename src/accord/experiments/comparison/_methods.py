@@ -109,7 +109,6 @@ def _from_features(name: str, run: FinishedRun) -> Measurement:
 
 
 def vote_from_features(name: str, run: FinishedRun) -> NDArray[np.intp]:
-    """Compute the majority vote of all networks with RoG or NPC."""
     from accord.baselines import npc
     from accord.baselines.rog import predict_rog
     from accord.training._build_networks import recipe_for

@@ -46,7 +46,6 @@ def shared_spec(spec: Spec, *, validation: bool) -> Spec:
 
 
 def repeated_spec(spec: Spec, repetition: int) -> Spec:
-    """Build the spec of a repetition with different seeds."""
     changes: dict[str, Any] = {"seed": spec.train.seed + repetition}
     if isinstance(spec.train.networks, tuple):
         offset = repetition * SEEDS_APART
@@ -123,7 +122,6 @@ Trainer: TypeAlias = Callable[..., "RunResult"]  # called as train(spec, out, pr
 
 
 def run_path(out: Path, name: str, spec: Spec) -> Path:
-    """Build the folder path of a run from its role and the digest of its spec."""
     return out / f"{name}-{spec.digest()}"
 
 
@@ -132,7 +130,6 @@ class FinishedRun(Run):
 
     @cached_property
     def record(self) -> Record:
-        """Record of the test split."""
         return self.open_record("test")
 
     def open_record(self, name: str) -> Record:
@@ -182,7 +179,6 @@ class FinishedRun(Run):
         return None
 
     def store_labels(self, name: str, labels: NDArray[np.intp]) -> None:
-        """Store the labels of a method for later calls."""
         file = io.BytesIO()
         np.save(file, np.asarray(labels, np.intp))
         write_file(self._labels_path(name), file.getvalue())

@@ -32,8 +32,6 @@ class Setting:
 
 
 class FigureNeeds(NamedTuple):
-    """Title and requirements of a figure."""
-
     title: str
     networks: int
     epochs: int
@@ -58,7 +56,6 @@ NEEDS: Final = {
 
 
 def needs_of(number: int) -> FigureNeeds:
-    """Get the requirements of a figure that shows records."""
     if number not in NEEDS:
         known = ", ".join(map(str, NEEDS))
         raise ChoiceError(f"no figure {number} is drawn from records. There are: {known}")
@@ -66,7 +63,6 @@ def needs_of(number: int) -> FigureNeeds:
 
 
 def check_settings(number: int, settings: Sequence[Setting]) -> None:
-    """Check that the settings contain everything that a figure needs."""
     needs = needs_of(number)
     if not settings:
         raise ChoiceError(f"figure {number} needs at least one setting; got none")

@@ -41,7 +41,6 @@ RULES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def measure_table(plan: TargetPlan, _: ReproduceContext) -> Fields:
-    """Measure the rows of a table in percent."""
     kind, measured = plan.target.kind, []
     for seed, required in enumerate(plan.runs):
         record, rules = required.open_record(), RULES.get(kind)
@@ -134,7 +133,6 @@ def _rules_on_probabilities() -> list[str]:
 
 
 def measure_figure(plan: TargetPlan, context: ReproduceContext) -> Fields:
-    """Measure the scores and numbers of a figure."""
     target, number = plan.target, plan.target.figure or 0
     runs = {required.role: required for required in plan.runs}
     records = {role: required.open_record() for role, required in runs.items()}

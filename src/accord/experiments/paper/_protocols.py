@@ -64,13 +64,11 @@ class Source:
 
 @cache
 def protocols() -> dict[str, Any]:
-    """Load the table of settings from the package."""
     return tomllib.loads(files(__package__).joinpath("protocols.toml").read_text("utf-8"))
 
 
 @cache
 def sources() -> dict[str, Source]:
-    """Load the data sets by name."""
     return {
         name: Source(one["name"], one["folder"], one["from"], one.get("text", False))
         for name, one in protocols()["data"].items()
@@ -153,7 +151,6 @@ def resolve_data(spec: Spec, folder: Path) -> Spec:
 
 
 def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
-    """Check that the data folder contains the data and weights of a spec."""
     missing = missing_data(spec, folder)
     if missing is None:
         return
@@ -190,7 +187,6 @@ def missing_data(spec: Spec, folder: Path) -> str | None:
 
 
 def weights_origin(name: str) -> str:
-    """Find the source of pretrained weights by their name in the data folder."""
     origin: str = protocols()["weights"][name]
     return origin
 

@@ -225,7 +225,6 @@ def _plan_all(
 
 
 def update_summary(context: ReproduceContext) -> None:
-    """Update the summary in `OUT` and report unreadable files."""
     # Another process may store a result while this one writes: read until nothing changes.
     before: list[Result] | None = None
     try:

@@ -38,8 +38,6 @@ COST_FILE: Final = "effort.json"
 
 
 class Cost(TypedDict):
-    """Machine and training time of a run in seconds."""
-
     machine: str
     seconds: float
 
@@ -60,7 +58,6 @@ class CostLog:
         self._start = time.monotonic()
 
     def __call__(self, event: "Progress") -> None:
-        """Write the training time up to this epoch."""
         seconds = self._seconds + time.monotonic() - self._start
         cost = Cost(machine=self._machine, seconds=seconds)
         write_file(self._folder / COST_FILE, json.dumps(cost).encode(), flush=False)
@@ -69,7 +66,6 @@ class CostLog:
 
 
 def cost_of(folder: Path) -> Cost | None:
-    """Load the cost of a run, or None if it is not known."""
     path = folder / COST_FILE
     if not path.exists():
         return None
@@ -127,7 +123,6 @@ def run_folder(out: Path, spec: Spec) -> Path:
 
 
 def run_name(spec: Spec) -> str:
-    """Build the name of a run from its spec and a digest."""
     record = RecordSpec(every=spec.record.every)
     return f"{spec.name}-{spec.model_copy(update={'record': record}).digest()}"
 
@@ -146,8 +141,6 @@ def settle_scale(scale: str, context: ReproduceContext) -> str:
 
 @dataclass(frozen=True)
 class RequiredRun:
-    """Run that a target needs."""
-
     role: str
     cell: Cell
     cell_spec: Spec  # of the cell; its paths are relative to the data folder
@@ -164,7 +157,6 @@ class RequiredRun:
 
 
 def train_missing(required: RequiredRun, context: ReproduceContext) -> None:
-    """Train a run unless it is finished."""
     run, folder = required.run, required.run.path
     spec_path = folder / "spec.toml"
     if spec_path.exists() and (found := run_name(load_spec(spec_path))) != folder.name:
@@ -216,7 +208,6 @@ def run_names(target: Target, scale: str, repetitions: int) -> dict[str, list[st
 def required_runs(
     target: Target, scale: str, repetitions: int, *, out: Path, data: Path
 ) -> list[RequiredRun]:
-    """List the runs that a target needs at a scale."""
     runs = []
     for role, cell in cells_at(target, scale).items():
         for seed in range(repetitions):

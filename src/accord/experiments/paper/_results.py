@@ -94,7 +94,6 @@ def result_path(out: Path, target: str, scale: str) -> Path:
 
 
 def is_drawn(out: Path, target: str, scale: str) -> bool:
-    """Check whether the images of a target exist."""
     path = result_path(out, target, scale)
     return all(path.with_suffix(suffix).exists() for suffix in PICTURES)
 

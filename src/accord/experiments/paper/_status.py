@@ -24,8 +24,6 @@ RANK: Final = {"done": 0, "partly": 1, "not run": 2, DATA_MISSING: 3, "none": 4}
 
 @dataclass(frozen=True)
 class TargetStatus:
-    """Progress of a target at a scale."""
-
     word: str  # a key of RANK; "none": the target has no such scale
     note: str = ""  # the reason, or the next step
 

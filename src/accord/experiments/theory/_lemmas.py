@@ -125,8 +125,6 @@ def _distances(regression: Regression, steps: int, rate: float) -> tuple[float, 
 
 @dataclass(frozen=True)
 class RegressionSetting:
-    """Setting of a regression experiment."""
-
     own_inputs: bool = False
     own_noise: bool = False
     rate: float = 0.1  # step size × largest eigenvalue; below 2, training contracts
@@ -167,7 +165,6 @@ class SettingOutcome:
 
 
 def draw_setting(setting: RegressionSetting, *, seed: int) -> Regression:
-    """Draw the regression problem and initial weights of a setting."""
     regression = draw_regression(
         seed=seed, own_inputs=setting.own_inputs, own_noise=setting.own_noise
     )
@@ -241,7 +238,6 @@ def count_overfitting(
 
 
 def descend_setting(setting: RegressionSetting, *, seed: int, steps: int = STEPS) -> Descent:
-    """Draw the problem of a setting and run gradient descent."""
     regression = draw_setting(setting, seed=seed)
     step = regression.step_size(setting.rate)
     return descend(regression, step=step, steps=steps, batch=setting.batch, seed=seed)

@@ -146,7 +146,6 @@ def _draw_samples(random: np.random.Generator) -> Array:
 
 
 def _train(samples: Array, given: Labels, places: Array, random: np.random.Generator) -> Labels:
-    """Train the networks and predict all places after each epoch."""
     first = random.uniform(0, np.pi)
     turns = first + np.arange(NETWORKS) * np.pi / NETWORKS
     features = np.stack(

@@ -21,7 +21,6 @@ def as_pair(size: Size) -> tuple[int, int]:
 
 
 def check_sizes(*, classes: int, channels: int, size: Size) -> None:
-    """Check that the numbers of classes, channels and pixels are at least 1."""
     if min(classes, channels, *as_pair(size)) < 1:
         raise ChoiceError(
             "a network needs at least 1 class, 1 channel and 1 pixel; "
@@ -38,7 +37,6 @@ class ImageCheck:
     smallest: int  # pixels, each way
 
     def check_size(self, size: Size) -> None:
-        """Check that images are large enough."""
         rows, columns = as_pair(size)
         if min(rows, columns) < self.smallest:
             raise ChoiceError(
@@ -47,7 +45,6 @@ class ImageCheck:
             )
 
     def __call__(self, network: nn.Module, inputs: tuple[Any, ...]) -> None:  # noqa: ARG002
-        """Check the shape of input images."""
         shape = tuple(inputs[0].shape)
         fits = len(shape) == 4 and shape[1] == self.channels and min(shape[2:]) >= self.smallest
         if not fits:
@@ -76,12 +73,10 @@ def choose_stem(stem: Stem | None, *, size: Size) -> Stem:
 
 
 def stem_convolution(channels: int, width: int, *, stem: Stem) -> nn.Conv2d:
-    """Build the first convolution of a stem."""
     if stem == "imagenet":
         return nn.Conv2d(channels, width, kernel_size=7, stride=2, padding=3, bias=False)
     return nn.Conv2d(channels, width, kernel_size=3, padding=1, bias=False)
 
 
 def stem_pool(*, stem: Stem) -> nn.Module:
-    """Build the pooling layer of a stem."""
     return nn.MaxPool2d(3, stride=2, padding=1) if stem == "imagenet" else nn.Identity()

@@ -135,7 +135,6 @@ def build(
 
 
 def find_builder(name: str) -> Builder:
-    """Find the builder of a network by name."""
     if name in NETWORKS:
         return NETWORKS[name]
     library, colon, rest = name.partition(":")

@@ -78,7 +78,6 @@ class _Once(logging.Filter):
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read named weights from a safetensors or torch file."""
     try:
         if path.suffix == ".safetensors":
             return _read_safetensors(path)
