@@ -14,7 +14,6 @@ from accord.training._batches import (
     crop_images,
     max_shift,
     shift_images,
-    stream_batches,
 )
 from accord.training._randomness import Draws, draw_epoch
 
@@ -121,9 +120,7 @@ def test_files_are_streamed_and_what_is_in_memory_is_taken():
     on_disk = ImageBatches(files, **one)
     in_memory = ImageBatches(files.read(np.arange(6)), **one)
     parts = torch.tensor([3, 1, 0, 5, 4]).split(2)
-    for streamed, taken in zip(
-        stream_batches(on_disk, parts), stream_batches(in_memory, parts), strict=True
-    ):
+    for streamed, taken in zip(on_disk.stream(parts), in_memory.stream(parts), strict=True):
         assert torch.equal(streamed, taken)
     assert files.streamed == 3
 

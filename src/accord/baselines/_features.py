@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from accord._recorders.eval_mode import eval_mode
 from accord.errors import ChoiceError, PredictionError, suggest
-from accord.training._batches import Batches, stream_batches
+from accord.training._batches import Batches
 from accord.training._loop import autocast, explain_out_of_memory
 from accord.training.networks import MLP, DenseNet121, MobileNetV2, ResNet32, SmallCNN, WideResNet
 from accord.training.networks._external import find_last_layer
@@ -116,7 +116,7 @@ def extract_with_logits(
         for name, layer in found.items():
             hooks.callback(_add_hook(layer, tables[name], before=name.endswith(INPUT)).remove)
         parts = torch.arange(len(samples)).split(batch)
-        for part, taken in zip(parts, stream_batches(samples, parts), strict=True):
+        for part, taken in zip(parts, samples.stream(parts), strict=True):
             logits = network(taken)
             for table in tables.values():
                 table.keep(len(part))

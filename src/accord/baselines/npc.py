@@ -21,7 +21,7 @@ from accord.baselines._npc_model import (
     similar_classes,
 )
 from accord.errors import ChoiceError, PredictionError
-from accord.training._batches import Batches, ImageBatches, stream_batches
+from accord.training._batches import Batches, ImageBatches
 from accord.training._loop import autocast, divergence_error, explain_out_of_memory
 from accord.training._randomness import IsolatedRandomState, derive_seed, draw_epoch
 
@@ -47,7 +47,7 @@ class Npc:
         parts = torch.arange(len(samples)).split(batch)
         tables = []
         with eval_mode(self._network), eval_mode(self._autoencoder), explain_out_of_memory():
-            for taken in stream_batches(samples, parts):
+            for taken in samples.stream(parts):
                 with autocast(samples.device, bfloat16):
                     predicted, logits = self._network(taken), self._autoencoder.network(taken)
                 tables.append(calibrate(self._autoencoder, logits.float(), predicted.float()))
@@ -170,7 +170,7 @@ def _train(
         parts = [part for part in order.split(BATCH) if len(part) > 1]
         randomness = IsolatedRandomState(derive_seed(seed, epoch, 1), samples.device)
         with randomness.active(), explain_out_of_memory():
-            for part, taken in zip(parts, stream_batches(samples, parts), strict=True):
+            for part, taken in zip(parts, samples.stream(parts), strict=True):
                 chosen = part.to(samples.device)
                 logits = forward(taken)
                 uniform = 1 - torch.rand_like(prior[chosen])  # above 0

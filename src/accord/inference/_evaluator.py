@@ -22,7 +22,6 @@ from accord.training._checkpoints import load_checkpoint
 from accord.training._hardware import choose_device, uses_bfloat16
 from accord.training._loop import predict_probabilities
 from accord.training._prepared_data import make_batches
-from accord.training._randomness import Draws
 from accord.training._spec import TRANSFORMERS
 from accord.training.networks._registry import NETWORKS
 
@@ -110,10 +109,10 @@ class Evaluator:
         """Predict probabilities of shape (member, sample, class) for selected samples."""
         path = self._checkpoints.path(checkpoint.network, checkpoint.epoch)
         module = self._load(checkpoint.network, load_checkpoint(path), str(path))
-        batches = self.batches(checkpoint.network)
         probabilities = predict_probabilities(
             module,
-            batches if len(samples) == len(batches) else _Selected(batches, samples),
+            self.batches(checkpoint.network),
+            chosen=torch.from_numpy(samples),
             bfloat16=uses_bfloat16(self._spec, self._device),
         )
         if not np.isfinite(probabilities).all():
@@ -164,17 +163,3 @@ def _architecture(network: NetworkSpec) -> str:
     if network.network not in NETWORKS and not network.network.startswith(TRANSFORMERS):
         key.append(network.seed)  # a user's builder may draw more than its weights
     return json.dumps(key, sort_keys=True, default=str)
-
-
-class _Selected:
-    """Batches of selected samples, renumbered from 0."""
-
-    def __init__(self, batches: Batches, positions: NDArray[np.intp]) -> None:
-        self.device = batches.device
-        self._batches, self._positions = batches, torch.from_numpy(positions)
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
-        return self._batches.take(self._positions[chosen], draws)

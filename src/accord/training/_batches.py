@@ -1,8 +1,9 @@
 """Batches of images, tables and texts on a device."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from accord.data import ImageFiles
 from accord.training._randomness import Draws
 
 REACH: Final = {"crop": 4, "shift": 1}  # the largest shift in pixels
@@ -84,46 +86,30 @@ def crop_images(images: Tensor, windows: Tensor) -> Tensor:
 STATISTICS_BATCH: Final = 256  # images
 
 
-class Batches(Protocol):
+class Batches(ABC):
     """Base class for batches of samples on a device."""
 
     device: torch.device
 
+    @abstractmethod
     def __len__(self) -> int: ...
 
+    @abstractmethod
     def take(self, chosen: Tensor, draws: Draws | None = None) -> Tensor:
         """Select samples by position and augment them if `draws` are given."""
 
-
-class ImageSource(Protocol):
-    """Protocol for images on disk."""
-
-    def __len__(self) -> int: ...
-
-    def read(self, indices: NDArray[np.intp]) -> NDArray[np.uint8]:
-        """Read images of shape (sample, channel, row, column)."""
-
-    def stream(self, batches: Iterable[NDArray[np.intp]]) -> Iterator[NDArray[np.uint8]]:
-        """Iterate over batches of images with prefetching."""
-
-
-def stream_batches(
-    samples: Batches, parts: Sequence[Tensor], draws: Draws | None = None
-) -> Iterator[Tensor]:
-    """Iterate over batches of samples, decoding image files in the background."""
-    if isinstance(samples, ImageBatches) and not samples.in_memory:
-        yield from samples.stream(parts, draws)
-    else:
+    def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
+        """Iterate over batches of samples, decoding image files in the background."""
         for part in parts:
-            yield samples.take(part, draws)
+            yield self.take(part, draws)
 
 
-class ImageBatches:
+class ImageBatches(Batches):
     """Batches of images with standardised channels."""
 
     def __init__(
         self,
-        images: NDArray[np.uint8] | ImageSource,
+        images: NDArray[np.uint8] | ImageFiles,
         *,
         device: torch.device,
         mean: NDArray[np.float32],
@@ -135,7 +121,7 @@ class ImageBatches:
         self._mean, self._spread = (
             torch.tensor(values, device=device).view(-1, 1, 1) for values in (mean, spread)
         )
-        self._images: Tensor | ImageSource
+        self._images: Tensor | ImageFiles
         if isinstance(images, np.ndarray):
             # Some readers return a read-only view of a file, which torch cannot take.
             self._images = torch.from_numpy(np.require(images, requirements="W")).to(device)
@@ -160,7 +146,8 @@ class ImageBatches:
 
     def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
         if isinstance(self._images, Tensor):
-            raise TypeError("only images on disk can be streamed")
+            yield from super().stream(parts, draws)
+            return
         blocks = self._images.stream(part.numpy() for part in parts)
         for part, images in zip(parts, blocks, strict=True):
             yield self._prepare(torch.from_numpy(images).to(self.device), part, draws)
@@ -172,7 +159,7 @@ class ImageBatches:
         return scaled.contiguous(memory_format=torch.channels_last)
 
 
-class TableBatches:
+class TableBatches(Batches):
     """Batches of table rows with standardised columns."""
 
     def __init__(
@@ -193,7 +180,7 @@ class TableBatches:
         return self._rows[chosen.to(self.device)]
 
 
-class TextBatches:
+class TextBatches(Batches):
     """Batches of tokenized texts or text pairs, of shape (sample, part, token).
 
     The parts are the tokens, the attention mask and, for pairs, the token types. A batch is as
@@ -214,7 +201,7 @@ class TextBatches:
 
 
 def channel_statistics(
-    images: NDArray[np.uint8] | ImageSource, *, most: int = 10_000
+    images: NDArray[np.uint8] | ImageFiles, *, most: int = 10_000
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Compute channel means and standard deviations on at most `most` evenly spaced images."""
     chosen = np.linspace(0, len(images) - 1, min(most, len(images))).astype(np.intp)
@@ -228,7 +215,7 @@ def channel_statistics(
 
 
 def _count_values(
-    images: NDArray[np.uint8] | ImageSource, chosen: NDArray[np.intp]
+    images: NDArray[np.uint8] | ImageFiles, chosen: NDArray[np.intp]
 ) -> NDArray[np.intp]:  # (channel, value)
     some = images[chosen] if isinstance(images, np.ndarray) else images.read(chosen)
     channels = some.swapaxes(0, 1).reshape(some.shape[1], -1)

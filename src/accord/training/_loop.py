@@ -1,7 +1,7 @@
 """Training loop for a single network."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from accord._recorders.schedule import RecordedEpochs
 from accord.errors import ChoiceError, TrainingError
-from accord.training._batches import Batches, max_shift, stream_batches
+from accord.training._batches import Batches, max_shift
 from accord.training._checkpoints import State, capture_state, restore
 from accord.training._randomness import Draws, IsolatedRandomState, derive_seed, draw_epoch
 from accord.training._spec import OptimizerSpec, ScheduleSpec
@@ -31,38 +31,16 @@ def learning_rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epoc
     """
     if progress < schedule.warmup:
         return lr * progress / schedule.warmup
-    return lr * SCHEDULES[schedule.kind](progress, schedule, epochs)
-
-
-def _cosine(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
+    if schedule.kind == "constant":
+        return lr
+    if schedule.kind == "step":
+        return lr * schedule.factor ** sum(progress >= one for one in schedule.milestones)
+    period = max(epochs - schedule.warmup, 1e-9)
+    if schedule.kind == "linear":
+        return lr * (1 - (progress - schedule.warmup) / period)
     whole = math.floor(progress - schedule.warmup)
-    period = schedule.cycle or max(epochs - schedule.warmup, 1e-9)
-    share = whole % period / period if schedule.cycle else whole / period
-    return (1 + math.cos(math.pi * share)) / 2
-
-
-def _linear(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
-    return 1 - _share(progress, schedule, epochs)
-
-
-def _constant(progress: float, schedule: ScheduleSpec, epochs: int) -> float:  # noqa: ARG001
-    return 1.0
-
-
-def _step(progress: float, schedule: ScheduleSpec, epochs: int) -> float:  # noqa: ARG001
-    return schedule.factor ** sum(progress >= milestone for milestone in schedule.milestones)
-
-
-def _share(progress: float, schedule: ScheduleSpec, epochs: int) -> float:
-    return (progress - schedule.warmup) / max(epochs - schedule.warmup, 1e-9)
-
-
-SCHEDULES: dict[str, Callable[[float, ScheduleSpec, int], float]] = {
-    "cosine": _cosine,
-    "constant": _constant,
-    "step": _step,
-    "linear": _linear,
-}
+    share = whole % schedule.cycle / schedule.cycle if schedule.cycle else whole / period
+    return lr * ((1 + math.cos(math.pi * share)) / 2)
 
 
 @dataclass(frozen=True)
@@ -136,7 +114,7 @@ def train_loop(
             first = position * recipe.batch
             with randomness.active():
                 positions = parts[position:step_end]
-                batches = zip(positions, stream_batches(samples, positions, draws), strict=True)
+                batches = zip(positions, samples.stream(positions, draws), strict=True)
                 for step, (chosen, batch) in enumerate(batches, start=position):
                     lr = learning_rate_at(
                         epoch + step / steps,
@@ -185,22 +163,26 @@ def draw_for(recipe: Recipe, samples: int, *, seed: int, epoch: int) -> Draws:
 
 
 def predict_probabilities(
-    network: nn.Module, samples: Batches, *, bfloat16: bool = False, batch: int = 1024
+    network: nn.Module,
+    samples: Batches,
+    *,
+    chosen: Tensor | None = None,
+    bfloat16: bool = False,
+    batch: int = 1024,
 ) -> NDArray[np.float32]:
-    """Predict class probabilities of shape (sample, class).
+    """Predict class probabilities of shape (sample, class), for all or the `chosen` samples.
 
     A BatchEnsemble returns (member, sample, class). The network predicts in evaluation mode and
     is left unchanged.
     """
-    parts = torch.arange(len(samples)).split(batch)
+    parts = (torch.arange(len(samples)) if chosen is None else chosen).split(batch)
     with (
         evaluation_mode(network),
         torch.inference_mode(),
         explain_out_of_memory(),
         autocast(samples.device, bfloat16),
     ):
-        batches = stream_batches(samples, parts)
-        logits = torch.cat([network(batch).float() for batch in batches], dim=-2)
+        logits = torch.cat([network(part).float() for part in samples.stream(parts)], dim=-2)
         probabilities: NDArray[np.float32] = logits.softmax(dim=-1).cpu().numpy()
     return probabilities
 

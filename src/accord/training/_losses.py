@@ -1,9 +1,14 @@
-"""Loss functions for training."""
+"""Loss functions for training.
 
-from abc import abstractmethod
+A loss is called with logits (sample, class), labels (sample,) or probabilities (sample, class), and
+the positions of the samples in the training split (sample,), without duplicates. It returns the mean
+over the batch. It may keep a state for each training sample, which is part of `state_dict`; in
+evaluation mode it is not updated.
+"""
+
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -15,30 +20,11 @@ from accord.training.networks._registry import call_with_options
 CLAMP: Final = 1e-4  # ELR clamps probabilities to [CLAMP, 1 - CLAMP]
 
 
-class Loss(nn.Module):
-    """Base class for losses, which may keep a state for each training sample.
-
-    The state is part of `state_dict`. In evaluation mode it is not updated.
-    """
-
-    name: ClassVar[str]
-
-    @abstractmethod
-    def forward(self, logits: Tensor, labels: Tensor, samples: Tensor) -> Tensor:
-        """Compute the mean loss of a batch, of shapes (sample, class), (sample,) and (sample,).
-
-        Instead of labels, there may be probabilities (sample, class).
-        `samples` are positions in the training split, without duplicates.
-        """
-
-
-class CrossEntropy(Loss):
+class CrossEntropy(nn.Module):
     """Mean cross-entropy of the given labels.
 
     The logits of a BatchEnsemble, (member, sample, class), are averaged over the members.
     """
-
-    name = "cross-entropy"
 
     def __init__(self) -> None:  # the signature of nn.Module takes any option
         super().__init__()
@@ -49,7 +35,7 @@ class CrossEntropy(Loss):
         return functional.cross_entropy(logits.flatten(0, -2), given.flatten(0, logits.ndim - 2))
 
 
-class EarlyLearningRegularization(Loss):
+class EarlyLearningRegularization(nn.Module):
     """Early-learning regularisation loss (Liu et al., 2020).
 
     Keeps for each sample a running mean q of the predicted probabilities p, and penalises
@@ -63,7 +49,6 @@ class EarlyLearningRegularization(Loss):
     `beta` is β, the fraction of q that is kept in each epoch, and `strength` λ.
     """
 
-    name = "elr"
     q: Tensor  # (sample, class)
 
     def __init__(
@@ -89,12 +74,12 @@ class EarlyLearningRegularization(Loss):
         return functional.cross_entropy(logits, labels) + self.strength * departure
 
 
-LOSSES: Final[Mapping[str, Callable[..., Loss]]] = MappingProxyType(
-    {one.name: one for one in (CrossEntropy, EarlyLearningRegularization)}
+LOSSES: Final[Mapping[str, Callable[..., nn.Module]]] = MappingProxyType(
+    {"cross-entropy": CrossEntropy, "elr": EarlyLearningRegularization}
 )
 
 
-def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> Loss:
+def build_loss(name: str, *, samples: int, classes: int, **options: Any) -> nn.Module:
     """Build a loss by name.
 
     >>> loss = build_loss("cross-entropy", samples=2, classes=2)

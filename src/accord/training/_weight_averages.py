@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from accord.training._batches import Batches, stream_batches
+from accord.training._batches import Batches
 from accord.training._loop import evaluation_mode
 
 DECAY: Final = 0.999  # of the moving average, at each step; less in the first ones
@@ -105,7 +105,7 @@ def recompute_batch_norm(network: nn.Module, samples: Batches, *, batch: int = 1
         with evaluation_mode(network):
             for norm in norms:
                 norm.train()
-            for part in stream_batches(samples, torch.arange(len(samples)).split(batch)):
+            for part in samples.stream(torch.arange(len(samples)).split(batch)):
                 network(part)
     finally:
         for norm, (momentum, training) in zip(norms, kept, strict=True):
