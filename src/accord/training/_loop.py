@@ -31,16 +31,18 @@ def learning_rate_at(progress: float, *, schedule: ScheduleSpec, lr: float, epoc
     """
     if progress < schedule.warmup:
         return lr * progress / schedule.warmup
-    if schedule.kind == "constant":
-        return lr
-    if schedule.kind == "step":
-        return lr * schedule.factor ** sum(progress >= one for one in schedule.milestones)
     period = max(epochs - schedule.warmup, 1e-9)
-    if schedule.kind == "linear":
-        return lr * (1 - (progress - schedule.warmup) / period)
-    whole = math.floor(progress - schedule.warmup)
-    share = whole % schedule.cycle / schedule.cycle if schedule.cycle else whole / period
-    return lr * ((1 + math.cos(math.pi * share)) / 2)
+    match schedule.kind:
+        case "constant":
+            return lr
+        case "step":
+            return lr * schedule.factor ** sum(progress >= one for one in schedule.milestones)
+        case "linear":
+            return lr * (1 - (progress - schedule.warmup) / period)
+        case "cosine":
+            whole = math.floor(progress - schedule.warmup)
+            share = whole % schedule.cycle / schedule.cycle if schedule.cycle else whole / period
+            return lr * ((1 + math.cos(math.pi * share)) / 2)
 
 
 @dataclass(frozen=True)
