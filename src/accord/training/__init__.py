@@ -48,25 +48,23 @@ __all__ = [
     "train",
 ]
 
-_MODULES = {
-    "NetworkSpec": "_spec",
-    "OnProgress": "_train_run",
-    "OptimizerSpec": "_spec",
-    "Progress": "_network_run",
-    "RecordSpec": "_spec",
-    "Run": "_run_folder",
-    "RunResult": "_train_run",
-    "Spec": "_spec",
-    "default_out": "_train_run",
-    "dump_spec": "_spec_toml",
-    "load_spec": "_spec_toml",
-    "network_specs": "_spec",
-    "parse_spec": "_spec_toml",
-    "plan_run": "_plan",
-    "registered_names": "_spec",
-    "spec_from_data": "_spec_from_data",
-    "train": "_train_run",
+_EXPORTS = {
+    "_network_run": ("Progress",),
+    "_plan": ("plan_run",),
+    "_run_folder": ("Run",),
+    "_spec": (
+        "NetworkSpec",
+        "OptimizerSpec",
+        "RecordSpec",
+        "Spec",
+        "network_specs",
+        "registered_names",
+    ),
+    "_spec_from_data": ("spec_from_data",),
+    "_spec_toml": ("dump_spec", "load_spec", "parse_spec"),
+    "_train_run": ("OnProgress", "RunResult", "default_out", "train"),
 }
+_MODULES = {name: module for module, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -107,17 +107,8 @@ def train_folds(
 
 def _assemble(run: Run, network: NetworkSpec, folds: int) -> None:
     """Write the rows of a network into the record of the training split."""
-    train = run.data.splits["train"]
-    parts = assign_folds(train.labels, folds, run.spec.train.seed)
-    sample_info = make_sample_info(
-        samples=len(train),
-        classes=run.data.classes,
-        split="train",
-        truth=train.truth,
-        given=train.labels,
-        ids=train.ids,
-        class_names=run.data.dataset.class_names,
-    )
+    parts = assign_folds(run.data.splits["train"].labels, folds, run.spec.train.seed)
+    sample_info = make_sample_info(**run.data.describe("train"))
     metadata = {"spec": run.spec.digest(), "cross_fit": folds, **network.model_dump(mode="json")}
     for number in network.numbers:
         readers = [

@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -152,24 +152,16 @@ class _Compiled:
     def __init__(self) -> None:
         self._compiled: Compute | None = torch.compile(compute_loss, dynamic=False)
 
-    def __call__(
-        self,
-        network: nn.Module,
-        loss: nn.Module,
-        samples: Batches,
-        draws: Draws,
-        labels: Tensor,
-        chosen: Tensor,
-    ) -> Tensor:
+    def __call__(self, *arguments: Any) -> Tensor:
         from torch._dynamo.exc import TorchDynamoException  # takes a second to import
 
         if self._compiled is not None:
             try:
-                return self._compiled(network, loss, samples, draws, labels, chosen)
+                return self._compiled(*arguments)
             except TorchDynamoException as error:
                 _logger.warning("training continues without compilation: %s", _first_line(error))
                 self._compiled = None
-        return compute_loss(network, loss, samples, draws, labels, chosen)
+        return compute_loss(*arguments)
 
 
 @contextlib.contextmanager
@@ -305,13 +297,11 @@ class _CapturedNetwork:
 
     def replay(self, step: int) -> None:
         """Launch one step asynchronously."""
-        size = min(self._spec.recipe.batch, len(self._samples) - self._first(step))
+        batch = self._spec.recipe.batch
+        size = min(batch, len(self._samples) - step * batch)
         with torch.cuda.stream(self._stream):
             self._graphs[size].replay()
         self._counted += size
-
-    def _first(self, step: int) -> int:
-        return step * self._spec.recipe.batch
 
     def result(
         self, epoch: int, step_end: int, schedule: RecordedEpochs

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accord._recorder import Recorder, record_missing
-from accord.data._dataset import Labels, Split
 from accord.errors import PredictionError, TrainingError
 from accord.training._batches import Batches
 from accord.training._build_networks import build_network, loss_for, recipe_for
@@ -55,12 +54,6 @@ def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
             yield training.failure(error)
 
 
-def given_labels(split: str, part: Split) -> Labels | None:
-    """Return the labels to record as given: none of a test split whose labels are all true."""
-    clean = part.truth is not None and np.array_equal(part.truth, part.labels)
-    return None if split == "test" and clean else part.labels
-
-
 class NetworkRun:
     """Context manager for a network with its recorders and checkpoints."""
 
@@ -75,21 +68,15 @@ class NetworkRun:
         self._recorders: list[_SplitRecorder] = []
         with contextlib.ExitStack() as opening:
             for split, average in names:
-                part = run.data.splits[split]
+                samples = run.data.describe(split)
                 recorders = []
                 for number in spec.numbers:
                     recorder = Recorder(
                         run.path / (split if average is None else f"{split}-{average}"),
                         network=number,
-                        samples=len(part),
-                        classes=run.data.classes,
-                        truth=part.truth,
-                        given=given_labels(split, part),
-                        ids=part.ids,
-                        class_names=run.data.dataset.class_names,
-                        split=split,
                         probabilities=run.spec.record.probabilities,
                         metadata=metadata,
+                        **samples,
                     )
                     opening.callback(recorder.close, quiet=True)  # it may hold all epochs
                     recorders.append(recorder)

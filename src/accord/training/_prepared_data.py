@@ -43,7 +43,14 @@ def tokenize(
 
     The parts are the tokens, the attention mask and, for pairs, the token types.
     """
-    tokenizer = _load_tokenizer(network.partition(":")[2])
+    path = network.partition(":")[2]
+    transformers = import_transformers(path)
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise ChoiceError(
+            f"transformers:{path} holds no tokenizer that can be loaded: {error}"
+        ) from error
     pairs = isinstance(texts[0], tuple)
     columns = [list(column) for column in zip(*texts, strict=True)] if pairs else [list(texts)]
     tokens = tokenizer(
@@ -56,16 +63,6 @@ def tokenize(
     )
     parts = ("input_ids", "attention_mask", *(("token_type_ids",) if pairs else ()))
     return np.stack([tokens[part] for part in parts], axis=1).astype(np.int32)
-
-
-def _load_tokenizer(path: str) -> Any:
-    transformers = import_transformers(path)
-    try:
-        return transformers.AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError) as error:
-        raise ChoiceError(
-            f"transformers:{path} holds no tokenizer that can be loaded: {error}"
-        ) from error
 
 
 CLASSES_NAMED: Final = 5  # in a note
@@ -86,16 +83,31 @@ class PreparedData:
     def classes(self) -> int:
         return self.dataset.classes
 
+    def describe(self, split: str) -> dict[str, Any]:
+        """Describe the samples of a split as the arguments of a recorder.
+
+        A test split whose labels are all true has no given labels beside them.
+        """
+        part = self.splits[split]
+        clean = part.truth is not None and np.array_equal(part.truth, part.labels)
+        return {
+            "samples": len(part),
+            "classes": self.classes,
+            "split": split,
+            "truth": part.truth,
+            "given": None if split == "test" and clean else part.labels,
+            "ids": part.ids,
+            "class_names": self.dataset.class_names,
+        }
+
     @property
     def shape(self) -> tuple[int, tuple[int, int]]:
         """Number of channels and size of the samples, with size (1, 1) for tables and texts."""
         inputs = self.splits["train"].inputs
         if self.dataset.kind == "text":
             return 1, (1, 1)
-        if self.dataset.kind == "table":
-            return int(np.asarray(inputs).shape[1]), (1, 1)
-        channels, rows, columns = _image_shape(inputs)
-        return channels, (rows, columns)
+        channels, *size = inputs.shape[1:]  # type: ignore[union-attr]
+        return (channels, (1, 1)) if self.dataset.kind == "table" else (channels, tuple(size))
 
     def batches(
         self,
@@ -270,10 +282,3 @@ def _with_noise(spec: Spec, split: Split, dataset: Dataset) -> Split:
 
 def _truth(split: Split) -> Labels:
     return split.labels if split.truth is None else split.truth
-
-
-def _image_shape(inputs: object) -> tuple[int, int, int]:
-    if isinstance(inputs, np.ndarray):
-        return inputs.shape[1], inputs.shape[2], inputs.shape[3]
-    size = int(inputs.size)  # type: ignore[attr-defined]
-    return 3, size, size

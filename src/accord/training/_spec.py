@@ -58,10 +58,18 @@ def _by_kind(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
-class DataSpec(_Part):
-    """Data settings, where additional keys are options of the reader."""
+class _PartWithOptions(_Part):
+    """Part whose additional keys are options of what `kind` names."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class DataSpec(_PartWithOptions):
+    """Data settings, where additional keys are options of the reader."""
 
     kind: str
     path: str | None = None
@@ -70,10 +78,6 @@ class DataSpec(_Part):
     verified: bool = False  # the labels of the test split are known to be right
     cross_fit: int | None = Field(None, ge=2)  # folds of the training samples
     fold: int | None = Field(None, ge=0)  # train on the other folds, and test on this one
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 class NoiseSpec(_Part):
@@ -123,16 +127,10 @@ class ScheduleSpec(_Part):
     factor: float = Field(0.1, gt=0, lt=1)
 
 
-class LossSpec(_Part):
+class LossSpec(_PartWithOptions):
     """Loss settings, where additional keys are options of the loss."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
-
     kind: str = "cross-entropy"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 Schedule = Annotated[ScheduleSpec, BeforeValidator(_by_kind)]

@@ -102,13 +102,15 @@ def train(
     notes = list(run.data.notes)
     failed: dict[int, str] = {}
     finished = [network for network in chosen if network not in unfinished]
+    epochs = spec.train.epochs
     with contextlib.closing(_executor(run, unfinished, processes, notes)) as events:
         for event in events:
             if event.error is not None:
                 failed[event.network] = event.error
             elif progress is not None:
                 for network in finished:  # once another network trains
-                    progress(_final_progress(run, network, networks=len(chosen)))
+                    loss = run.last_loss(network)
+                    progress(Progress(network.number, epochs, epochs, loss, len(chosen)))
                 finished = []
                 progress(replace(event, networks=len(chosen)))
     run.write_metrics()
@@ -123,11 +125,6 @@ def _check_processes(processes: int | None) -> None:
             "processes share the cores of a CPU; a GPU trains all networks of a run side by side "
             "in one process. Leave them out, or hide the GPU: CUDA_VISIBLE_DEVICES="
         )
-
-
-def _final_progress(run: Run, network: NetworkSpec, *, networks: int) -> Progress:
-    epochs = run.spec.train.epochs
-    return Progress(network.number, epochs, epochs, run.last_loss(network), networks)
 
 
 def _executor(
