@@ -1,13 +1,11 @@
 """Train networks on a cluster with one task per network."""
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,25 +42,13 @@ RETRY_SECONDS: Final = 0.5
 POLL_SECONDS: Final = 0.5  # between two looks at the growing record
 
 
-@dataclass(frozen=True)
-class NetworkTask:
-    out: str  # folder of the run
-    spec: str  # JSON
-    source: str
-    network: int
-    digest: str  # of the source
-    folder: str  # working directory, for relative paths in the spec
-    patience: float = BUSY_SECONDS
-
-
-def train_one(values: Plain) -> Plain:
+def train_one(task: Plain) -> Plain:
     """Train or resume a network in a worker and write its output to a log file."""
-    task = NetworkTask(**values)
-    node, out = platform.node(), Path(task.out)
-    if Path(task.folder).is_dir():
-        os.chdir(task.folder)
-    _wait_for_spec(out, task.digest, node)
-    with _open_log(log_path(out, task.network)) as log:
+    node, out = platform.node(), Path(task["out"])
+    if Path(task["folder"]).is_dir():  # the driver's working directory, for relative paths
+        os.chdir(task["folder"])
+    _wait_for_spec(out, task["digest"], node)
+    with _open_log(log_path(out, task["network"])) as log:
         try:
             return _train_network(task, log)
         except AccordError as error:
@@ -121,7 +107,7 @@ def _open_log(path: Path) -> Iterator[Callable[[str], None]]:
             raise
 
 
-def _train_network(task: NetworkTask, log: Callable[[str], None]) -> Plain:
+def _train_network(task: Plain, log: Callable[[str], None]) -> Plain:
     import torch
 
     from accord.training import Progress, Spec, train
@@ -134,23 +120,19 @@ def _train_network(task: NetworkTask, log: Callable[[str], None]) -> Plain:
         f"on {platform.node()}, process {os.getpid()}, {choose_device()}, "
         f"{torch.get_num_threads()} threads"
     )
-    spec, deadline = Spec.model_validate_json(task.spec), time.monotonic() + task.patience
+    spec, deadline = Spec.model_validate_json(task["spec"]), time.monotonic() + task["patience"]
+    out, network = Path(task["out"]), task["network"]
     while True:
         try:
-            result = train(
-                spec,
-                Path(task.out),
-                source=task.source,
-                networks=[task.network],
-                progress=progress,
-            )
+            source = task["source"]
+            result = train(spec, out, source=source, networks=[network], progress=progress)
         except RecordBusy as error:
             if time.monotonic() > deadline:
                 raise
             log(f"waiting: {error}")
             time.sleep(RETRY_SECONDS)
         else:
-            log(result.failed.get(task.network, "done"))
+            log(result.failed.get(network, "done"))
             return {"failed": result.failed, "notes": result.notes}
 
 
@@ -258,20 +240,15 @@ def train_remotely(
         if notify is not None:
             notify(_resources_text(len(chosen), resources, nodes))
         source = dump_spec(spec) if source is None else source
-        digest = publish_spec(out, source)
-        tasks = [
-            dataclasses.asdict(
-                NetworkTask(
-                    out=str(out),
-                    spec=spec.model_dump_json(),
-                    source=source,
-                    network=number,
-                    digest=digest,
-                    folder=os.getcwd(),  # noqa: PTH109 -- text, for another machine
-                )
-            )
-            for number in chosen
-        ]
+        task = {
+            "out": str(out),
+            "spec": spec.model_dump_json(),
+            "source": source,
+            "digest": publish_spec(out, source),
+            "folder": os.getcwd(),  # noqa: PTH109 -- text, for another machine
+            "patience": BUSY_SECONDS,
+        }
+        tasks = [{**task, "network": number} for number in chosen]
         watcher = RecordWatcher(out / spec.record.splits[0], chosen, epochs=spec.train.epochs)
 
         def poll() -> None:

@@ -28,7 +28,7 @@ from accord.experiments.paper._protocols import (
     resolve_data,
 )
 from accord.experiments.paper._results import Result, result_path
-from accord.experiments.paper._targets import Target
+from accord.experiments.paper._targets import Target, samples_per_class
 from accord.training import RecordSpec, Run, Spec, load_spec
 
 if TYPE_CHECKING:
@@ -191,9 +191,8 @@ def repetitions_of(target: Target, scale: str, repetitions: int | None = None) -
 
 def cells_at(target: Target, scale: str) -> dict[str, Cell]:
     if target.figure == 8 and scale == "stand-in":
-        first = next(iter(target.cells.values()))
-        sizes = protocols()["figure8"]["stand-in"]
-        return {str(size): Cell(first.data, "clean", 0, per_class=size) for size in sizes}
+        data = next(iter(target.cells.values())).data
+        return samples_per_class(data, protocols()["figure8"][scale])
     return dict(target.cells)
 
 

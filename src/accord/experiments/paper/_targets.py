@@ -125,7 +125,7 @@ def _figures() -> Iterator[Target]:
 def _figure(number: int, panel: str) -> Target:
     name = "figure1" if number == 1 else f"figure{number}/{panel}"
     if number == 8:
-        cells = samples_per_class(panel)
+        cells = samples_per_class(panel, protocols()["figure8"][panel])
         return Target(name, f"{sources()[panel].name}, clean labels", "figure", cells, figure=8)
     if number == 10:
         cell = Cell(*ABLATION, panel)
@@ -138,9 +138,8 @@ def _figure(number: int, panel: str) -> Target:
     return Target(name, cell.description, "figure", cells, figure=number)
 
 
-def samples_per_class(data: str) -> dict[str, Cell]:
+def samples_per_class(data: str, sizes: Sequence[int]) -> dict[str, Cell]:
     """Build the cells of figure 8 for a data set, by samples per class."""
-    sizes = protocols()["figure8"][data]
     return {str(size): Cell(data, "clean", 0, per_class=size) for size in sizes}
 
 
@@ -156,5 +155,5 @@ def _additional_targets() -> Iterator[Target]:
         cell = Cell(*OUR_ABLATION, variant)
         name = f"ours/{'/'.join(map(str, OUR_ABLATION))}/{variant}"
         yield Target(name, cell.description, "rules", {"noisy": cell})
-    cells = samples_per_class("cifar10")
+    cells = samples_per_class("cifar10", protocols()["figure8"]["cifar10"])
     yield Target("ours/cifar10/few-samples", "CIFAR-10, clean labels", "figure", cells, figure=8)
