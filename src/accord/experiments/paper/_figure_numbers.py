@@ -31,39 +31,24 @@ class Setting:
     pictures: NDArray[Any] | None = None  # (sample, height, width[, colour]), 0..255, or 0..1
 
 
+Numbers = dict[str, Any]
+
+
 class FigureNeeds(NamedTuple):
     title: str
-    networks: int
-    epochs: int
+    networks: int  # at least
+    epochs: int  # at least
+    measure: Callable[[Setting], Numbers] | None = None  # None: figure 8 has a panel per name
     clean: bool = False
     samples_per_class: bool = False
     single: bool = False  # one setting, not several
 
 
-NEEDS: Final = {
-    1: FigureNeeds("One sample that max agreement rescues", 3, 2, single=True),
-    2: FigureNeeds("Error consensus", 2, 1),
-    3: FigureNeeds(
-        "Accuracy over training, on noisy labels and on the clean subset", 2, 2, clean=True
-    ),
-    4: FigureNeeds("Final margin of right and wrong votes", 1, 2),
-    5: FigureNeeds("Max agreement over training", 2, 2),
-    6: FigureNeeds("Accuracy by number of networks", 2, 2),
-    7: FigureNeeds("Accuracy by number of epochs", 1, 2),
-    8: FigureNeeds("What max agreement changes on clean data", 2, 2, samples_per_class=True),
-    10: FigureNeeds("Max agreement over training, in other settings", 2, 2),
-}
-
-
-def needs_of(number: int) -> FigureNeeds:
+def check_settings(number: int, settings: Sequence[Setting]) -> None:
     if number not in NEEDS:
         known = ", ".join(map(str, NEEDS))
         raise ChoiceError(f"no figure {number} is drawn from records. There are: {known}")
-    return NEEDS[number]
-
-
-def check_settings(number: int, settings: Sequence[Setting]) -> None:
-    needs = needs_of(number)
+    needs = NEEDS[number]
     if not settings:
         raise ChoiceError(f"figure {number} needs at least one setting; got none")
     if needs.single and len(settings) > 1:
@@ -160,9 +145,6 @@ def picture_of(
     return colours
 
 
-Numbers = dict[str, Any]
-
-
 def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Numbers:
     """Compute the numbers shown in a figure of the paper as JSON.
 
@@ -189,7 +171,8 @@ def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Number
     settings = [settings] if isinstance(settings, Setting) else list(settings)
     check_settings(number, settings)
     panels: list[Numbers] = []
-    if needs_of(number).samples_per_class:
+    measure = NEEDS[number].measure
+    if measure is None:
         for name in dict.fromkeys(setting.name for setting in settings):
             changes = _changes([one for one in settings if one.name == name])
             panels.append({"name": name} | changes)
@@ -197,8 +180,8 @@ def figure_numbers(number: int, settings: Setting | Sequence[Setting]) -> Number
         for setting in settings:
             record = setting.record
             sizes = {one: getattr(record, one) for one in ("networks", "epochs", "samples")}
-            panels.append({"name": setting.name} | sizes | MEASURES[number](setting))
-    return {"figure": number, "title": needs_of(number).title, "panels": panels}
+            panels.append({"name": setting.name} | sizes | measure(setting))
+    return {"figure": number, "title": NEEDS[number].title, "panels": panels}
 
 
 def _illustration(setting: Setting) -> Numbers:
@@ -294,13 +277,20 @@ def _changes(settings: Sequence[Setting]) -> Numbers:
     }
 
 
-MEASURES: Final[dict[int, Callable[[Setting], Numbers]]] = {
-    1: _illustration,
-    2: _error_consensus,
-    3: partial(_over_training, rules=("single", MAJORITY), clean=("single", MAJORITY)),
-    4: _final_margins,
-    5: _against_oracle,
-    6: _by_networks,
-    7: _by_epochs,
-    10: _against_oracle,
+NEEDS: Final = {
+    1: FigureNeeds("One sample that max agreement rescues", 3, 2, _illustration, single=True),
+    2: FigureNeeds("Error consensus", 2, 1, _error_consensus),
+    3: FigureNeeds(
+        "Accuracy over training, on noisy labels and on the clean subset",
+        networks=2,
+        epochs=2,
+        measure=partial(_over_training, rules=("single", MAJORITY), clean=("single", MAJORITY)),
+        clean=True,
+    ),
+    4: FigureNeeds("Final margin of right and wrong votes", 1, 2, _final_margins),
+    5: FigureNeeds("Max agreement over training", 2, 2, _against_oracle),
+    6: FigureNeeds("Accuracy by number of networks", 2, 2, _by_networks),
+    7: FigureNeeds("Accuracy by number of epochs", 1, 2, _by_epochs),
+    8: FigureNeeds("What max agreement changes on clean data", 2, 2, samples_per_class=True),
+    10: FigureNeeds("Max agreement over training, in other settings", 2, 2, _against_oracle),
 }
