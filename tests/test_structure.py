@@ -81,7 +81,6 @@ TESTED_BY = {
     "cli/test_report.py": "tests/cli/test_commands.py",
     "data/readers/test_find_files.py": "tests/data/readers/test_readers.py",
     "kernels/test_numpy_loops.py": "tests/kernels/test_numba_loops.py",
-    "recorders/test_distributed.py": "clients/test_distributed.py",
     "recorders/test_eval_mode.py": "tests/recorders/test_loader_predictions.py",
     "report/test_mpl.py": "tests/report/test_figures.py",
     "report/test_text_table.py": "tests/report/test_command_text.py",

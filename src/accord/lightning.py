@@ -13,8 +13,7 @@ except ImportError as error:
     raise missing_extra("accord.lightning", "torch", extra="lightning", cause=error) from error
 
 from accord._recorders.callback_recorder import CallbackRecorder, FrameworkCallback, RecorderOptions
-from accord._recorders.distributed import Processes, record_row
-from accord._recorders.distributed_loader import share_loader
+from accord._recorders.distributed import Processes, record_row, share_loader
 from accord._recorders.loader_predictions import (
     EvaluateOptions,
     Forward,

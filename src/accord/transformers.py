@@ -15,8 +15,7 @@ except ImportError as error:
     ) from error
 
 from accord._recorders.callback_recorder import CallbackRecorder, FrameworkCallback, RecorderOptions
-from accord._recorders.distributed import Processes, record_row
-from accord._recorders.distributed_loader import share_dataset
+from accord._recorders.distributed import Processes, record_row, share_dataset
 from accord._recorders.loader_predictions import (
     EvaluateOptions,
     Forward,

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from drawn_labels import labels_and_classes
 from hypothesis import given
 
 from accord.kernels._blocks import block_at, columns_for, narrow, smallest_type, spans, width_for
-from accord.testing._contracts import labels_and_classes
 
 
 @given(labels_and_classes())

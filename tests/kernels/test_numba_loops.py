@@ -2,13 +2,13 @@ import threading
 
 import numpy as np
 import pytest
+from drawn_labels import labels_and_classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord import kernels
 from accord.kernels import _numpy_loops as dense
 from accord.kernels._blocks import Block
-from accord.testing._contracts import labels_and_classes
 
 fast = pytest.importorskip("accord.kernels._numba_loops")
 

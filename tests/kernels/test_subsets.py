@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from drawn_labels import labels_and_classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from accord.kernels import (
     winners_by_spacing,
     winners_by_subset,
 )
-from accord.testing._contracts import labels_and_classes
 
 
 @pytest.mark.usefixtures("engine")

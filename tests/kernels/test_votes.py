@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from drawn_labels import labels_and_classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -8,7 +9,6 @@ from accord.errors import PredictionError
 from accord.kernels import _votes as weighted
 from accord.kernels import agreement, count_votes, error_consensus, final_margins, margins
 from accord.kernels._votes import count_matching_pairs, count_weighted
-from accord.testing._contracts import labels_and_classes
 
 
 def by_definition(labels, classes):

@@ -3,13 +3,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from drawn_labels import labels_and_classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accord.kernels import _numpy_loops as dense
 from accord.kernels import running_winners, winners
 from accord.kernels._blocks import Block
-from accord.testing._contracts import labels_and_classes
 
 
 def by_definition(labels):

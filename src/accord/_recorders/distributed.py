@@ -1,5 +1,6 @@
-"""Utilities for recording in distributed training."""
+"""Share an evaluation among the processes of distributed training, and write in the first."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -7,11 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed, nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
 
 from accord._recorders.callback_recorder import CallbackRecorder, Recorded
-from accord._recorders.loader_predictions import LoaderPredictions
+from accord._recorders.loader_predictions import LoaderPredictions, PositionedBatch
 from accord._recorders.record_order import Order, assemble
-from accord.errors import AccordError, PredictionError
+from accord.errors import AccordError, ChoiceError, PredictionError
 
 Result = TypeVar("Result")
 
@@ -128,3 +131,78 @@ def _portable(error: Exception) -> AccordError:
     if isinstance(error, AccordError):
         return error
     return AccordError(f"it failed with {type(error).__name__}: {error}")
+
+
+def share_loader(
+    loader: DataLoader[Any], *, rank: int, processes: int
+) -> DataLoader[PositionedBatch]:
+    """Create a loader for the samples of one process.
+
+    Shares are of equal size, so that all processes take equally many batches; to even them out,
+    the first samples are used twice. Samples must be accessible by position.
+    """
+    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    if isinstance(loader.dataset, IterableDataset) or loader.batch_sampler is None:
+        raise ChoiceError(
+            "several processes share the evaluation, so its loader needs a map-style dataset and "
+            f"a batch size; got a {type(loader.dataset).__name__}"
+        )
+    whole = SequentialSampler, RandomSampler, DistributedSampler  # they cover the whole dataset
+    if not isinstance(sampler, whole):
+        raise ChoiceError(
+            "several processes share the evaluation, and a "
+            f"{type(sampler).__name__} cannot be shared. Pass torch.utils.data.Subset(…) instead"
+        )
+    return share_dataset(
+        loader.dataset,
+        loader.collate_fn,
+        rank=rank,
+        processes=processes,
+        batch=loader.batch_size or 1,
+        num_workers=loader.num_workers,
+        pin_memory=loader.pin_memory,
+        worker_init_fn=loader.worker_init_fn,
+        multiprocessing_context=loader.multiprocessing_context,
+    )
+
+
+def share_dataset(
+    dataset: Any,
+    collate: Callable[[list[Any]], Any],
+    *,
+    rank: int,
+    processes: int,
+    batch: int,
+    **options: Any,
+) -> DataLoader[PositionedBatch]:
+    """Create a loader for the samples of one process from a map-style dataset."""
+    share = math.ceil(len(dataset) / processes)
+    positions = np.resize(np.arange(len(dataset)), share * processes)[rank::processes]
+    return DataLoader(
+        _Share(dataset, positions),
+        batch_size=batch,
+        collate_fn=_Collate(collate),
+        **options,
+    )
+
+
+class _Share(Dataset[Any]):
+    def __init__(self, dataset: Any, positions: NDArray[np.intp]) -> None:
+        self.dataset = dataset
+        self.positions = positions
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, index: int) -> tuple[int, Any]:
+        position = int(self.positions[index])
+        return position, self.dataset[position]
+
+
+class _Collate:
+    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
+        self.collate = collate
+
+    def __call__(self, items: list[tuple[int, Any]]) -> PositionedBatch:
+        positions, samples = zip(*items, strict=True)
+        return PositionedBatch(self.collate(list(samples)), np.array(positions, np.int64))

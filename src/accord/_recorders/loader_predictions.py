@@ -17,7 +17,6 @@ from torch.utils.data import (
 )
 from torch.utils.data.distributed import DistributedSampler
 
-from accord._recorders.distributed_loader import PositionedBatch
 from accord._recorders.eval_mode import eval_mode
 from accord._recorders.network_outputs import labels_or_scores
 from accord._recorders.record_order import as_ids
@@ -31,6 +30,11 @@ FindIds = Callable[[Any], Any]  # batch -> one id for each sample
 class SampleWithId(NamedTuple):
     sample: Any
     id: Any
+
+
+class PositionedBatch(NamedTuple):
+    batch: Any
+    positions: NDArray[np.int64]  # of its samples in the dataset
 
 
 class WithIds(Dataset[Any]):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord.errors import ChoiceError
 from accord.experiments.theory._lemmas import (
     SETTINGS,
     SettingOutcome,
@@ -207,13 +206,3 @@ def test_share_is_none_without_overfitting():
     assert SettingOutcome("shared", 1, 1, 0, 0, 0, 0, None, None).share is None
     nothing = count_overfitting("shared", draws=1, seed=3, steps=1)
     assert (nothing.overfit, nothing.neglected, nothing.disagreement_share) == (0, None, None)
-
-
-def test_unknown_setting_raises_with_the_nearest_name():
-    with pytest.raises(ChoiceError, match=r"no setting is called 'share'\. Did you mean 'shared'"):
-        count_overfitting("share", draws=1)
-
-
-def test_zero_draws_raise():
-    with pytest.raises(ChoiceError, match="draws must be at least 1; got 0"):
-        count_overfitting("shared", draws=0)

@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError, suggest
 from accord.experiments.theory._linear_regression import (
     Array,
     Descent,
@@ -218,10 +217,6 @@ def count_overfitting(
     name: str, *, draws: int, seed: int = 0, steps: int = STEPS
 ) -> SettingOutcome:
     """Count the steps in which all networks overfit and disagreement rises."""
-    if name not in SETTINGS:
-        raise ChoiceError(f"no setting is called {name!r}. {suggest(name, SETTINGS)}")
-    if draws < 1:
-        raise ChoiceError(f"draws must be at least 1; got {draws}")
     found = [_measure(SETTINGS[name], draw, steps) for draw in range(seed, seed + draws)]
     fell, rose, neglected, shares = np.concatenate(found, axis=1)
     return SettingOutcome(

@@ -7,8 +7,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.errors import ChoiceError
-
 Array = NDArray[np.float64]
 
 NETWORKS: Final = 10  # the paper's Q
@@ -55,8 +53,6 @@ def draw_regression(
     >>> bool((shared.values == shared.values[0]).all())
     True
     """
-    if networks < 2:
-        raise ChoiceError(f"networks must be at least 2, for disagreement; got {networks}")
     random = np.random.default_rng(seed)
     features = int(random.integers(5, 21))
     samples = int(features * random.uniform(1.2, 3))
@@ -151,11 +147,6 @@ def descend(
     With `batch` below 1, each step of each network includes every training sample with that
     probability, drawn from `seed`, and scales the gradient by its inverse.
     """
-    if not step > 0 or steps < 1 or not 0 < batch <= 1:
-        raise ChoiceError(
-            "step must be positive, steps at least 1 and batch in 0..1; "
-            f"got step={step}, steps={steps}, batch={batch}"
-        )
     random = np.random.default_rng(seed)
     weights, gradients = [regression.starts], []
     for _ in range(steps):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from accord._recorders.distributed_loader import share_loader
+from accord._recorders.distributed import share_loader
 from accord.errors import ChoiceError
 
 
