@@ -71,13 +71,6 @@ class RecordedEpochs:
     every: float = 1.0
     steps: int = 1  # of the optimizer, in one epoch
 
-    def __post_init__(self) -> None:
-        if self.epochs < 1 or self.every <= 0:
-            raise ChoiceError(
-                "training needs at least 1 epoch, and a positive distance between evaluations; "
-                f"got epochs={self.epochs}, every={self.every}"
-            )
-
     @classmethod
     def of_training(
         cls, epochs: int, every: float, *, batch: int, samples: int | None

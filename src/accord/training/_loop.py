@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from accord._recorders.schedule import RecordedEpochs
-from accord.errors import ChoiceError, TrainingError
+from accord.errors import TrainingError
 from accord.training._batches import Batches, max_shift
 from accord.training._checkpoints import State, capture_state, restore
 from accord.training._randomness import Draws, IsolatedRandomState, derive_seed, draw_epoch
@@ -54,11 +54,6 @@ class Recipe:
     augment: tuple[str, ...] = ()
     every: float = 1.0  # epochs between two evaluations
     bfloat16: bool = False
-
-    def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise ChoiceError(f"training needs batches of at least 1 sample; got {self.batch}")
-        RecordedEpochs(self.epochs, self.every)  # raises if one is out of range
 
     def recording_schedule(self, samples: int) -> RecordedEpochs:
         return RecordedEpochs.of_training(

@@ -1,6 +1,5 @@
 """Toy experiment of figure 9."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -148,9 +147,7 @@ def _draw_samples(random: np.random.Generator) -> Array:
 def _train(samples: Array, given: Labels, places: Array, random: np.random.Generator) -> Labels:
     first = random.uniform(0, np.pi)
     turns = first + np.arange(NETWORKS) * np.pi / NETWORKS
-    features = np.stack(
-        [_features_of(samples, turn)(places) for turn in turns]
-    )  # (network, place, bump)
+    features = np.stack([_features(places, samples, turn) for turn in turns])
     signs = np.where(given == 1, 1.0, -1.0)
     own = features[:, : len(samples)]
     weights: Array = 0.1 * random.normal(size=(NETWORKS, features.shape[-1], 1))
@@ -169,14 +166,10 @@ def _ascent(features: Array, weights: Array, signs: Array) -> Array:  # (network
     return np.asarray(features.swapaxes(1, 2) @ residual[..., None] / len(signs))
 
 
-def _features_of(centres: Array, turn: float) -> Callable[[Array], Array]:
-    """Build a feature function with a bump around each centre, a constant and the coordinates."""
+def _features(places: Array, centres: Array, turn: float) -> Array:  # (place, feature)
+    """Compute a bump around each centre, a constant and the coordinates."""
     cosine, sine = np.cos(turn), np.sin(turn)
     axes = np.array([[cosine, sine], [-sine, cosine]]) / np.array(LENGTHS)[:, None]
-
-    def features(places: Array) -> Array:
-        apart = (places @ axes.T)[:, None] - centres @ axes.T
-        bumps = np.exp(-np.square(apart).sum(axis=-1) / 2)
-        return np.concatenate([bumps, np.ones((len(places), 1)), places], axis=1)
-
-    return features
+    apart = (places @ axes.T)[:, None] - centres @ axes.T
+    bumps = np.exp(-np.square(apart).sum(axis=-1) / 2)
+    return np.concatenate([bumps, np.ones((len(places), 1)), places], axis=1)

@@ -5,9 +5,10 @@ batch normalisation are shared. Inside the network the members are stacked along
 (member · sample, …). `BatchEnsemble` stacks the inputs and splits the outputs.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,8 @@ FACTOR: Final = 0.5  # of the learning rate of r, s and biases
 class _MemberLayer(nn.Module):
     """Base class for layers with r, s and biases of shape (member, channel)."""
 
+    channel_axis: ClassVar[int]
+
     def __init__(self, weight: Tensor, bias: Tensor | None, *, members: int, inputs: int) -> None:
         super().__init__()
         if members < 1:
@@ -33,14 +36,28 @@ class _MemberLayer(nn.Module):
         self.s = nn.Parameter((1 + SPREAD * torch.randn(members, len(weight))).to(weight))
         self.bias = None if bias is None else nn.Parameter(bias.detach().repeat(members, 1))
 
-    def spread(self, parameter: Tensor, *, rows: int) -> Tensor:
-        """Repeat the parameters of each member for its samples."""
+    def forward(self, batch: Tensor) -> Tensor:  # (member · sample, …)
+        r, s = self._by_sample(self.r, batch), self._by_sample(self.s, batch)
+        # Cast to the type of the factor: under autocast the product would be float32.
+        out = self._apply_weight(batch * r.to(batch))
+        out = out * s.to(out)
+        return out if self.bias is None else out + self._by_sample(self.bias, batch).to(out)
+
+    def _by_sample(self, parameter: Tensor, batch: Tensor) -> Tensor:
+        """Repeat a parameter of the members for their samples, in the axes of the batch."""
+        rows = len(batch)
         if rows % self.members:
             raise PredictionError(
                 f"a batch must hold the samples of {self.members} members, one member after the "
                 f"other; got {rows} samples. Call the BatchEnsemble, not its inner network."
             )
-        return parameter.repeat_interleave(rows // self.members, dim=0)
+        repeated = parameter.repeat_interleave(rows // self.members, dim=0)
+        shape = [1] * batch.ndim
+        shape[0], shape[self.channel_axis] = rows, -1
+        return repeated.view(shape)
+
+    @abstractmethod
+    def _apply_weight(self, batch: Tensor) -> Tensor: ...
 
 
 class BatchEnsembleLinear(_MemberLayer):
@@ -51,19 +68,13 @@ class BatchEnsembleLinear(_MemberLayer):
         members: the number of members.
     """
 
+    channel_axis = -1
+
     def __init__(self, plain: nn.Linear, *, members: int) -> None:
         super().__init__(plain.weight, plain.bias, members=members, inputs=plain.in_features)
 
-    def forward(self, batch: Tensor) -> Tensor:  # (member · sample, …, channel)
-        """Compute the outputs of all members in batch order."""
-        rows, between = len(batch), (1,) * (batch.ndim - 2)
-        r, s = (self.spread(one, rows=rows).view(rows, *between, -1) for one in (self.r, self.s))
-        # Cast to the type of the factor: under autocast the product would be float32.
-        out = functional.linear(batch * r.to(batch), self.weight)
-        out = out * s.to(out)
-        if self.bias is None:
-            return out
-        return out + self.spread(self.bias, rows=rows).view(rows, *between, -1).to(out)
+    def _apply_weight(self, batch: Tensor) -> Tensor:  # (member · sample, …, channel)
+        return functional.linear(batch, self.weight)
 
 
 class BatchEnsembleConv2d(_MemberLayer):
@@ -73,6 +84,8 @@ class BatchEnsembleConv2d(_MemberLayer):
         plain: the layer that provides weights and initial biases.
         members: the number of members.
     """
+
+    channel_axis = 1
 
     def __init__(self, plain: nn.Conv2d, *, members: int) -> None:
         super().__init__(plain.weight, plain.bias, members=members, inputs=plain.in_channels)
@@ -84,18 +97,10 @@ class BatchEnsembleConv2d(_MemberLayer):
         self.stride, self.padding = plain.stride, plain.padding
         self.dilation, self.groups = plain.dilation, plain.groups
 
-    def forward(self, batch: Tensor) -> Tensor:  # (member · sample, channel, row, column)
-        """Compute the outputs of all members in batch order."""
-        rows = len(batch)
-        r, s = (self.spread(one, rows=rows)[:, :, None, None] for one in (self.r, self.s))
-        scaled = batch * r.to(batch)  # cast: under autocast the product would be float32
-        out = functional.conv2d(
-            scaled, self.weight, None, self.stride, self.padding, self.dilation, self.groups
+    def _apply_weight(self, batch: Tensor) -> Tensor:  # (member · sample, channel, row, column)
+        return functional.conv2d(
+            batch, self.weight, None, self.stride, self.padding, self.dilation, self.groups
         )
-        out = out * s.to(out)
-        if self.bias is None:
-            return out
-        return out + self.spread(self.bias, rows=rows)[:, :, None, None].to(out)
 
 
 class BatchEnsemble(nn.Module):
