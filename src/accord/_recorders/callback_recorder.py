@@ -216,7 +216,6 @@ def write_row(
     metrics: Mapping[str, Any],
     are_logits: bool = True,
 ) -> None:
-    """Check that predictions are finite and append them as one row."""
     finite = finite_rows(kept)
     if not finite.all():
         invalid = (~finite).nonzero()[0]

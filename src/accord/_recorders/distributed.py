@@ -101,7 +101,6 @@ def record_row(
 
 
 def assemble_predictions(parts: list[LoaderPredictions], order: Order) -> NDArray[Any]:
-    """Sort the predictions of all processes into the order of the record."""
     if len(parts) > 1 and any(part.ids is None for part in parts):
         raise PredictionError(
             "several processes evaluated, and their batches carry no ids. "

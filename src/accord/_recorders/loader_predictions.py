@@ -121,8 +121,6 @@ def to_device(batch: Any, device: torch.device) -> Any:
 
 @dataclass(frozen=True)
 class LoaderPredictions:
-    """Predictions of one process in the order of its loader."""
-
     kept: NDArray[Any]  # labels (sample,) or logits (sample, class)
     ids: NDArray[Any] | None  # (sample,)
     by_position: bool = False  # the ids are positions in the dataset, not the record's ids

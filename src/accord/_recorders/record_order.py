@@ -119,7 +119,6 @@ class Order:
         self._sorter = np.argsort(np.arange(samples) if self.ids is None else self.ids)
 
     def positions(self, ids: object) -> NDArray[np.intp]:
-        """Look up the positions of samples by their ids."""
         names = as_ids(ids)
         if self.ids is None:
             if names.dtype.kind == "U":

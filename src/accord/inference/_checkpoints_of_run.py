@@ -46,7 +46,6 @@ class RunCheckpoints:
         return self.run.checkpoints(network)[epoch]
 
     def reader(self) -> RecordReader | None:
-        """Open the record of the run for these networks and epochs if it exists."""
         for split in self.run.spec.record.splits:
             try:
                 reader = open_reader(self.run.path / split, networks=self.numbers, common=True)

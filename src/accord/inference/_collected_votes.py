@@ -22,8 +22,6 @@ NEW: Final = "new"  # the split of the samples that inference records
 
 
 class CountedVotes(VoteCounts):
-    """Vote counts for a block of samples."""
-
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:  # noqa: ARG002
         return self.open
 
@@ -64,7 +62,6 @@ class AllVotes:
                 self._probabilities[number, epoch, self._block] = member
 
     def reader(self) -> ArrayReader:
-        """Build a reader of the votes with the network numbers and progress of the run."""
         return ArrayReader(
             self._labels,
             self._sample_info,

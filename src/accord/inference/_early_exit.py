@@ -37,8 +37,6 @@ class Exit(ABC):
 
 
 class NoExit(Exit):
-    """Exit criterion that counts every vote."""
-
     early = False
 
     def settled(self, votes: Votes, *, left: int) -> Settled:

@@ -40,8 +40,6 @@ class Checkpoint:
 
 
 class BlockVotes(Protocol):
-    """Protocol for collecting the votes of a block of samples."""
-
     def pending(self, checkpoint: Checkpoint) -> NDArray[np.intp]:
         """Get the samples of the block that the checkpoint must be evaluated on."""
 
@@ -123,7 +121,6 @@ class Evaluator:
         return probabilities.reshape(-1, *probabilities.shape[-2:])
 
     def batches(self, network: NetworkSpec) -> Batches:
-        """Convert the samples to scaled or tokenized batches for a network."""
         spec, schema = self._spec, self._checkpoints.schema
         tokenizer = spec.resolve_network(network.network) if schema.kind == "text" else ""
         if tokenizer not in self._batches:

@@ -24,7 +24,6 @@ def augment(
     *,
     kinds: tuple[str, ...],
 ) -> Tensor:
-    """Flip, shift and crop images at random."""
     if "flip" in kinds:
         flips = draws.flips[chosen].to(images.device).view(-1, 1, 1, 1)
         images = torch.where(flips, images.flip(3), images)

@@ -19,8 +19,6 @@ STATE: Final = "state.safetensors"
 
 @dataclass(frozen=True)
 class State:
-    """Training state to resume from after an epoch."""
-
     epochs: int
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]

@@ -63,8 +63,6 @@ class Recipe:
 
 @dataclass(frozen=True)
 class EpochResult:
-    """Result of training up to a recorded epoch."""
-
     index: int  # of the recorded epoch, counted from 0
     progress: float  # epochs trained
     loss: float  # mean over the samples since the previous result

@@ -196,7 +196,6 @@ class _SplitRecorder:
         return min(recorder.epochs for recorder in self.recorders) >= wanted
 
     def record(self, network: nn.Module, result: EpochResult, recipe: Recipe) -> None:
-        """Record predictions that are not recorded yet."""
         index = result.index
         if self.average == "swa":
             if result.progress < recipe.epochs:

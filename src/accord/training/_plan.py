@@ -35,8 +35,6 @@ STEPS_MEASURED: Final = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """Training plan of a run and its progress."""
-
     networks: tuple[NetworkSpec, ...]
     epochs: int  # to be recorded for each network
     samples: dict[str, int]  # split -> number of samples

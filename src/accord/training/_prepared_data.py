@@ -180,7 +180,6 @@ def make_batches(
     network: str = "",
     length: int = 128,
 ) -> Batches:
-    """Convert samples to batches, scaling images and tables."""
     if kind == "text" or scale is None:
         tokens = tokenize(inputs, network=network, length=length)  # type: ignore[arg-type]
         return TextBatches(tokens, device=device)

@@ -69,7 +69,6 @@ class IsolatedRandomState:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Context manager that makes torch draw from this random state."""
         with self._preserved():
             self._set(self._states)
             try:

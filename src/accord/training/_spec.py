@@ -69,8 +69,6 @@ class _PartWithOptions(_Part):
 
 
 class DataSpec(_PartWithOptions):
-    """Data settings, where additional keys are options of the reader."""
-
     kind: str
     path: str | None = None
     validation: float = Field(0.0, ge=0, lt=1)  # share of the training samples held out
@@ -81,8 +79,6 @@ class DataSpec(_PartWithOptions):
 
 
 class NoiseSpec(_Part):
-    """Label noise settings for the training samples."""
-
     kind: str = "none"
     rate: float | None = Field(None, ge=0, le=1)
     seed: int | None = Field(None, ge=0)  # by default train.seed
@@ -128,8 +124,6 @@ class ScheduleSpec(_Part):
 
 
 class LossSpec(_PartWithOptions):
-    """Loss settings, where additional keys are options of the loss."""
-
     kind: str = "cross-entropy"
 
 

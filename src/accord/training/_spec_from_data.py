@@ -83,7 +83,9 @@ def _choose(path: Path, label: str | None, drop_unlabelled: bool) -> "Parts":
     if not path.exists():
         raise SourceError(f"{path}: no such file or folder.")
     ending = path.suffix.lower()
-    table = ending if path.is_file() else _ending_of_tables(path)
+    table = ending
+    if path.is_dir():
+        table = next((one for one in TABLES if (path / f"train{one}").is_file()), "")
     if table in TABLES:
         return _for_table(path, table, label, drop_unlabelled)
     if label is not None or drop_unlabelled:
@@ -167,11 +169,6 @@ def _for_arrays(path: Path) -> Parts:
     kind = "rows" if inputs.ndim == 2 else "images"
     notes = [f"{len(inputs)} {kind} of {shape}"]
     return data, train | {"epochs": EPOCHS, "batch": _batch(len(inputs))}, notes
-
-
-def _ending_of_tables(folder: Path) -> str:
-    found = (ending for ending in TABLES if (folder / f"train{ending}").is_file())
-    return next(found, "")
 
 
 def _batch(samples: int) -> int:

@@ -107,7 +107,6 @@ class _Worker:
         self._thread.join()
 
     def _follow(self, job: str) -> None:
-        """Send the job to the worker and queue its events."""
         try:
             with contextlib.suppress(BrokenPipeError), self._stderr, self._process:
                 finished = self._read_events(job)

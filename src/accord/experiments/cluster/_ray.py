@@ -129,7 +129,6 @@ class Cluster:
             self._ray.shutdown()
 
     def nodes(self) -> list[Node]:
-        """List the nodes that are alive."""
         return [
             Node(
                 name=node["NodeManagerHostname"],

@@ -137,8 +137,6 @@ def _train_network(task: Plain, log: Callable[[str], None]) -> Plain:
 
 
 class RecordWatcher:
-    """Watcher for new epochs in the record of a run."""
-
     def __init__(self, record: Path, networks: Sequence[int], *, epochs: int) -> None:
         self._folder, self._epochs = Folder(record), epochs
         self._seen = {network: self._recorded(network) or 0 for network in networks}

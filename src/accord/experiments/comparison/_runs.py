@@ -126,8 +126,6 @@ def run_path(out: Path, name: str, spec: Spec) -> Path:
 
 
 class FinishedRun(Run):
-    """Finished run of a comparison with its networks and cached labels."""
-
     @cached_property
     def record(self) -> Record:
         return self.open_record("test")
@@ -148,7 +146,6 @@ class FinishedRun(Run):
         return round(sum(sizes) / len(sizes))
 
     def load_networks(self) -> "list[nn.Module]":
-        """Load the networks with the weights of their last epoch."""
         from accord.training._build_networks import build_network
         from accord.training._checkpoints import load_checkpoint
 

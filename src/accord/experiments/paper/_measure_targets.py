@@ -179,7 +179,6 @@ def _keep_pictures(numbers: dict[str, Any], known: Result | None) -> None:
 
 
 def draw_figure(result: Result, out: Path, *, redraw: bool) -> None:
-    """Draw the figure of a result if it is missing or `redraw` is set."""
     if not redraw and is_drawn(out, result.target, result.scale):
         return
     from accord.report import paper_figure, save_figure

@@ -146,7 +146,6 @@ def _name_of(cell: Cell, scale: str) -> str:
 
 
 def resolve_data(spec: Spec, folder: Path) -> Spec:
-    """Resolve the paths of a spec against the data folder."""
     return spec if spec.data.path is None else spec.model_copy(update={"root": str(folder)})
 
 

@@ -152,7 +152,6 @@ class RequiredRun:
         return not self.run.missing_epochs
 
     def open_record(self) -> Record:
-        """Open the record of the test split."""
         return open_record(self.run.find_record() or self.run.path / "test")
 
 
@@ -236,8 +235,6 @@ def check_same_runs(known: Result, runs: Mapping[str, list[str]], out: Path) -> 
 
 @dataclass(frozen=True)
 class TargetPlan:
-    """Runs, repetitions and stored result of a target."""
-
     target: Target
     scale: str  # that this machine can train
     repetitions: int

@@ -89,7 +89,6 @@ def row_of(values: Sequence[float | None], published: Sequence[float] = ()) -> T
 
 
 def result_path(out: Path, target: str, scale: str) -> Path:
-    """Get the path of a result without suffix."""
     return out / target / scale
 
 
@@ -99,7 +98,6 @@ def is_drawn(out: Path, target: str, scale: str) -> bool:
 
 
 def save_result(result: Result, out: Path) -> None:
-    """Write a result as JSON and Markdown unless the files are unchanged."""
     path = result_path(out, result.target, result.scale)
     _write_changed(path.with_suffix(".json"), json.dumps(result.as_json(), indent=1))
     _write_changed(path.with_suffix(".md"), result_text(result))
@@ -114,7 +112,6 @@ def _write_changed(path: Path, text: str) -> None:
 
 
 def load_result(out: Path, target: str, scale: str) -> Result | None:
-    """Load a stored result if there is one and check that it is valid."""
     path = result_path(out, target, scale).with_suffix(".json")
     try:
         if not path.exists():

@@ -216,7 +216,6 @@ def first_order(descent: Descent) -> tuple[Array, Array]:
 def count_overfitting(
     name: str, *, draws: int, seed: int = 0, steps: int = STEPS
 ) -> SettingOutcome:
-    """Count the steps in which all networks overfit and disagreement rises."""
     found = [_measure(SETTINGS[name], draw, steps) for draw in range(seed, seed + draws)]
     fell, rose, neglected, shares = np.concatenate(found, axis=1)
     return SettingOutcome(

@@ -40,7 +40,6 @@ def build_timm(
 
 
 def find_last_layer(network: nn.Module) -> str | None:
-    """Find the name of the last layer of a timm network."""
     config = getattr(network, "default_cfg", None) or {}
     name = config.get("classifier") if isinstance(config, dict) else None
     return name if isinstance(name, str) else None
