@@ -1,8 +1,8 @@
 """Loss functions for training.
 
 A loss is called with logits (sample, class), labels (sample,) or probabilities (sample, class), and
-the positions of the samples in the training split (sample,), without duplicates. It returns the mean
-over the batch. It may keep a state for each training sample, which is part of `state_dict`; in
+the positions of the samples in the training split (sample,), without duplicates. It returns the
+mean over the batch. It may keep a state for each training sample, part of `state_dict`; in
 evaluation mode it is not updated.
 """
 
