@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from accord.data import InputSchema
 from accord.errors import AccordError, SourceError
@@ -42,9 +41,6 @@ class RunCheckpoints:
             for epoch in (self.epochs if epochs is None else epochs)
         ]
 
-    def path(self, network: NetworkSpec, epoch: int) -> Path:
-        return self.run.checkpoints(network)[epoch]
-
     def reader(self) -> RecordReader | None:
         for split in self.run.spec.record.splits:
             try:
@@ -53,9 +49,6 @@ class RunCheckpoints:
             except AccordError:  # missing, moved or incomplete: it only makes an exit faster
                 continue
         return None
-
-    def last_epoch(self) -> "RunCheckpoints":
-        return replace(self, epochs=self.epochs[-1:])
 
 
 def checkpoints_of_run(path: str | os.PathLike[str]) -> RunCheckpoints:

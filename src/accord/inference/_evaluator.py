@@ -105,7 +105,7 @@ class Evaluator:
 
     def predict(self, checkpoint: Checkpoint, samples: NDArray[np.intp]) -> NDArray[np.float32]:
         """Predict probabilities of shape (member, sample, class) for selected samples."""
-        path = self._checkpoints.path(checkpoint.network, checkpoint.epoch)
+        path = self._checkpoints.run.checkpoints(checkpoint.network)[checkpoint.epoch]
         module = self._load(checkpoint.network, load_checkpoint(path), str(path))
         probabilities = predict_probabilities(
             module,

@@ -126,7 +126,7 @@ def infer(
     if wanted is not None:
         wanted = _at_epochs(wanted, checkpoints)
         if wanted.reads == "last" and record is None:
-            checkpoints = checkpoints.last_epoch()
+            checkpoints = replace(checkpoints, epochs=checkpoints.epochs[-1:])
     new = read_samples(checkpoints.run.spec, samples, checkpoints.schema, format)
     sample_info = make_sample_info(**sample_options(checkpoints, new), split=NEW)
     if wanted is not None and wanted.oracle and sample_info.truth is None:

@@ -16,7 +16,6 @@ from accord.experiments.paper._protocols import (
     missing_file,
     protocols,
     resolve_data,
-    sources,
     weights_origin,
 )
 from accord.training import network_specs
@@ -100,7 +99,7 @@ def test_every_cell_has_a_spec_or_an_error_at_every_scale():
             without.add((name, scale))
         else:
             assert spec.data.kind == "digits" if scale == "stand-in" else spec.data.path
-    texts = {name for name, _, cell in EVERY if sources()[cell.data].text}
+    texts = {name for name, _, cell in EVERY if protocols()["data"][cell.data].get("text")}
     pretrained = {name for name, _, cell in EVERY if cell.variant == "transfer-learning"}
     assert without == {(name, "medium") for name in texts} | {
         (name, "stand-in") for name in pretrained

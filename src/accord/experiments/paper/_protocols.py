@@ -35,7 +35,8 @@ class Cell:
     @property
     def description(self) -> str:
         """Description of the setting."""
-        parts = [sources()[self.data].name, NOISE_DESCRIPTIONS[self.noise].format(self.rate)]
+        name = protocols()["data"][self.data]["name"]
+        parts = [name, NOISE_DESCRIPTIONS[self.noise].format(self.rate)]
         if self.variant is not None:
             variant = protocols()["variant"][self.variant]
             parts.append({**variant, **variant.get(self.data, {})}["description"])
@@ -52,27 +53,9 @@ class Scale:
     repetitions: int
 
 
-@dataclass(frozen=True)
-class Source:
-    """Data set with its folder and source."""
-
-    name: str
-    folder: str
-    origin: str
-    text: bool
-
-
 @cache
 def protocols() -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath("protocols.toml").read_text("utf-8"))
-
-
-@cache
-def sources() -> dict[str, Source]:
-    return {
-        name: Source(one["name"], one["folder"], one["from"], one.get("text", False))
-        for name, one in protocols()["data"].items()
-    }
 
 
 SCALES: Final = {
@@ -160,7 +143,8 @@ def check_data(cell: Cell, spec: Spec, folder: Path) -> None:
         )
     else:
         part = "" if missing == spec.data.path else "a part of "
-        what, origin = f"{part}{sources()[cell.data].name} is", sources()[cell.data].origin
+        data = protocols()["data"][cell.data]
+        what, origin = f"{part}{data['name']} is", data["from"]
     raise SourceError(
         f"{folder / missing}: {what} missing. Source: {origin}. Put it there, or name another "
         "folder with --data."

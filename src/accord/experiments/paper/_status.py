@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from accord.errors import AccordError, ChoiceError, counted
-from accord.experiments.paper._protocols import SCALES, missing_data, sources, weights_origin
+from accord.experiments.paper._protocols import SCALES, missing_data, protocols, weights_origin
 from accord.experiments.paper._required_runs import (
     RequiredRun,
     check_same_runs,
@@ -64,10 +64,10 @@ def _status_of_runs(runs: Sequence[RequiredRun], data: Path) -> TargetStatus:
 
 
 def _instructions(missing: str, required: RequiredRun, data: Path) -> str:
-    source, path = sources()[required.cell.data], required.cell_spec.data.path
-    what, origin = source.name, source.origin
+    source, path = protocols()["data"][required.cell.data], required.cell_spec.data.path
+    what, origin = source["name"], source["from"]
     if missing != path and missing.startswith(f"{path}/"):
-        what = f"this part of {source.name}"
+        what = f"this part of {what}"
     elif missing != path:
         what, origin = "these weights", weights_origin(missing)
     return f"put {what} at {data / missing}; source: {origin}"

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from accord.errors import ChoiceError, suggest
-from accord.experiments.paper._protocols import Cell, protocols, sources
+from accord.experiments.paper._protocols import Cell, protocols
 
 Published = tuple[float, ...]  # a mean in percent and, for most rows, its standard error
 ANALYTIC: Final = ("theory", "toy")  # kinds of targets that train no network
@@ -126,7 +126,8 @@ def _figure(number: int, panel: str) -> Target:
     name = "figure1" if number == 1 else f"figure{number}/{panel}"
     if number == 8:
         cells = samples_per_class(panel, protocols()["figure8"][panel])
-        return Target(name, f"{sources()[panel].name}, clean labels", "figure", cells, figure=8)
+        description = f"{protocols()['data'][panel]['name']}, clean labels"
+        return Target(name, description, "figure", cells, figure=8)
     if number == 10:
         cell = Cell(*ABLATION, panel)
         return Target(name, cell.description, "figure", {"noisy": cell}, figure=10)
