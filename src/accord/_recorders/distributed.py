@@ -178,10 +178,7 @@ def share_dataset(
     share = math.ceil(len(dataset) / processes)
     positions = np.resize(np.arange(len(dataset)), share * processes)[rank::processes]
     return DataLoader(
-        _Share(dataset, positions),
-        batch_size=batch,
-        collate_fn=_Collate(collate),
-        **options,
+        _Share(dataset, positions), batch_size=batch, collate_fn=_Collate(collate), **options
     )
 
 

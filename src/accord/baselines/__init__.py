@@ -11,16 +11,7 @@ if TYPE_CHECKING:
     from accord.baselines.npc import Npc, fit_npc, predict_npc
     from accord.baselines.rog import Rog, RogHead, fit_head, fit_rog, predict_rog
 
-__all__ = [
-    "Npc",
-    "Rog",
-    "RogHead",
-    "fit_head",
-    "fit_npc",
-    "fit_rog",
-    "predict_npc",
-    "predict_rog",
-]
+__all__ = ["Npc", "Rog", "RogHead", "fit_head", "fit_npc", "fit_rog", "predict_npc", "predict_rog"]
 
 
 def __getattr__(name: str) -> Any:

@@ -183,12 +183,7 @@ class Rog:
 
 
 def fit_rog(
-    features: Mapping[str, Table],
-    labels: Labels,
-    *,
-    classes: int,
-    seed: int,
-    share: float = 0.7,
+    features: Mapping[str, Table], labels: Labels, *, classes: int, seed: int, share: float = 0.7
 ) -> dict[str, RogHead]:
     """Fit a classifier to the training features of each layer.
 
@@ -209,11 +204,7 @@ def fit_rog(
 
 
 def mix_depths(
-    heads: Mapping[str, RogHead],
-    features: Mapping[str, Table],
-    labels: Labels,
-    *,
-    seed: int,
+    heads: Mapping[str, RogHead], features: Mapping[str, Table], labels: Labels, *, seed: int
 ) -> Rog:
     """Fit the weights of the layers on held-out samples.
 

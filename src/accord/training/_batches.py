@@ -221,9 +221,7 @@ def _count_values(
     return np.stack([np.bincount(channel, minlength=256) for channel in channels])
 
 
-def column_statistics(
-    rows: NDArray[np.float32],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def column_statistics(rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Compute the mean and standard deviation of each column, using 1 for constant columns."""
     spread = rows.std(axis=0, dtype=np.float64)
     mean = rows.mean(axis=0, dtype=np.float64)

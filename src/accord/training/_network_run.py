@@ -21,11 +21,7 @@ from accord.training._hardware import count_threads, torch_threads
 from accord.training._loop import EpochResult, Recipe, predict_probabilities, train_loop
 from accord.training._run_folder import Run, is_trainable
 from accord.training._spec import NetworkSpec
-from accord.training._weight_averages import (
-    AveragedNetwork,
-    recompute_batch_norm,
-    unwrap_average,
-)
+from accord.training._weight_averages import AveragedNetwork, recompute_batch_norm, unwrap_average
 
 STATE_SECONDS: Final = 30.0  # between two training states on disk; one is written at the end too
 

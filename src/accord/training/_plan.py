@@ -19,12 +19,7 @@ from accord.training._build_networks import (
     loss_for,
     recipe_for,
 )
-from accord.training._hardware import (
-    count_processes,
-    count_threads,
-    multiply_adds,
-    torch_threads,
-)
+from accord.training._hardware import count_processes, count_threads, multiply_adds, torch_threads
 from accord.training._loop import train_loop
 from accord.training._run_folder import Run, is_trainable
 from accord.training._spec import NetworkSpec, Spec
@@ -96,11 +91,7 @@ def plan_run(spec: Spec, out: Path, *, networks: Sequence[int] | None = None) ->
 
 
 def _estimate_seconds(
-    run: Run,
-    networks: Sequence[NetworkSpec],
-    recorded: dict[int, int],
-    epochs: int,
-    evaluated: int,
+    run: Run, networks: Sequence[NetworkSpec], recorded: dict[int, int], epochs: int, evaluated: int
 ) -> float:
     spec, measured, total = run.spec, dict[str, float](), 0.0
     trained = spec.train.epochs * len(run.data.splits["train"])

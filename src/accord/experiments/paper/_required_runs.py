@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from accord._files import write_file
 from accord._record import Record, open_record
-from accord.errors import (
-    ChoiceError,
-    RecordBusy,
-    SourceError,
-    SpecError,
-    TrainingError,
-    counted,
-)
+from accord.errors import ChoiceError, RecordBusy, SourceError, SpecError, TrainingError, counted
 from accord.experiments.comparison._runs import Trainer, run_path, shared_spec
 from accord.experiments.paper._protocols import (
     SCALES,
