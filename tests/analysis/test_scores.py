@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.stats import chi2
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, recall_score
 
 from accord import analysis
-from accord.analysis import compare_rules
+from accord.analysis import Changes, compare_rules
 from accord.errors import ChoiceError, PredictionError, ProbabilitiesMissing, TruthMissing
 from accord.rules import all_rules
 from accord.store import ArrayReader, SampleInfo
@@ -292,3 +293,9 @@ def test_one_network_has_no_matrices_to_be_too_large():
     rows = ArrayReader(labels, SampleInfo(30, 20_000, truth=labels[0, 0]))
     assert compare_rules(rows).left_out == {}
     assert "dawid-skene" in {one.rule for one in analysis.score(rows)}
+
+
+def test_a_difference_whose_interval_is_shown_from_zero_is_not_clear():
+    changed = Changes(9, 2, 1000, 0.03, low=0.0004, high=0.02, confidence=0.95)
+    assert not changed.significant
+    assert replace(changed, low=0.0006).significant

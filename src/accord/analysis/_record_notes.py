@@ -141,7 +141,7 @@ def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network
     """Check which networks are right no more often than by chance at the end."""
     info, last = context.sample_info, _last(context)
     # Networks that have memorised wrong labels are right on these at least.
-    known = info.truth if info.given is None or not info.trained_on else info.given
+    known = info.truth if info.given is None or not context.trained_on else info.given
     known = info.given if known is None else known
     if known is None or limit > CHANCE_UNKNOWN:
         return np.zeros(context.networks, bool)
@@ -196,7 +196,7 @@ def _never_falls(context: Context) -> bool:
     """Check that the majority vote never falls and that max agreement is hardly better."""
     info = context.sample_info
     few = context.networks == 1 or context.epochs <= FEW_EPOCHS
-    if few or info.trained_on or info.reference is None:
+    if few or context.trained_on or info.reference is None:
         return False
     some = context.once(evenly_spaced)
     labels = some.reference_labels()

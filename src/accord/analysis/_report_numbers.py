@@ -50,13 +50,15 @@ class Overview:
     progress: tuple[float, ...]  # (epoch,), true epochs of the first network
     sample_info: SampleInfo
     has_probabilities: bool
+    trained_on: bool  # whether the networks were trained on these samples
 
     @classmethod
     def of(cls, reader: RecordReader) -> "Overview":
         """Create the overview of a record."""
         progress = reader.networks_info()[0].progress
+        info, has_probabilities = reader.sample_info, reader.has_probabilities
         return cls(
-            reader.name, reader.numbers, progress, reader.sample_info, reader.has_probabilities
+            reader.name, reader.numbers, progress, info, has_probabilities, reader.trained_on
         )
 
     @property
@@ -187,7 +189,7 @@ def summarize(reader: RecordReader) -> Summary:
     margins = context.once(margin_of)
     networks = context.once(network_health) if several else ()
     audited, audit_error = _audit(context)
-    given = info.reference == "given" and not info.trained_on
+    given = info.reference == "given" and not context.trained_on
     found = compare_rules(context) if given or info.truth is not None else None
     return Summary(
         overview=overview,

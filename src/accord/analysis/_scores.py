@@ -96,8 +96,8 @@ class Changes:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval excludes 0."""
-        return not self.low <= 0 <= self.high
+        """Whether the interval excludes 0, as it is shown: with three decimals."""
+        return not round(self.low, 3) <= 0 <= round(self.high, 3)
 
 
 def changes(
@@ -273,13 +273,13 @@ def _with_estimates(scores: list[Score], context: Context) -> tuple[list[Score],
 
 def _gain(found: Scores, context: Context) -> Changes | None:
     chosen, names = found.recommended, {one.rule for one in found.scores}
-    if context.sample_info.trained_on or chosen is None or not {chosen, "majority"} <= names:
+    if context.trained_on or chosen is None or not {chosen, "majority"} <= names:
         return None
     return changes(context, "majority", chosen)
 
 
 def _notes(found: Scores, context: Context) -> Iterator[str]:
-    if context.sample_info.trained_on:
+    if context.trained_on:
         yield TRAINED_ON
     able = [one for one in found.scores if not one.oracle and one.per_network is None]
     chosen = next((one for one in able if one.rule == found.recommended), None)

@@ -88,7 +88,7 @@ def watch(
         raise ChoiceError(f"least_fall must lie in 0..1, as 0.01 does; got {least_fall}")
     context = Context.of(reader)
     pairs = context.once(measure_pair_agreement)
-    if context.sample_info.trained_on:
+    if context.trained_on:
         verdict = NO_VERDICT
     else:
         verdict = context.once(detect_overfitting, sure, least_fall, seed)
@@ -176,7 +176,7 @@ class RecordFollower:
         if reader is None:
             return []
         context = Context(reader)
-        self.trained_on = context.sample_info.trained_on
+        self.trained_on = context.trained_on
         known = 0 if self._pairs is None else self._pairs.epochs
         if self._pairs is not None and self._pairs.numbers != context.numbers:
             self._pairs, self.alarmed, known = None, False, 0

@@ -60,7 +60,7 @@ def fit(
         raise ChoiceError(f"{out}: a fitted rule is saved as an .npz file")
 
     opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
-    if opened.reader.sample_info.trained_on:
+    if opened.reader.trained_on:
         print_note(TRAINED_ON)
     fitted = opened.fit(resolve_rule(opened, rule))
     fitted.save(out)

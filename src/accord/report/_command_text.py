@@ -264,7 +264,7 @@ def watch_json(
         "agreement": found.agreement.tolist(),
         "smoothed": found.smoothed.tolist(),
         "bad_networks": bad_networks_json(networks),
-        "trained_on": overview.sample_info.trained_on,
+        "trained_on": overview.trained_on,
     }
 
 
@@ -296,7 +296,7 @@ def watch_text(
     else:
         verdict = [f"no verdict: {found.reason}"]
     lines = [heading(overview), "", *table, "", *verdict]
-    if overview.sample_info.trained_on:
+    if overview.trained_on:
         lines.append(f"warning: {TRAINED_ON}")
     bad = bad_networks_text(networks)
     return "\n".join([*lines, f"warning: {bad}"] if bad else lines)

@@ -312,7 +312,7 @@ def trust_finding(summary: Summary) -> dict[str, Any] | None:
         coverage = coverage_at(summary.judged.risks[MAX_AGREEMENT], risk)
         some = "none" if coverage is None else f"{100 * coverage:.1f} %"
         risks.append({"risk": f"{100 * risk:g} %", "answered": "all" if coverage == 1 else some})
-    return {"risks": risks, "trained_on": summary.overview.sample_info.trained_on}
+    return {"risks": risks, "trained_on": summary.overview.trained_on}
 
 
 def networks_finding(summary: Summary) -> dict[str, Any] | None:

@@ -100,7 +100,7 @@ def render(summary: Summary) -> str:
         moved=f"{summary.moved:,} of {samples:,} {'sample' if samples == 1 else 'samples'}",
         verify=samples_to_verify(samples),
         notes=list(_notes(summary)),
-        trained_on=overview.sample_info.trained_on,
+        trained_on=overview.trained_on,
         measured=measured_name(overview),
         inks=INKS,
         points=signed,
@@ -131,7 +131,7 @@ def _notes(summary: Summary) -> Iterator[str]:
     notes = summary.notes
     if summary.scored is not None:
         notes = summary.scored.found.notes
-    elif summary.overview.sample_info.trained_on:
+    elif summary.overview.trained_on:
         notes = TRAINED_ON, *notes
     for note in notes:
         yield f"{note[0].upper()}{note[1:]}."

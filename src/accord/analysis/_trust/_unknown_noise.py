@@ -149,7 +149,7 @@ def fit_agreement_model(context: Context) -> AgreementModel:
 
 
 def _check(context: Context) -> None:
-    if context.sample_info.trained_on:
+    if context.trained_on:
         raise PredictionError(
             "the networks were trained on these samples and repeat wrong labels; use a record of "
             "samples that they were not trained on"
