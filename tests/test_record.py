@@ -168,6 +168,17 @@ def test_one_rule_is_scored_by_name(record):
     assert record.score(find_rule("majority"))[0].rule == "majority"
 
 
+def test_scores_and_curves_name_the_labels_and_log_what_limits_them(tmp_path, caplog):
+    path = write_record(tmp_path / "record", networks=2, given=labels_of(9, 9))
+    record = accord.open(path)
+    assert {one.reference for one in record.score()} == {record.curve().reference} == {"given"}
+    (estimate,) = [text for text in caplog.messages if "cannot be estimated" in text]
+    assert estimate.startswith(f"{record.path}: the accuracy cannot be estimated from the given")
+    caplog.clear()
+    record.score("majority")
+    assert not caplog.messages
+
+
 def test_the_recommended_rule_has_curves_and_changes(record):
     name = record.recommend().rule
     np.testing.assert_array_equal(record.curve("recommended").accuracy, record.curve(name).accuracy)

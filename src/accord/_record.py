@@ -4,6 +4,7 @@ A `Record` holds one `Context`, which keeps rows and results in memory; each met
 function of `accord.rules` or `accord.analysis` with it.
 """
 
+import logging
 import operator
 import os
 from collections.abc import Callable, Sequence
@@ -30,6 +31,8 @@ from accord.rules import (
     resolve_rule,
 )
 from accord.store import NetworkInfo, RecordReader, label_dtype, open_reader
+
+_logger = logging.getLogger(__name__)
 
 Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
 
@@ -300,8 +303,16 @@ class Record:
         return analysis.final_margin_of(self.reader)
 
     def score(self, rules: str | Rule | Sequence[str | Rule] | None = None) -> list[analysis.Score]:
-        """Compute the accuracy of one or several rules, or of all that the record allows."""
-        return analysis.score(self.reader, [rules] if isinstance(rules, str | Rule) else rules)
+        """Compute the accuracy of one or several rules, or of all that the record allows.
+
+        With all rules, what limits these numbers is logged as warnings, as `accord score` does.
+        """
+        if rules is not None:
+            return analysis.score(self.reader, [rules] if isinstance(rules, str | Rule) else rules)
+        found = analysis.compare_rules(self.reader)
+        for note in found.notes:
+            _logger.warning("%s: %s", self.path, note)
+        return list(found.scores)
 
     def recommend(self) -> Recommendation:
         """Recommend a rule for this record from its votes alone."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ class Curve:
     rule: str
     progress: tuple[float, ...]  # the true epoch of each point
     points: tuple[Accuracy, ...]
+    reference: Literal["truth", "given"] = "truth"  # labels that predictions are compared with
 
     @property
     def accuracy(self) -> NDArray[np.float64]:
@@ -82,7 +83,8 @@ def curve(reader: RecordReader, rule: str | Rule) -> Curve:
         from_hits(counts, sizes, covered=int(labelled))
         for counts, labelled in zip(hits, covered, strict=True)
     )
-    return Curve(rule.name, context.networks_info()[0].progress, points)
+    progress, reference = context.networks_info()[0].progress, context.sample_info.reference
+    return Curve(rule.name, progress, points, reference or "truth")
 
 
 def by_networks(

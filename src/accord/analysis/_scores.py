@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +180,7 @@ class Score:
     rule: str
     accuracy: float
     balanced_accuracy: float
+    reference: Literal["truth", "given"] = "truth"  # labels that predictions are compared with
     oracle: bool = False
     coverage: float = 1.0
     selective_accuracy: float | None = None  # only if some samples, not all, got a label
@@ -324,6 +325,7 @@ def _to_score(
         rule=rule.name,
         accuracy=found.accuracy,
         balanced_accuracy=found.balanced_accuracy,
+        reference=context.sample_info.reference or "truth",
         oracle=rule.oracle,
         coverage=found.coverage,
         selective_accuracy=found.selective_accuracy if abstained else None,

@@ -8,7 +8,7 @@ import numpy as np
 
 from accord._record import Record
 from accord._version import __version__
-from accord.analysis import by_networks
+from accord.analysis import by_networks, score
 from accord.data.readers import read_dataset
 from accord.errors import SourceError
 from accord.experiments.comparison import compare
@@ -51,10 +51,10 @@ def measure_table(plan: TargetPlan, _: ReproduceContext) -> Fields:
         if kind == "sizes":
             rows = _sizes(record)
         elif rules is None:
-            rows = {score.rule: 100 * score.accuracy for score in record.score()}
+            rows = {one.rule: 100 * one.accuracy for one in score(record.reader)}
         else:
             scores = record.score(list(rules.values()))
-            rows = {row: 100 * score.accuracy for row, score in zip(rules, scores, strict=True)}
+            rows = {row: 100 * one.accuracy for row, one in zip(rules, scores, strict=True)}
             if kind == "ablation":
                 rows["single"] = 100 * max(scores[0].per_network or (scores[0].accuracy,))
         _add_stored(rows, plan.known, seed)
@@ -152,9 +152,9 @@ def measure_figure(plan: TargetPlan, context: ReproduceContext) -> Fields:
         _keep_pictures(numbers, plan.known)
     rows = {}
     for role, record in records.items():
-        for score in record.score(["single", "majority", "max-agreement"]):
-            row = score.rule if role == "noisy" else f"{score.rule}, {role}"
-            rows[row] = row_of([100 * score.accuracy])
+        for one in record.score(["single", "majority", "max-agreement"]):
+            row = one.rule if role == "noisy" else f"{one.rule}, {role}"
+            rows[row] = row_of([100 * one.accuracy])
     return {"rows": rows, "numbers": numbers}
 
 
