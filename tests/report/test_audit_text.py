@@ -72,10 +72,11 @@ def test_the_text_names_classes_and_samples(found, record):
     moves = found.confusion - np.diag(np.diag(found.confusion))
     given, proposed = np.unravel_index(moves.argmax(), (5, 5))
     assert lines[6].split() == [NAMES[given], NAMES[proposed], str(moves.max())]
-    at = lines.index("id         given  proposed  suspicion")
+    at = lines.index("id         given  proposed  suspicion  log odds")
     worst = found.ranking[0]
     labels = [NAMES[found.given[worst]], NAMES[found.proposed[worst]]]
-    assert lines[at + 1].split() == [f"image-{worst}", *labels, f"{found.suspicion[worst]:.3f}"]
+    numbers = [f"{found.suspicion[worst]:.3f}", f"{found.log_odds[worst]:.1f}"]
+    assert lines[at + 1].split() == [f"image-{worst}", *labels, *numbers]
     assert len(lines) == at + 11
 
 
@@ -117,9 +118,9 @@ def test_a_precision_of_no_label_is_left_out(record, found):
 
 
 def test_the_share_in_text_is_of_the_flagged_labels(record, found):
-    doubtful = dataclasses.replace(found, suspicion=np.full(600, 0.4))
+    doubtful = dataclasses.replace(found, log_odds=np.full(600, np.log(0.4 / 0.6)))
     assert doubtful.noise_rate == pytest.approx(0.4)
     lines = audit_text(Overview.of(record), doubtful).splitlines()
     assert lines[2].endswith(f": {100 * found.flagged.mean():.1f} %")
-    assert lines[3] == "noise rate by the mean suspicion: 40.0 %"
-    assert "mean suspicion" not in audit_text(Overview.of(record), found)
+    assert lines[3] == "noise rate by the mean posterior: 40.0 %"
+    assert "mean posterior" not in audit_text(Overview.of(record), found)

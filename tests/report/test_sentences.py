@@ -284,12 +284,12 @@ def test_the_mean_suspicion_is_shown_if_many_labels_are_undecided():
     record = Record(ArrayReader(votes, sample_info, name="two"))
     found = record.audit()
     assert found.noise_rate > found.flagged.mean() + 0.05
-    rate = f"By the mean suspicion, the noise rate is {100 * found.noise_rate:.1f} %"
+    rate = f"By the mean posterior, the noise rate is {100 * found.noise_rate:.1f} %"
     assert rate in section(page_of(record), "labels")
 
 
 def test_the_mean_suspicion_is_left_out_if_votes_decide(training):
-    assert "By the mean suspicion" not in section(page_of(training), "labels")
+    assert "By the mean posterior" not in section(page_of(training), "labels")
 
 
 @pytest.fixture(scope="module")

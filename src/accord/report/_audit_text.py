@@ -50,7 +50,7 @@ def audit_text(overview: Overview, audit: Audit) -> str:
         rate = f"{counted(flagged, 'label')} flagged: {percent}, which is no estimate of the rest"
     lines = [heading(overview, classes=True), "", rate]
     if audit.undecided > UNDECIDED:
-        lines.append(f"noise rate by the mean suspicion: {100 * audit.noise_rate:.1f} %")
+        lines.append(f"noise rate by the mean posterior: {100 * audit.noise_rate:.1f} %")
     if audit.score is not None:
         found = "; no label is flagged"
         if flagged:
@@ -95,9 +95,10 @@ def _most_suspicious(audit: Audit, sample_info: SampleInfo) -> list[str]:
             sample_info.names[audit.given[sample]],
             sample_info.names[audit.proposed[sample]],
             f"{audit.suspicion[sample]:.3f}",
+            f"{audit.log_odds[sample]:.1f}",
         )
-        for sample in audit.ranking[:MOST_LISTED]
-        if audit.flagged[sample]
+        for sample in audit.most_suspicious(MOST_LISTED)
     ]
-    heads = "sample" if sample_info.ids is None else "id", "given", "proposed", "suspicion"
-    return text_table(heads, rows, right=(3,))
+    kind = "sample" if sample_info.ids is None else "id"
+    heads = kind, "given", "proposed", "suspicion", "log odds"
+    return text_table(heads, rows, right=(3, 4))

@@ -285,9 +285,9 @@ def _suspects(summary: Summary, found: Audit) -> list[dict[str, Any]]:
             "given": names[found.given[sample]],
             "proposed": names[found.proposed[sample]],
             "suspicion": f"{found.suspicion[sample]:.3f}",
+            "log_odds": f"{found.log_odds[sample]:.1f}",
         }
-        for sample in found.ranking[:MOST_SUSPECTS].tolist()
-        if found.flagged[sample]
+        for sample in found.most_suspicious(MOST_SUSPECTS).tolist()
     ]
 
 

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from memorised import memorised_rows
@@ -13,6 +14,7 @@ from accord.analysis._audit import _posterior as posterior_module
 from accord.analysis._audit._audit import (
     audit,
     audit_probabilities,
+    epoch_weights,
     suspect_unpredicted,
 )
 from accord.analysis._audit._evidence import (
@@ -20,6 +22,8 @@ from accord.analysis._audit._evidence import (
     Contradiction,
     beyond_chance,
     collect_evidence,
+    discriminant_weights,
+    integer_weights,
     measure_contradiction,
     split_votes,
     weigh_votes,
@@ -151,10 +155,10 @@ def test_informative_epochs_lie_between_random_and_memorised_votes():
     record = memorised_rows()
     found = measure_contradiction(record, record.sample_info.given)
     assert found.weights.argmax() in range(2, 6)
-    assert found.integer_weights.max() == STEPS
-    assert found.integer_weights[2:6].min() > STEPS / 2
-    assert found.integer_weights[:2].tolist() == [0, 0]
-    assert found.integer_weights[-1] == 0
+    assert integer_weights(found.weights).max() == STEPS
+    assert integer_weights(found.weights)[2:6].min() > STEPS / 2
+    assert integer_weights(found.weights)[:2].tolist() == [0, 0]
+    assert integer_weights(found.weights)[-1] == 0
     assert (np.diff(found.weights[6:11]) < 0).all()
 
 
@@ -171,15 +175,55 @@ def test_only_some_samples_of_a_large_record_are_looked_at(monkeypatch):
         np.testing.assert_array_equal(getattr(some, field.name), getattr(expected, field.name))
 
 
+def discriminant_by_definition(labels, candidates, posteriors):
+    """Fisher's discriminant, sample by sample; weights of at least 0 by scipy."""
+    _, epochs, samples = labels.shape
+    lead, means = np.zeros((samples, epochs)), np.zeros((2, epochs))
+    for s in range(samples):
+        best = candidates[s, 1 + np.argmax(posteriors[s, 1:])]
+        for votes in labels[:, :, s]:
+            lead[s] += 1.0 * (votes == candidates[s, 0]) - (votes == best)
+    lead /= len(labels)
+    chances = np.stack([posteriors[:, 0], 1 - posteriors[:, 0]])
+    for kind, chance in enumerate(chances):
+        means[kind] = np.average(lead, axis=0, weights=chance)
+    scatter = np.zeros((epochs, epochs))
+    for s, kind in np.ndindex(samples, 2):
+        apart = lead[s] - means[kind]
+        scatter += chances[kind, s] * np.outer(apart, apart) / samples
+    scatter += 0.3 * np.trace(scatter) / epochs * np.eye(epochs)
+    root = np.linalg.cholesky(scatter).T  # |root w - right|² = w'scatter w - 2 w'(difference) + …
+    return scipy.optimize.nnls(root, np.linalg.solve(root.T, means[0] - means[1]))[0]
+
+
+def test_discriminant_weights_equal_their_definition():
+    record = memorised_rows()
+    given = record.sample_info.given
+    evidence = collect_evidence(record, given, measure_contradiction(record, given).weights)
+    posteriors = class_posteriors(evidence)
+    found = discriminant_weights(record, evidence.candidates, posteriors)
+    expected = discriminant_by_definition(labels_of(record), evidence.candidates, posteriors)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert found[2:6].min() > 0
+    assert found[-2:].tolist() == [0, 0]
+
+
+def test_epochs_that_separate_nothing_have_no_discriminant():
+    record = memorised_rows(samples=50)
+    candidates = np.stack([record.sample_info.given, record.sample_info.given ^ 1], axis=1)
+    certain = np.tile([1.0, 0.0], (50, 1))
+    assert discriminant_weights(record, candidates, certain).tolist() == [0] * 12
+
+
 def test_some_of_many_informative_epochs_are_kept(monkeypatch):
     record = memorised_rows(epochs=24)
     found = measure_contradiction(record, record.sample_info.given)
-    all_steps = found.integer_weights
+    all_steps = integer_weights(found.weights)
     useful = np.flatnonzero(all_steps)
     monkeypatch.setattr(evidence_module, "MOST_EPOCHS", 5)
-    kept = np.flatnonzero(found.integer_weights)
+    kept = np.flatnonzero(integer_weights(found.weights))
     assert kept.tolist() == useful[equally_spaced(len(useful), 5)].tolist()
-    assert found.integer_weights[kept].tolist() == all_steps[kept].tolist()
+    assert integer_weights(found.weights)[kept].tolist() == all_steps[kept].tolist()
     assert audit(record).score.auroc > 0.95
 
 
@@ -273,6 +317,28 @@ def test_posteriors_share_the_suspicion_among_the_alternatives():
     np.testing.assert_array_equal(found.posteriors(slice(100, 200)), table[100:200])
 
 
+def test_log_odds_rank_labels_whose_suspicion_rounds_to_one():
+    found = audit(memorised_rows())
+    sharp = dataclasses.replace(found, log_odds=40 * found.log_odds)
+    assert (sharp.suspicion == 1).sum() > 50
+    np.testing.assert_array_equal(sharp.ranking, found.ranking)
+    odds = np.where(found.log_odds > 0, 0.6 * found.log_odds, found.log_odds)
+    np.testing.assert_allclose(np.log(found.suspicion / (1 - found.suspicion)), odds)
+
+
+@pytest.mark.parametrize(("most", "largest"), [(8, 3), (300, 15)])
+def test_short_lists_hold_few_samples_of_each_pair_of_classes(most, largest):
+    found, listed, pairs = audit(memorised_rows()), [], {}
+    kinds = {(found.given[s], found.proposed[s]) for s in np.flatnonzero(found.flagged)}
+    assert max(3, -(-most // len(kinds))) == largest
+    for s in found.ranking:
+        pair = found.given[s], found.proposed[s]
+        if found.flagged[s] and pairs.get(pair, 0) < largest and len(listed) < most:
+            pairs[pair] = pairs.get(pair, 0) + 1
+            listed.append(s)
+    assert found.most_suspicious(most).tolist() == listed
+
+
 def test_equal_suspicion_goes_to_the_first_sample():
     record = memorised_rows(samples=40)
     labels, given = (np.tile(values, 2) for values in (labels_of(record), record.sample_info.given))
@@ -362,8 +428,8 @@ def test_votes_that_never_agree_beyond_chance_leave_every_label_alone():
 def test_evidence_is_each_candidates_share_of_the_weighted_votes():
     record = memorised_rows(classes=7)
     given = record.sample_info.given.astype(np.uint8)
-    contradiction = measure_contradiction(record, given)
-    evidence, shares = collect_evidence(record, given, contradiction), audit_probabilities(record)
+    weights = epoch_weights(record, given, measure_contradiction(record, given))
+    evidence, shares = collect_evidence(record, given, weights), audit_probabilities(record)
     assert evidence.candidates.shape == (600, 5)
     np.testing.assert_array_equal(evidence.candidates[:, 0], given)
     found = np.take_along_axis(shares, evidence.candidates, axis=1)
@@ -371,17 +437,20 @@ def test_evidence_is_each_candidates_share_of_the_weighted_votes():
     left_out = shares.copy()
     np.put_along_axis(left_out, evidence.candidates, 0, axis=1)
     assert (left_out.max(axis=1) <= evidence.shares[:, 1:].min(axis=1)).all()
-    total = contradiction.weights.sum()
+    total = weights.sum()
     assert evidence.vote_weight == pytest.approx(total / (total + 0.1))
-    assert evidence.votes == 4 * np.count_nonzero(contradiction.integer_weights)
+    assert evidence.votes == 4 * np.count_nonzero(integer_weights(weights))
 
 
 def test_suspicion_is_the_chance_of_all_other_classes():
     record = memorised_rows()
     given, found = record.sample_info.given, audit(record)
-    evidence = collect_evidence(record, given, measure_contradiction(record, given))
-    posteriors = class_posteriors(evidence, classes=5)
-    np.testing.assert_allclose(found.suspicion, 1 - posteriors[:, 0], atol=1e-12)
+    weights = epoch_weights(record, given, measure_contradiction(record, given))
+    evidence = collect_evidence(record, given, weights)
+    posteriors = class_posteriors(evidence)
+    odds = (1 - posteriors[:, 0]) / posteriors[:, 0]
+    odds = np.where(odds > 1, odds**0.6, odds)
+    np.testing.assert_allclose(found.suspicion, odds / (1 + odds), atol=1e-9)
     best = evidence.candidates[np.arange(600), 1 + posteriors[:, 1:].argmax(axis=1)]
     np.testing.assert_array_equal(found.proposed, np.where(found.flagged, best, given))
     np.testing.assert_array_equal(found.agreement_given, evidence.shares[:, 0])
@@ -494,7 +563,8 @@ def test_probabilities_are_weighted_shares_of_votes():
     table = audit_probabilities(record)
     assert (table.shape, table.dtype) == ((600, 5), np.float64)
     np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-12)
-    steps = measure_contradiction(record, record.sample_info.given).integer_weights
+    contradiction = measure_contradiction(record, record.sample_info.given)
+    steps = integer_weights(epoch_weights(record, record.sample_info.given, contradiction))
     predicted = labels_of(record)[:, :, 7]
     expected = [((predicted == c) * steps).sum() / (4 * steps.sum()) for c in range(5)]
     np.testing.assert_allclose(table[7], expected)
@@ -637,7 +707,7 @@ def test_two_classes_are_audited_though_most_epochs_are_memorised(rate):
     wrong = record.sample_info.given != record.truth()
     assert found.noise_rate == pytest.approx(wrong.mean(), abs=0.05)
     (note,) = audit_notes(found, record.sample_info)
-    assert note.startswith("the votes are inconclusive: by their own suspicions, ")
+    assert note.startswith("the votes are inconclusive: by their own posteriors, ")
 
 
 def weak_rows(memorised=0):
@@ -679,14 +749,15 @@ def test_networks_that_do_not_learn_wrong_labels_are_not_weak():
     assert not any("learn little" in note for note in audit_notes(found, record.sample_info))
 
 
-def test_the_noise_rate_is_the_mean_suspicion_where_too_many_labels_are_undecided():
+def test_the_noise_rate_is_the_mean_posterior_where_too_many_labels_are_undecided():
     doubtful, clear = audit(soon_by_heart_rows(0.4)), audit(memorised_rows())
-    assert doubtful.undecided == np.minimum(doubtful.suspicion, 1 - doubtful.suspicion).mean()
+    against = 1 / (1 + np.exp(-doubtful.log_odds))
+    assert doubtful.undecided == pytest.approx(np.minimum(against, 1 - against).mean())
     assert doubtful.undecided > 0.1 > clear.undecided
-    assert doubtful.noise_rate == doubtful.suspicion.mean() > doubtful.flagged.mean()
+    assert doubtful.noise_rate == against.mean() > doubtful.flagged.mean()
     assert clear.noise_rate == clear.flagged.mean()
     of_class = doubtful.given == 1
-    assert doubtful.noise_rates[1] == pytest.approx(doubtful.suspicion[of_class].mean())
+    assert doubtful.noise_rates[1] == pytest.approx(against[of_class].mean())
 
 
 def test_epochs_by_heart_count_for_less_the_fewer_classes_there_are():
@@ -819,4 +890,4 @@ def test_where_there_are_no_others_nothing_is_suspected():
     labels[:, 1:] = given
     found = audit(ArrayReader(labels, SampleInfo(40, 3, split="train", given=given)))
     assert found.unpredicted == (1, 2)
-    assert not found.suspicion.any()
+    assert found.suspicion.max() < 1e-300

@@ -143,7 +143,7 @@ def test_independent_votes_are_counted(effective_votes):
 
 def evidence_of(record):
     given = record.sample_info.given
-    return collect_evidence(record, given, measure_contradiction(record, given))
+    return collect_evidence(record, given, measure_contradiction(record, given).weights)
 
 
 def test_rates_are_fitted_without_the_truth():
@@ -175,7 +175,7 @@ def test_initial_posteriors_are_shares_with_a_vote_for_the_label():
     )
     np.testing.assert_allclose(initial_posteriors(evidence), [[0.4, 0.4, 0.2]])
     nothing = dataclasses.replace(evidence, vote_weight=0.0, shares=np.zeros((1, 3)))
-    np.testing.assert_array_equal(class_posteriors(nothing, classes=3), [[1, 0, 0]])
+    np.testing.assert_array_equal(class_posteriors(nothing), [[1, 0, 0]])
 
 
 def test_the_rounds_end_when_little_changes(monkeypatch):
@@ -205,12 +205,12 @@ def test_rates_are_fitted_on_some_samples_and_used_on_all_in_parts(monkeypatch):
     rates = fit_rates(evidence.part(slice(None, None, 3)), classes=5)
     power = 1 / math.sqrt(evidence.vote_weight * rates.effective_votes)
     expected = soften(candidate_posteriors(evidence, rates), power)
-    np.testing.assert_allclose(class_posteriors(evidence, classes=5), expected, rtol=1e-12)
+    np.testing.assert_allclose(class_posteriors(evidence), expected, rtol=1e-12)
     monkeypatch.setattr(posterior_module, "FITTED_PER_CLASS", 180)
     rates = fit_rates(evidence, classes=5)
     power = 1 / math.sqrt(evidence.vote_weight * rates.effective_votes)
     expected = soften(candidate_posteriors(evidence, rates), power)
-    np.testing.assert_allclose(class_posteriors(evidence, classes=5), expected, rtol=1e-12)
+    np.testing.assert_allclose(class_posteriors(evidence), expected, rtol=1e-12)
 
 
 def test_few_effective_votes_do_not_sharpen_the_odds(monkeypatch):
@@ -218,7 +218,7 @@ def test_few_effective_votes_do_not_sharpen_the_odds(monkeypatch):
     rates = ErrorRates(np.full((5, 5), 1 / 25), np.full((5, 5), 0.2), 0.1, 3.0)
     monkeypatch.setattr(posterior_module, "fit_rates", lambda *_, **__: rates)
     expected = candidate_posteriors(evidence, rates)
-    np.testing.assert_allclose(class_posteriors(evidence, classes=5), expected, rtol=1e-12)
+    np.testing.assert_allclose(class_posteriors(evidence), expected, rtol=1e-12)
 
 
 @drawn(

@@ -48,14 +48,14 @@ def test_an_audit_is_written_for_other_tools(found, record, tmp_path):
     rows = read_rows(path)
     assert list(rows[0]) == [
         "sample", "id", "given", "given_name", "proposed", "proposed_name",
-        "suspicion", "agreement_given", "agreement_proposed", "flagged",
+        "suspicion", "log_odds", "agreement_given", "agreement_proposed", "flagged",
     ]  # fmt: skip
     assert [int(row["sample"]) for row in rows] == found.ranking.tolist()
     worst, first = found.ranking[0], rows[0]
     assert first["id"] == f"image-{worst}"
     assert int(first["given"]) == found.given[worst]
     assert first["proposed_name"] == NAMES[found.proposed[worst]]
-    for what in ("suspicion", "agreement_given", "agreement_proposed"):
+    for what in ("suspicion", "log_odds", "agreement_given", "agreement_proposed"):
         assert float(first[what]) == pytest.approx(getattr(found, what)[worst], abs=1e-6)
     assert [row["flagged"] for row in rows] == [str(int(f)) for f in found.flagged[found.ranking]]
 

@@ -1,8 +1,9 @@
 """Audit of training labels.
 
 `audit` weights the epochs (`_evidence`), adds up their votes for each label and its alternatives,
-and turns them into posteriors (`_posterior`). `_result` holds the result, `_notes` the caveats that
-a reader should see first, `_review` and `_review_files` the decisions of people.
+and turns them into posteriors (`_posterior`); these weight the epochs anew. `_result` holds the
+result, `_notes` the caveats that a reader should see first, `_review` and `_review_files` the
+decisions of people.
 """
 
 import math
@@ -17,12 +18,14 @@ from accord.analysis._audit._evidence import (
     TINY,
     Contradiction,
     collect_evidence,
+    discriminant_weights,
+    integer_weights,
     measure_contradiction,
     weigh_votes,
 )
 from accord.analysis._audit._notes import audit_notes
 from accord.analysis._audit._posterior import class_posteriors
-from accord.analysis._audit._result import Audit, RankingScore, score_ranking
+from accord.analysis._audit._result import Audit, RankingScore, probability_of, score_ranking
 from accord.analysis._record_notes import memorised_late, network_notes
 from accord.errors import NetworksMissing, RecordError
 from accord.kernels._checks import check_table
@@ -35,7 +38,8 @@ ALIKE: Final = 0.7  # of the contradictions of one network are shared by another
 FIRST_EPOCHS: Final = 4  # within which untrained networks learn much:
 NEAR_BEST: Final = 1.1  # of the least loss; chosen on one of five data sets, checked on the others
 LEAST_PROBABILITY: Final = 1e-4
-TIES: Final = 1e-6  # of the suspicions, for an order among equal ones
+TIES: Final = 1e-6  # added to log odds, for an order among equal ones
+MOST_ODDS: Final = 700.0  # log odds of which the exponential is a number
 SLOW: Final = 0.93  # of the contradicting votes remain after these if they do not
 
 
@@ -79,10 +83,13 @@ def audit(reader: RecordReader) -> Audit:
 
     Epochs are weighted by how often two networks contradict the given label with the same class
     beyond chance: after the first epochs, and before the labels are memorised. Error rates of
-    labels and networks are fitted to the weighted votes, and give the posterior of each class. A
-    label is flagged if all other classes together are more probable. True labels are not used.
+    labels and networks are fitted to the weighted votes, and give the posterior of each class.
+    Then epochs are weighted by how well they separate the labels that are probably wrong from all
+    others, and the posteriors are computed again. A label is flagged if all other classes together
+    are more probable. True labels are not used.
 
-    Reads the rows twice, or once if they fit in memory, and keeps a few numbers for each sample.
+    Reads the rows four times, or once if they fit in memory, and keeps a few numbers for each
+    sample.
 
     Args:
         reader: of a record of the samples that the networks were trained on.
@@ -98,35 +105,37 @@ def audit(reader: RecordReader) -> Audit:
     first_epoch = min(min(one.progress) for one in reader.networks_info())
     contradiction = measure_contradiction(kept, given)
     _check_contradiction(reader, float(contradiction.share.max()))
-    total = contradiction.weights.sum()
-    weights = contradiction.weights / total if total else np.full(reader.epochs, 1 / reader.epochs)
-    evidence = collect_evidence(kept, given, contradiction)
-    near = evidence.renumbered()
-    posteriors = class_posteriors(near, classes=len(near.predicted))
+    weights = epoch_weights(kept, given, contradiction)
+    evidence = collect_evidence(kept, given, weights)
+    posteriors = class_posteriors(evidence)
     if kept.cross_fitted and kept.has_probabilities:
         best_epochs = kept.select(epochs=likeliest_epochs(kept, given))
         probabilities = mean_probabilities(best_epochs, evidence.candidates)
         posteriors = reassign_posteriors(posteriors, probabilities)
-    suspicion = np.where(evidence.predicted[given], posteriors[:, 1:].sum(axis=1), 0.0)
-    flagged = suspicion > 0.5
+    log_odds = log_odds_of(posteriors[:, 1:].sum(axis=1), posteriors[:, 0])
+    flagged = evidence.predicted[given] & (log_odds > 0)
     best = np.where(flagged, 1 + posteriors[:, 1:].argmax(axis=1), 0)[:, np.newaxis]
     occurs = np.bincount(given, minlength=reader.classes) > 0
     unpredicted = np.flatnonzero(occurs & ~evidence.predicted)
     others = flagged[evidence.predicted[given]]
     rate = float(others.mean()) if len(others) else 0.0
     against = suspect_unpredicted(kept, given, unpredicted, rate=rate)
-    suspicion = np.where(evidence.predicted[given], suspicion, np.nan_to_num(against))
+    late = np.nan_to_num(against)
+    log_odds = np.where(evidence.predicted[given], log_odds, log_odds_of(late, 1 - late))
     found = Audit(
         given=given,
         proposed=np.take_along_axis(evidence.candidates, best, axis=1)[:, 0],
-        suspicion=suspicion,
+        log_odds=log_odds,
         flagged=flagged,
         candidates=evidence.candidates,
         shares=share_among_alternatives(posteriors),
         agreement_given=evidence.shares[:, 0],
         agreement_proposed=np.take_along_axis(evidence.shares, best, axis=1)[:, 0],
         classes=reader.classes,
-        weights=weights,
+        weights=weights / weights.sum()
+        if weights.any()
+        else np.full_like(weights, 1 / len(weights)),
+        informative_epochs=int(np.count_nonzero(contradiction.weights)),
         final_agreement=1 - float(contradiction.share[-1]),
         final_disagreement=float(contradiction.disagreement[-1]),
         memorised_late=kept.once(memorised_late),
@@ -136,30 +145,58 @@ def audit(reader: RecordReader) -> Audit:
         begins_late=_begins_late(contradiction, first_epoch),
         unpredicted=tuple(unpredicted.tolist()),
         never_predicted=tuple(np.setdiff1d(unpredicted, given[~np.isnan(against)]).tolist()),
-        score=_score(reader, given, suspicion, flagged),
+        score=_score(reader, given, log_odds, flagged),
         cross_fitted=kept.cross_fitted,
     )
     if found.fitted_at_once and kept.has_probabilities:
-        suspicion[~flagged] = order_by_probability(
-            suspicion[~flagged], mean_probabilities(kept, given[:, np.newaxis])[~flagged, 0]
-        )
-        found = replace(found, score=_score(reader, given, suspicion, flagged))
+        likely = mean_probabilities(kept, given[:, np.newaxis])[:, 0]
+        log_odds[~flagged] = order_by_probability(log_odds[~flagged], likely[~flagged])
+        found = replace(found, score=_score(reader, given, log_odds, flagged))
     notes = audit_notes(found, reader.sample_info)
     return replace(found, notes=(*notes, *kept.once(network_notes)))
 
 
-def order_by_probability(
-    suspicion: NDArray[np.float64], probabilities: NDArray[np.float64]
+def log_odds_of(
+    wrong: NDArray[np.float64], right: NDArray[np.float64]
 ) -> NDArray[np.float64]:  # (sample,), as its arguments
-    """Reassign suspicions in the order of the probabilities of the given labels.
+    """Compute log odds, at most `MOST_ODDS` either way."""
+    with np.errstate(divide="ignore"):
+        odds = np.log(wrong) - np.log(right)
+    return np.asarray(np.clip(odds, -MOST_ODDS, MOST_ODDS))
+
+
+def epoch_weights(
+    reader: RecordReader, given: NDArray[np.intp], contradiction: Contradiction
+) -> NDArray[np.float64]:  # (epoch,)
+    """Weight epochs by contradiction, and by how well they separate the labels it finds wrong.
+
+    Both sum to the same. One round: further ones prefer ever later epochs, at which networks
+    follow more of the wrong labels.
+    """
+    weights = contradiction.weights
+    if not weights.any():
+        return weights
+    evidence = collect_evidence(reader, given, weights)
+    posteriors, epochs = class_posteriors(evidence), np.flatnonzero(integer_weights(weights))
+    found = np.zeros(reader.epochs)
+    found[epochs] = discriminant_weights(
+        reader.select(epochs=epochs.tolist()), evidence.candidates, posteriors
+    )
+    return np.asarray(found * (weights.sum() / found.sum()) if found.any() else weights)
+
+
+def order_by_probability(
+    log_odds: NDArray[np.float64], probabilities: NDArray[np.float64]
+) -> NDArray[np.float64]:  # (sample,), as its arguments
+    """Reassign log odds in the order of the probabilities of the given labels.
 
     Where networks were not trained on the samples, or fitted their labels at once, probabilities
     rank labels better than votes: on 28 of 33 records that were tried. Votes still determine how
     many labels are suspicious.
     """
-    ordered = np.sort(suspicion)
-    ordered += TIES * (np.linspace(0, min(1, ordered[-1]), len(ordered)) - ordered)  # none equal
-    found = np.empty(len(suspicion))
+    ordered = np.sort(log_odds)
+    ordered += TIES * np.linspace(-1, 0, len(ordered))  # none equal
+    found = np.empty(len(log_odds))
     found[np.argsort(-probabilities, kind="stable")] = ordered
     return found
 
@@ -168,7 +205,8 @@ def reassign_posteriors(
     posteriors: NDArray[np.float64],  # (sample, candidate), the given label first
     probabilities: NDArray[np.float64],  # the same
 ) -> NDArray[np.float64]:  # the same
-    suspicion = order_by_probability(1 - posteriors[:, 0], probabilities[:, 0])
+    odds = log_odds_of(posteriors[:, 1:].sum(axis=1), posteriors[:, 0])
+    suspicion = probability_of(order_by_probability(odds, probabilities[:, 0]))
     others = share_among_alternatives(probabilities) * suspicion[:, np.newaxis]
     return np.column_stack([1 - suspicion, others])
 
@@ -222,7 +260,8 @@ def audit_probabilities(reader: RecordReader) -> NDArray[np.float64]:  # (sample
     reader.check_complete("the audit")
     given, reader = _checked_given(reader), Context.of(reader)
     check_table(reader.samples, reader.classes)
-    weights = measure_contradiction(reader, given).integer_weights
+    contradiction = measure_contradiction(reader, given)
+    weights = integer_weights(epoch_weights(reader, given, contradiction))
     weights = weights if weights.any() else np.ones(reader.epochs, np.intp)
     shares = np.empty((reader.samples, reader.classes))
     for where, table in weigh_votes(reader, weights):
@@ -282,10 +321,10 @@ def _begins_late(contradiction: Contradiction, first_epoch: float) -> bool:
 def _score(
     reader: RecordReader,
     given: NDArray[Any],
-    suspicion: NDArray[np.float64],
+    log_odds: NDArray[np.float64],
     flagged: NDArray[np.bool_],
 ) -> RankingScore | None:
     if reader.sample_info.truth is None:
         return None
     wrong = given != reader.sample_info.truth
-    return score_ranking(suspicion, wrong, flagged) if 0 < wrong.sum() < len(wrong) else None
+    return score_ranking(log_odds, wrong, flagged) if 0 < wrong.sum() < len(wrong) else None

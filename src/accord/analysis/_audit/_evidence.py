@@ -2,8 +2,10 @@
 
 Early in training, two networks that contradict a label with the same class do so because they see
 it; later, networks repeat memorised labels. `measure_contradiction` counts such pairs at each
-epoch and weights the epochs by how many exceed chance; `collect_evidence` adds up the weighted
-votes for each sample's given label and its strongest alternatives.
+epoch and weights the epochs by how many exceed chance. `discriminant_weights` weights them by how
+well their votes separate wrong labels from right ones, once it is estimated which are wrong.
+`collect_evidence` adds up the weighted votes for each sample's given label and its strongest
+alternatives.
 """
 
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from accord.kernels import count_votes, equally_spaced
 from accord.kernels._blocks import spans
 from accord.kernels._numpy_loops import count_matching
 from accord.kernels._votes import Weighted, count_weighted
+from accord.rules.leave_one_out import nonnegative_solution
 from accord.store import RecordReader
 
 TINY: Final = 1e-9  # rounding error of equal shares
@@ -110,21 +113,19 @@ class Contradiction:
         worth = np.divide(self.beyond**2, self.both, out=none, where=self.both > 0)
         return np.asarray(worth * (worth / (worth.max() or 1.0)) ** self.alike)
 
-    @property
-    def integer_weights(self) -> NDArray[np.intp]:
-        """Weights rounded to eighths of the largest.
 
-        Of more than 32 epochs with a weight, 32 are kept, equally spaced.
-        """
-        weights = self.weights
-        most = weights.max() or 1.0
-        rounded = np.asarray(np.rint(weights * (STEPS / most)), np.intp)
-        useful = np.flatnonzero(rounded)
-        if len(useful) <= MOST_EPOCHS:
-            return rounded
+def integer_weights(weights: Shares) -> NDArray[np.intp]:  # (epoch,)
+    """Round weights to eighths of the largest.
+
+    Of more than 32 epochs with a weight, 32 are kept, equally spaced.
+    """
+    most = weights.max() or 1.0
+    rounded = np.asarray(np.rint(weights * (STEPS / most)), np.intp)
+    useful = np.flatnonzero(rounded)
+    if len(useful) > MOST_EPOCHS:
         kept = useful[equally_spaced(len(useful), MOST_EPOCHS)]
         rounded[np.setdiff1d(useful, kept)] = 0
-        return rounded
+    return rounded
 
 
 def measure_contradiction(reader: RecordReader, given: NDArray[Any]) -> Contradiction:
@@ -188,6 +189,42 @@ def _count_pairs(
     return both, same
 
 
+DISCRIMINATED: Final = 10_000  # samples that discriminants are fitted on, evenly spaced
+# Of the mean variance of an epoch's votes. On CIFAR-100 and four records of ten classes, a third
+# or three times as much changed the AUROC by less than 0.004 and the noise rate by less than 0.01.
+RIDGE: Final = 0.3
+
+
+def discriminant_weights(
+    reader: RecordReader,
+    candidates: NDArray[np.intp],  # (sample, candidate), the given label first
+    posteriors: NDArray[np.float64],  # the same
+) -> Shares:
+    """Weight epochs by how well their votes separate wrong labels from right ones.
+
+    This is Fisher's linear discriminant with weights of at least 0, of the share of votes for the
+    given label minus that for the best alternative, given which labels are probably wrong.
+    """
+    step = -(-reader.samples // DISCRIMINATED)
+    everything = range(reader.networks), range(reader.epochs)
+    votes = reader.read_labels(*everything, slice(None, None, step))  # (network, epoch, sample)
+    candidates, posteriors = candidates[::step], posteriors[::step]
+    best = 1 + posteriors[:, 1:].argmax(axis=1)
+    given, other = candidates[:, 0], candidates[np.arange(len(candidates)), best]
+    lead = (votes == given).mean(axis=0) - (votes == other).mean(axis=0)  # (epoch, sample)
+    right = posteriors[:, 0]
+    share = right.mean()
+    if not TINY < share < 1 - TINY:
+        return np.zeros(reader.epochs)
+    when_right = lead @ right / right.sum()
+    when_wrong = lead @ (1 - right) / (1 - right).sum()
+    scatter = lead @ lead.T / len(right)
+    for part, mean in ((share, when_right), (1 - share, when_wrong)):
+        scatter -= part * np.outer(mean, mean)
+    scatter += RIDGE * np.trace(scatter) / len(scatter) * np.eye(len(scatter))
+    return nonnegative_solution(scatter, when_right - when_wrong)
+
+
 CELLS_AT_ONCE: Final = 2**18  # of a table (sample, class), to stay in cache
 MOST_ALTERNATIVES: Final = 4  # classes kept for a sample, besides its given label
 
@@ -232,11 +269,9 @@ class Evidence:
         return replace(self, candidates=number[self.candidates], predicted=self.predicted[occurs])
 
 
-def collect_evidence(
-    reader: RecordReader, given: NDArray[Any], contradiction: Contradiction
-) -> Evidence:
+def collect_evidence(reader: RecordReader, given: NDArray[Any], weights: Shares) -> Evidence:
     """Sum the weighted votes for each label and at most four alternatives."""
-    whole, weights = contradiction.integer_weights, contradiction.weights
+    whole = integer_weights(weights)
     candidates = np.empty((reader.samples, 1 + min(MOST_ALTERNATIVES, reader.classes - 1)), np.intp)
     votes = np.empty(candidates.shape, np.intp)
     candidates[:, 0] = given

@@ -13,7 +13,7 @@ MOST_NAMED: Final = 10  # classes in a note
 SPARED: Final = 0.01  # of all labels, ignored below
 # Of 52 small records, only the five whose networks were right on 55 to 64 % of unseen samples
 # exceed this and end below LEAST_FINAL_AGREEMENT; their noise rates are 10 to 35 points too high.
-MOST_UNSURE: Final = 0.075  # of labels misjudged, by their own suspicions
+MOST_UNSURE: Final = 0.075  # of labels misjudged, by their own posteriors
 LEAST_EXCESS: Final = 3.0  # standard errors beyond chance
 CROSS_FIT: Final = "accord train SPEC --cross-fit 5"
 FITTED: Final = (
@@ -117,7 +117,7 @@ def _begins_late(audit: Audit) -> str | None:
 
 def _inconclusive(audit: Audit) -> Iterator[str]:
     ranking, rate = _ranking(audit), 100 * audit.noise_rate
-    if np.count_nonzero(audit.weights) == 1:
+    if audit.informative_epochs == 1:
         yield (
             f"only one epoch is informative: {ranking}, and the noise rate may be far too low. "
             "Record more epochs"
@@ -148,8 +148,8 @@ def _inconclusive(audit: Audit) -> Iterator[str]:
         )
     if audit.undecided > UNDECIDED:
         yield (
-            f"the votes are inconclusive: by their own suspicions, {100 * audit.undecided:.0f} in "
-            f"100 labels are misjudged. The noise rate of {rate:.1f} % is the mean suspicion and "
+            f"the votes are inconclusive: by their own posteriors, {100 * audit.undecided:.0f} in "
+            f"100 labels are misjudged. The noise rate of {rate:.1f} % is the mean posterior and "
             f"may be far off; {ranking}"
         )
 

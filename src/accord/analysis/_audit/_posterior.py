@@ -18,7 +18,9 @@ from accord.errors import PredictionError
 from accord.kernels._blocks import spans
 
 LEAST_FITTED: Final = 2_000  # samples that rates are fitted on, evenly spaced,
-FITTED_PER_CLASS: Final = 200  # or this many for each class, if that is more
+# or this many for each class, if that is more. On CIFAR-100 with 40 % symmetric noise, 200 instead
+# of 500 lowered the AUROC from 0.979 to 0.975.
+FITTED_PER_CLASS: Final = 500
 SAMPLES_AT_ONCE: Final = 4_096  # or more if a part's own tables (class, class) are large
 
 # A quarter of the votes count as memorised at first: from none, the share would stay at none. The
@@ -49,13 +51,15 @@ class ErrorRates:
     effective_votes: float  # the number of independent votes that a sample's votes amount to
 
 
-def class_posteriors(evidence: Evidence, *, classes: int) -> Posteriors:
+def class_posteriors(evidence: Evidence) -> Posteriors:
     """Compute the posterior probability of each candidate class.
 
     Networks err on the same samples more often than the error rates imply. The odds against a
     given label are therefore raised to the power of one over the square root of the effective
     votes.
     """
+    evidence = evidence.renumbered()
+    classes = len(evidence.predicted)
     size = TABLES * 8 * classes**2
     if size > LARGEST:
         raise PredictionError(

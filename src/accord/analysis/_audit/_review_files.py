@@ -166,6 +166,7 @@ AUDIT_HEADER: Final[Header] = {
     "proposed": True,
     "proposed_name": False,
     "suspicion": True,
+    "log_odds": False,
     "agreement_given": True,
     "agreement_proposed": True,
     "flagged": True,
@@ -316,7 +317,7 @@ def _columns(audit: Audit, samples: NDArray[np.intp], sample_info: SampleInfo) -
         columns[name] = labels = getattr(audit, name)[samples].tolist()
         if sample_info.class_names is not None:
             columns[f"{name}_name"] = [sample_info.names[label] for label in labels]
-    for name in ("suspicion", "agreement_given", "agreement_proposed"):
+    for name in ("suspicion", "log_odds", "agreement_given", "agreement_proposed"):
         columns[name] = getattr(audit, name)[samples].round(6).tolist()
     columns["flagged"] = audit.flagged[samples].astype(int).tolist()
     return columns
