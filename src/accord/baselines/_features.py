@@ -15,7 +15,7 @@ from accord._recorders.eval_mode import eval_mode
 from accord.errors import ChoiceError, PredictionError, suggest
 from accord.training._batches import Batches
 from accord.training._loop import autocast, explain_out_of_memory
-from accord.training.networks import MLP, DenseNet121, MobileNetV2, ResNet32, SmallCNN, WideResNet
+from accord.training.networks import MLP, DenseNet121, MobileNetV2, SmallCNN, WideResNet
 from accord.training.networks._external import find_last_layer
 from accord.training.networks.resnet import ResNet
 
@@ -23,8 +23,6 @@ INPUT: Final = ":input"  # after a layer's name: its input, not its output
 
 _DEPTHS: Final[Mapping[type[nn.Module], tuple[str, ...]]] = MappingProxyType(
     {
-        ResNet: ("layer1", "layer2", "layer3", "layer4"),
-        ResNet32: ("layer1", "layer2", "layer3"),
         # No layer outputs the last batch norm and rectifier: they are the input of the linear one.
         WideResNet: ("stage1", "stage2", "fc:input"),
         DenseNet121: (
@@ -44,6 +42,8 @@ def default_layers(network: nn.Module) -> tuple[str, ...]:
 
     The default is the input of the last linear layer for networks from outside Accord.
     """
+    if isinstance(network, ResNet):
+        return tuple(network.layers)
     for kind, layers in _DEPTHS.items():
         if isinstance(network, kind):
             return layers

@@ -108,7 +108,7 @@ def train_folds(
 def _assemble(run: Run, network: NetworkSpec, folds: int) -> None:
     """Write the rows of a network into the record of the training split."""
     parts = assign_folds(run.data.splits["train"].labels, folds, run.spec.train.seed)
-    sample_info = make_sample_info(**run.data.describe("train"))
+    sample_info = make_sample_info(**run.data.sample_options("train"))
     metadata = {"spec": run.spec.digest(), "cross_fit": folds, **network.model_dump(mode="json")}
     for number in network.numbers:
         readers = [

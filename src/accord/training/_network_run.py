@@ -64,7 +64,7 @@ class NetworkRun:
         self._recorders: list[_SplitRecorder] = []
         with contextlib.ExitStack() as opening:
             for split, average in names:
-                samples = run.data.describe(split)
+                samples = run.data.sample_options(split)
                 recorders = []
                 for number in spec.numbers:
                     recorder = Recorder(

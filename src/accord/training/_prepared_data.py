@@ -83,8 +83,8 @@ class PreparedData:
     def classes(self) -> int:
         return self.dataset.classes
 
-    def describe(self, split: str) -> dict[str, Any]:
-        """Describe the samples of a split as the arguments of a recorder.
+    def sample_options(self, split: str) -> dict[str, Any]:
+        """Build the recorder arguments that describe the samples of a split.
 
         A test split whose labels are all true has no given labels beside them.
         """

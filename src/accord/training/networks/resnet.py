@@ -1,6 +1,5 @@
 """Residual (He et al., 2016) and wide residual networks (Zagoruyko and Komodakis, 2016)."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -11,12 +10,8 @@ from accord.errors import ChoiceError
 from accord.training._randomness import draw_he
 from accord.training.networks._parts import Size, Stem, choose_stem, stem_convolution, stem_pool
 
-Shortcut = Callable[[int, int, int], nn.Module]  # channels before, channels after, stride
 
-
-class BasicBlock(nn.Module):
-    """Residual block with two 3 by 3 convolutions."""
-
+class _BasicBlock(nn.Module):
     expansion: ClassVar = 1
 
     def __init__(self, channels: int, width: int, stride: int, downsample: nn.Module | None):
@@ -28,18 +23,13 @@ class BasicBlock(nn.Module):
         self.downsample = downsample
 
     def forward(self, images: Tensor) -> Tensor:
-        """Apply the block to images of shape (sample, channel, row, column)."""
         side = images if self.downsample is None else self.downsample(images)
         out = torch.relu(self.bn1(self.conv1(images)))
         return torch.relu(self.bn2(self.conv2(out)) + side)
 
 
-class Bottleneck(nn.Module):
-    """Residual block with a 3 by 3 convolution between two 1 by 1 convolutions.
-
-    The 3 by 3 convolution strides, as in torchvision. In the paper the first 1 by 1 does.
-    """
-
+class _Bottleneck(nn.Module):
+    # The 3 by 3 convolution strides, as in torchvision. In the paper the first 1 by 1 does.
     expansion: ClassVar = 4
 
     def __init__(self, channels: int, width: int, stride: int, downsample: nn.Module | None):
@@ -54,7 +44,6 @@ class Bottleneck(nn.Module):
         self.downsample = downsample
 
     def forward(self, images: Tensor) -> Tensor:
-        """Apply the block to images of shape (sample, channel, row, column)."""
         side = images if self.downsample is None else self.downsample(images)
         out = torch.relu(self.bn1(self.conv1(images)))
         out = torch.relu(self.bn2(self.conv2(out)))
@@ -62,7 +51,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Base class for residual networks with four stages.
+    """Base class for residual networks.
 
     A subclass defines the block and the number of blocks of each stage.
 
@@ -77,8 +66,8 @@ class ResNet(nn.Module):
 
     last_layer: ClassVar = "fc"
     smallest: ClassVar = 1
-    block: ClassVar[type[BasicBlock | Bottleneck]]
-    depths: ClassVar[tuple[int, int, int, int]]
+    block: ClassVar[type[_BasicBlock | _Bottleneck]]
+    depths: ClassVar[tuple[int, ...]]
 
     def __init__(
         self,
@@ -91,24 +80,36 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         stem = choose_stem(stem, size=size)
-        block, depths = self.block, self.depths
         self.conv1 = stem_convolution(channels, width, stem=stem)
         self.bn1 = nn.BatchNorm2d(width)
         self.maxpool = stem_pool(stem=stem)
-        wide = width * block.expansion
-        self.layer1 = make_stage(block, width, width, depth=depths[0], stride=1)
-        self.layer2 = make_stage(block, wide, 2 * width, depth=depths[1], stride=2)
-        self.layer3 = make_stage(block, 2 * wide, 4 * width, depth=depths[2], stride=2)
-        self.layer4 = make_stage(block, 4 * wide, 8 * width, depth=depths[3], stride=2)
-        self.fc = nn.Linear(8 * wide, classes)
+        self.layers = [f"layer{number}" for number in range(1, len(self.depths) + 1)]
+        before = width
+        for number, (name, depth) in enumerate(zip(self.layers, self.depths, strict=True)):
+            stride = 1 if number == 0 else 2
+            self.add_module(name, self._make_stage(before, width << number, depth, stride))
+            before = (width << number) * self.block.expansion
+        self.fc = nn.Linear(before, classes)
         draw_he(self)
 
     def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
         """Compute logits of shape (sample, class)."""
         out = self.maxpool(torch.relu(self.bn1(self.conv1(images))))
-        out = self.layer4(self.layer3(self.layer2(self.layer1(out))))
+        for name in self.layers:
+            out = getattr(self, name)(out)
         logits: Tensor = self.fc(out.mean(dim=(2, 3)))
         return logits
+
+    def _make_stage(self, channels: int, width: int, depth: int, stride: int) -> nn.Sequential:
+        wide = width * self.block.expansion
+        changes = stride > 1 or channels != wide
+        shortcut = self._make_shortcut(channels, wide, stride) if changes else None
+        blocks = (self.block(wide, width, 1, None) for _ in range(depth - 1))
+        return nn.Sequential(self.block(channels, width, stride, shortcut), *blocks)
+
+    def _make_shortcut(self, channels: int, width: int, stride: int) -> nn.Module:
+        convolution = nn.Conv2d(channels, width, kernel_size=1, stride=stride, bias=False)
+        return nn.Sequential(convolution, nn.BatchNorm2d(width))
 
 
 class ResNet18(ResNet):
@@ -118,40 +119,18 @@ class ResNet18(ResNet):
     11173962
     """
 
-    block = BasicBlock
+    block = _BasicBlock
     depths = (2, 2, 2, 2)
 
 
 class ResNet50(ResNet):
     """Residual network with 50 layers."""
 
-    block = Bottleneck
+    block = _Bottleneck
     depths = (3, 4, 6, 3)
 
 
-def project(channels: int, width: int, stride: int) -> nn.Module:
-    """Build a 1 by 1 convolution shortcut."""
-    convolution = nn.Conv2d(channels, width, kernel_size=1, stride=stride, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(width))
-
-
-def make_stage(
-    block: type[BasicBlock | Bottleneck],
-    channels: int,
-    width: int,
-    *,
-    depth: int,
-    stride: int,
-    shortcut: Shortcut = project,
-) -> nn.Sequential:
-    """Build a stage of residual blocks."""
-    wide = width * block.expansion
-    changes = stride > 1 or channels != wide
-    first = block(channels, width, stride, shortcut(channels, wide, stride) if changes else None)
-    return nn.Sequential(first, *(block(wide, width, 1, None) for _ in range(depth - 1)))
-
-
-class ResNet32(nn.Module):
+class ResNet32(ResNet):
     """Residual network with 32 layers for small images.
 
     Between stages, the shortcut takes every second pixel and pads the new channels with zeros
@@ -163,34 +142,17 @@ class ResNet32(nn.Module):
         width: how many channels the first stage has; each later one doubles them.
     """
 
-    last_layer: ClassVar = "fc"
-    smallest: ClassVar = 1
+    block = _BasicBlock
+    depths = (5, 5, 5)
 
     def __init__(self, *, classes: int, channels: int = 3, width: int = 16) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(channels, width, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.layer1 = make_stage(BasicBlock, width, width, depth=5, stride=1)
-        self.layer2 = make_stage(
-            BasicBlock, width, 2 * width, depth=5, stride=2, shortcut=PadShortcut
-        )
-        self.layer3 = make_stage(
-            BasicBlock, 2 * width, 4 * width, depth=5, stride=2, shortcut=PadShortcut
-        )
-        self.fc = nn.Linear(4 * width, classes)
-        draw_he(self)
+        super().__init__(classes=classes, channels=channels, width=width, stem="small")
 
-    def forward(self, images: Tensor) -> Tensor:  # (sample, channel, row, column)
-        """Compute logits of shape (sample, class)."""
-        out = torch.relu(self.bn1(self.conv1(images)))
-        out = self.layer3(self.layer2(self.layer1(out)))
-        logits: Tensor = self.fc(out.mean(dim=(2, 3)))
-        return logits
+    def _make_shortcut(self, channels: int, width: int, stride: int) -> nn.Module:
+        return _PadShortcut(channels, width, stride)
 
 
-class PadShortcut(nn.Module):
-    """Shortcut that subsamples pixels and pads new channels with zeros."""
-
+class _PadShortcut(nn.Module):
     def __init__(self, channels: int, width: int, stride: int) -> None:
         super().__init__()
         self.stride = stride
@@ -198,11 +160,6 @@ class PadShortcut(nn.Module):
         self.after = width - channels - self.before
 
     def forward(self, images: Tensor) -> Tensor:
-        """Apply the shortcut to images of shape (sample, channel, row, column).
-
-        >>> PadShortcut(1, 3, 2)(torch.tensor([[[[1, 2], [3, 4]]]])).flatten()
-        tensor([0, 1, 0])
-        """
         every = images[:, :, :: self.stride, :: self.stride]
         return functional.pad(every, (0, 0, 0, 0, self.before, self.after))
 
