@@ -60,15 +60,11 @@ class Run:
     Args:
         path: the folder.
         spec: what the run trains.
-        device: where its networks compute; by default a GPU if one is available.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], spec: Spec, *, device: "torch.device | None" = None
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], spec: Spec) -> None:
         self.path = Path(path).expanduser()
         self.spec = spec
-        self._device = device
         self.networks: tuple[NetworkSpec, ...] = network_specs(spec)
         self._batches: dict[tuple[str, str], Batches] = {}
 
@@ -197,10 +193,10 @@ class Run:
 
     @cached_property
     def device(self) -> "torch.device":
-        """Device of the networks."""
+        """Device of the networks: a GPU if one is available."""
         from accord.training._hardware import choose_device
 
-        return choose_device() if self._device is None else self._device
+        return choose_device()
 
     @cached_property
     def data(self) -> "PreparedData":

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import torch
-
 from accord.errors import ChoiceError, NotCapturable, TrainingError
 from accord.training._build_networks import build_network, choose_networks
 from accord.training._cross_fit import train_folds
@@ -193,7 +191,7 @@ def _train_in_lockstep(trainings: Sequence[NetworkRun]) -> Iterator[Progress]:
 
 
 def finished_networks(spec: Spec, result: RunResult) -> list[int]:
-    run = Run(result.out, spec, device=torch.device("cpu"))
+    run = Run(result.out, spec)
     failed = {
         number
         for network in run.networks
@@ -205,7 +203,7 @@ def finished_networks(spec: Spec, result: RunResult) -> list[int]:
 
 def result_json(spec: Spec, result: RunResult, *, seconds: float) -> dict[str, Any]:
     """Convert the result of a run to JSON, as printed by `accord train --json`."""
-    run = Run(result.out, spec, device=torch.device("cpu"))
+    run = Run(result.out, spec)
     epochs = run.recorded_epochs()
     return {
         "run": str(result.out),
