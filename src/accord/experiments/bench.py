@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,20 +28,18 @@ FULL_SHAPES: Final = (*QUICK_SHAPES, (1000, 50_000, 1000), (1000, 1_000_000, 100
 RUNNING_SHAPE: Final = (5, 200, 1_000_000, 100)  # networks, epochs, samples, classes
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Timing of a task and an alternative on the same data."""
+Timing = dict[str, Any]  # of a task and an alternative on the same data, as JSON
 
-    what: str
-    ours: str
-    seconds: float
-    peer: str
-    peer_seconds: float
 
-    @property
-    def ratio(self) -> float:
-        """Speed-up over the alternative."""
-        return self.peer_seconds / self.seconds
+def _timing(what: str, ours: str, seconds: float, peer: str, peer_seconds: float) -> Timing:
+    return {
+        "what": what,
+        "ours": ours,
+        "seconds": seconds,
+        "peer": peer,
+        "peer_seconds": peer_seconds,
+        "ratio": peer_seconds / seconds,
+    }
 
 
 def run_bench(*, full: bool = False, progress: CountProgress | None = None) -> dict[str, Any]:
@@ -60,10 +57,7 @@ def run_bench(*, full: bool = False, progress: CountProgress | None = None) -> d
         if progress is not None:
             progress(done, len(parts))
         timings += part()
-    return {
-        "machine": machine(),
-        "timings": [{**asdict(one), "ratio": one.ratio} for one in timings],
-    }
+    return {"machine": machine(), "timings": timings}
 
 
 def machine() -> dict[str, Any]:
@@ -96,7 +90,7 @@ def time_winners(shape: tuple[int, int, int]) -> list[Timing]:
     for backend in _backends():
         with _forced(backend):
             ours = _best(lambda: kernels.winners(labels, classes=classes))
-        timings += [Timing(what, backend, ours, peer, seconds) for peer, seconds in peers.items()]
+        timings += [_timing(what, backend, ours, peer, seconds) for peer, seconds in peers.items()]
     return timings
 
 
@@ -123,7 +117,7 @@ def time_running(shape: tuple[int, int, int, int]) -> list[Timing]:
     for backend in _backends():
         with _forced(backend):
             ours = _best(lambda: kernels.running_winners(labels, classes=classes))
-        timings.append(Timing(what, backend, ours, "counting and argmax anew in numpy", anew))
+        timings.append(_timing(what, backend, ours, "counting and argmax anew in numpy", anew))
     return timings
 
 
@@ -154,7 +148,7 @@ def time_row(samples: int) -> list[Timing]:
     what = f"one durable row of {samples:,} labels"
     peer = "np.save, fsync, rename"
     median = statistics.median
-    return [Timing(what, "Recorder.record", median(recorded), peer, median(saved))]
+    return [_timing(what, "Recorder.record", median(recorded), peer, median(saved))]
 
 
 def _save(path: Path, row: NDArray[Any]) -> None:
@@ -176,7 +170,7 @@ def time_help() -> list[Timing]:
 
     ours = _best(lambda: start("-m", "accord", "--help"), times=5)
     numpy = _best(lambda: start("-c", "import numpy"), times=5)
-    return [Timing("start", "accord --help", ours, "import numpy", numpy)]
+    return [_timing("start", "accord --help", ours, "import numpy", numpy)]
 
 
 def _backends() -> list[str]:
