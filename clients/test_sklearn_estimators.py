@@ -83,6 +83,14 @@ def test_hist_gradient_boosting_by_stages_and_by_warm_start(tmp_path):
     assert shapes == {(NETWORKS, 10, len(Y_TEST))}
 
 
+@pytest.mark.parametrize("package", ["xgboost.XGBClassifier", "lightgbm.LGBMClassifier"])
+def test_early_stopping_of_a_boosting_is_refused(package):
+    package, name = package.split(".")
+    boosting = getattr(pytest.importorskip(package), name)(early_stopping_rounds=2)
+    with pytest.raises(accord.errors.ChoiceError, match="set early_stopping_rounds=None"):
+        MaxAgreementClassifier(boosting).fit(X, GIVEN)
+
+
 def test_the_classifier_undoes_what_its_networks_overfit():
     classifier = MaxAgreementClassifier(networks=3, random_state=0).fit(X, GIVEN)
     last = (classifier.predict_epochs(X_TEST)[:, -1] == Y_TEST).mean()

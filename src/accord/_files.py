@@ -75,6 +75,12 @@ def cause_of(error: OSError) -> str:
     return _CAUSES.get(error.errno or 0, error.strerror or str(error))
 
 
+def unreadable(path: Path, error: Exception) -> SourceError:
+    """Create the error for a source that cannot be read."""
+    fix = ". Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+    return SourceError(f"{path}: cannot be read: {error}{fix}")
+
+
 def storage_error(path: Path, error: OSError, verb: str) -> StorageError:
     return StorageError(f"{path}: cannot {verb}: {cause_of(error)}")
 
@@ -172,7 +178,7 @@ def open_csv(path: Path, *, delimiter: str = ",") -> "Iterator[_csv.Reader]":
             "inside a cell, and enclose the cell in quotation marks."
         ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from error
+        raise unreadable(path, error) from error
 
 
 class _Lines:

@@ -465,8 +465,9 @@ def test_texts_reach_the_first_step_of_a_pipeline(form):
     classifier.fit(form(TEXTS), ["good", "bad"] * 20)
     assert classifier.predict(form(["a good one", "so bad"])).tolist() == ["good", "bad"]
     assert classifier.record_.given.tolist() == [1, 0] * 20
-    with pytest.raises(ChoiceError, match=r"X holds texts.*make_pipeline\(TfidfVectorizer\(\)"):
-        MaxAgreementClassifier(SGDClassifier()).fit(form(TEXTS), ["good", "bad"] * 20)
+    for base in (SGDClassifier(), None):
+        with pytest.raises(ChoiceError, match=r"X holds texts.*make_pipeline\(TfidfVectorizer\(\)"):
+            MaxAgreementClassifier(base).fit(form(TEXTS), ["good", "bad"] * 20)
 
 
 @pytest.mark.parametrize("base", [LogisticRegression(), GradientBoostingClassifier(n_estimators=4)])

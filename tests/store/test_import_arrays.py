@@ -111,6 +111,27 @@ def test_labels_without_a_zero_are_pointed_out(tmp_path):
     assert import_arrays(tmp_path / "from-zero", LABELS).endswith("4 classes")
 
 
+def test_an_axis_of_samples_that_is_too_short_is_pointed_out(tmp_path):
+    read = import_arrays(tmp_path / "moved", LABELS.transpose(2, 0, 1))
+    assert read.endswith("few samples: are the axes in another order? --axes sample,network,epoch")
+
+
+def test_labels_may_be_names_of_classes(tmp_path):
+    names = np.array(["owl", "cat", "dog", "emu"])
+    np.savez(tmp_path / "logs.npz", labels=names[LABELS], class_names=names)
+    record = imported(tmp_path / "logs.npz", tmp_path)
+    np.testing.assert_array_equal(record.labels[:], LABELS)
+    truth = names[LABELS[0, 0]].tolist()
+    gaps = np.ma.masked_array(names[LABELS], LABELS == 2)
+    import_arrays(tmp_path / "again", gaps, truth=truth, class_names=names)
+    again = accord.open(tmp_path / "again")
+    np.testing.assert_array_equal(again.labels[:].filled(2), LABELS)
+    np.testing.assert_array_equal(again.truth, LABELS[0, 0])
+    refused(
+        tmp_path / "logs.npz", tmp_path / "none", "got 'emu'", class_names=["owl", "cat", "dog"]
+    )
+
+
 # Choices that do not fit
 
 

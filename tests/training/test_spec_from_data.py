@@ -7,6 +7,7 @@ from PIL import Image
 from accord.errors import ChoiceError, SourceError
 from accord.training import load_spec, spec_from_data, train
 from accord.training._prepared_data import prepare_data
+from accord.training._spec_from_data import is_data
 
 PENGUINS = """species,island,bill_length_mm,sex,rowid
 Adelie,Torgersen,39.1,male,1
@@ -100,7 +101,7 @@ def test_arrays_get_a_network_of_their_shape(folder, shape, dtype, network):
     ("name", "options", "error", "words"),
     [
         ("none.csv", {}, SourceError, "no such file or folder"),
-        ("a.txt", {}, ChoiceError, r"expected a spec \(\.toml\), a table"),
+        ("a.csv.gz", {}, ChoiceError, r"expected a spec \(\.toml\), a table"),
         ("texts.npz", {}, SourceError, r"holds texts\. Write them as a column of a \.csv"),
         ("other.npz", {}, SourceError, "holds what; expected inputs and labels"),
         ("texts.npz", {"label": "y"}, ChoiceError, "--label and --drop-unlabelled are for tables"),
@@ -108,9 +109,10 @@ def test_arrays_get_a_network_of_their_shape(folder, shape, dtype, network):
     ],
 )
 def test_other_data_are_refused(folder, name, options, error, words):
-    (folder / "a.txt").touch()
+    (folder / "a.csv.gz").touch()
     (folder / "empty").mkdir()
     np.savez(folder / "texts.npz", inputs=np.array(["a", "b"]), labels=np.arange(2))
     np.savez(folder / "other.npz", what=np.arange(2))
+    assert is_data(folder / name)
     with pytest.raises(error, match=words):
         spec_from_data(folder / name, **options)

@@ -60,7 +60,10 @@ def check_class_range(
         return
     hint = "Are the labels counted from 1, or is `classes` too small?"
     if labels.min() < 0:
-        hint = "Do negative numbers mark samples without a class? Leave those samples out."
+        hint = (
+            "Do negative numbers mark samples without a class? Leave those samples out; a vote "
+            "that is missing can be imported as NaN."
+        )
     raise error(
         f"{name} must lie in 0..{classes - 1} for {classes} classes; "
         f"got {labels.min():.0f}..{labels.max():.0f}. {hint}"

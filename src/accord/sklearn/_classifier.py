@@ -279,11 +279,10 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _check_samples(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
         if _holds_texts(X):
-            template = self._template()
-            if not (isinstance(template, Pipeline) and len(template) > 1):
+            if not (isinstance(self.estimator, Pipeline) and len(self.estimator) > 1):
                 raise ChoiceError(
-                    f"X holds texts, and {type(template).__name__} needs numbers. Give a pipeline: "
-                    "make_pipeline(TfidfVectorizer(), SGDClassifier())"
+                    f"X holds texts, and {type(self._template()).__name__} needs numbers. Give a "
+                    "pipeline: make_pipeline(TfidfVectorizer(), SGDClassifier())"
                 )
             return np.asarray(X, dtype=object)
         if hasattr(X, "columns"):  # keep the names and types of a frame for the estimator

@@ -288,6 +288,13 @@ def check_trainable(template: Estimator) -> None:
             "staged_predict or warm_start. Choose another, such as MLPClassifier, SGDClassifier "
             "or HistGradientBoostingClassifier"
         )
+    stopped = template.get_params().get("early_stopping_rounds")
+    if stopped is not None and _library(template) in ("xgboost", "lightgbm"):
+        raise ChoiceError(
+            f"{type(template).__name__}(early_stopping_rounds={stopped}) needs validation samples, "
+            "and gets none. Max agreement needs the rounds before and after: set "
+            "early_stopping_rounds=None"
+        )
 
 
 def _is_staged(estimator: Estimator) -> bool:

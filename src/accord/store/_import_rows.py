@@ -22,6 +22,7 @@ from accord.store._validation import (
     as_classes,
     check_probabilities,
     check_whole,
+    number_names,
     row_from_logits,
     row_from_probabilities,
     to_numpy,
@@ -82,8 +83,11 @@ def reader_of(
     source: Source, *, classes: int | None, name: str, **sample_info: object
 ) -> tuple[ArrayReader, str]:
     """Build a reader of a source, and describe in a few words what was found."""
-    votes = stack_rows(source.networks, kind=source.kind)
-    info, missing = {**source.sample_info, **sample_info}, votes.missing
+    info = {**source.sample_info, **sample_info}
+    names = info.get("class_names")
+    names = None if names is None else to_numpy(names).tolist()
+    votes = stack_rows(source.networks, kind=source.kind, class_names=names)
+    missing = votes.missing
     _check_samples(votes.labels.shape, info)
     classes = _classes(votes, source.probabilities, info) if classes is None else classes
     made = make_sample_info(
@@ -111,6 +115,8 @@ def reader_of(
     found += ", stored as probabilities" if kind == "logits" else ""
     share = 100 * missing.mean()
     found += f"; {share:.2g} % of the votes are missing" if share else ""
+    if not source.names and max(labels.shape[:2]) > labels.shape[2]:
+        found += "; few samples: are the axes in another order? --axes sample,network,epoch"
     one_based = votes.kind == LABELS and labels[~missing].min() > 0
     return reader, found + ("; no label is 0: are they counted from 1?" if one_based else "")
 
@@ -166,7 +172,12 @@ def _checked_tables(
     return tables
 
 
-def stack_rows(networks: Sequence[Sequence[Named]], *, kind: str | None = None) -> Votes:
+def stack_rows(
+    networks: Sequence[Sequence[Named]],
+    *,
+    kind: str | None = None,
+    class_names: Sequence[str] | None = None,
+) -> Votes:
     """Stack the rows of all networks into arrays of labels and probabilities.
 
     All rows must have the kind and shape of the first: labels, probabilities or logits, by
@@ -186,7 +197,8 @@ def stack_rows(networks: Sequence[Sequence[Named]], *, kind: str | None = None) 
                 )
             missing[number, epoch] = gaps = _gaps(values)
             plain = np.ma.getdata(values)
-            rows[number, epoch] = name, plain[~gaps] if gaps.any() else plain
+            plain = plain[~gaps] if gaps.any() else plain
+            rows[number, epoch] = name, number_names(plain, class_names, name)
     kind = kind or _common_kind(rows.values())
     large = any(values.dtype == np.uint64 for _, values in rows.values())  # int64 would wrap
     labels = np.zeros(missing.shape, np.uint64 if large else np.int64)

@@ -91,9 +91,7 @@ def as_labels(
         raise PredictionError(
             f"{name} must have shape ({samples},), one class per sample; got {values.shape}. {hint}"
         )
-    if class_names is not None and _are_texts(values):
-        values = _find_names(values, class_names, name)
-    return as_classes(values, classes=classes, name=name)
+    return as_classes(number_names(values, class_names, name), classes=classes, name=name)
 
 
 def as_classes(values: NDArray[Any], *, classes: int, name: str = "labels") -> NDArray[Any]:
@@ -231,7 +229,12 @@ def _are_texts(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "UT" or (values.size > 0 and isinstance(values.flat[0], str))
 
 
-def _find_names(values: NDArray[Any], class_names: Sequence[str], name: str) -> NDArray[np.intp]:
+def number_names(
+    values: NDArray[Any], class_names: Sequence[str] | None, name: str
+) -> NDArray[Any]:
+    """Replace names of classes by their numbers, and keep labels that are no texts."""
+    if class_names is None or not _are_texts(values):
+        return values
     where = {one: number for number, one in enumerate(class_names)}
     unknown = next((value for value in values.tolist() if value not in where), None)
     if unknown is not None:

@@ -76,7 +76,7 @@ def spec_from_data(
 
 def is_data(path: Path) -> bool:
     """Check whether a path names data, and not a spec."""
-    return path.is_dir() or path.suffix.lower() in (*TABLES, ".npz")
+    return path.is_dir() or path.suffix.lower() not in (".toml", "")
 
 
 def _choose(path: Path, label: str | None, drop_unlabelled: bool) -> "Parts":

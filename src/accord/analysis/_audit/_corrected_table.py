@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import correct_parquet, csv_text, read_parquet, write_file
+from accord._files import correct_parquet, csv_text, read_parquet, unreadable, write_file
 from accord.errors import ChoiceError, RecordExists, RecordMismatch, SourceError
 from accord.store import SampleInfo
 
@@ -124,7 +124,7 @@ class _Text:
         try:
             text = path.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise SourceError(f"{path}: cannot be read: {error}") from error
+            raise unreadable(path, error) from error
         self.begin = len(_BOM) if text.startswith(_BOM) else 0
         self.text, self.delimiter = text, DELIMITERS[path.suffix.lower()]
         found = [row for row in self._parse() if len(row.cells) > 1 or row.cells[0][0] < row.end]

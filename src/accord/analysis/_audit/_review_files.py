@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import csv_text, write_file
+from accord._files import csv_text, unreadable, write_file
 from accord.analysis._audit._label_studio import (
     IMAGE,
     TEXT,
@@ -56,11 +56,6 @@ def load_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:  # long numbers, deeply nested lists
         raise unreadable(path, error) from error
-
-
-def unreadable(path: Path, error: Exception) -> SourceError:
-    fix = ". Save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
-    return SourceError(f"{path}: cannot be read: {error}{fix}")
 
 
 def read_decisions_csv(path: Path) -> Iterator[RawDecision]:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from accord._files import Columns, open_csv, read_parquet
+from accord._files import Columns, open_csv, read_parquet, unreadable
 from accord.data._dataset import (
     Dataset,
     Encoding,
@@ -312,7 +312,7 @@ def read_unquoted(path: Path, *, skip_short: bool = False) -> tuple[Columns, int
         with path.open(encoding="utf-8-sig", newline="\n") as file:
             lines = [line.rstrip("\r\n").split("\t") for line in file]
     except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from error
+        raise unreadable(path, error) from error
     if len(lines) < 2:
         raise SourceError(f"{path}: holds no rows.")
     header, width = lines[0], len(lines[0])
