@@ -1,7 +1,8 @@
 """Functions for counting votes in arrays.
 
-Labels come as integers in axis order (network, epoch, sample); where only the voters matter,
-every axis before the last is a voter axis. Equal votes always go to the smaller class. Large
+`labels` are integers from 0 with the axes (network, epoch, sample); where only the voters matter,
+every axis before the last is a voter axis. `classes` is the number of classes. Labels of another
+shape, type or range raise `PredictionError`. Equal votes always go to the smaller class. Large
 work is done by numba where it is installed; `ACCORD_KERNELS=numpy` or `numba` forces one.
 """
 

@@ -62,18 +62,10 @@ def winners_by_subset(
 ) -> CompactLabels:
     """Find the winners for each subset of networks.
 
-    Counts each network's votes once for all subsets.
-
-    Args:
-        labels: (network, epoch, sample).
-        subsets: the networks of each subset, by position; see `subsets_of`.
-        classes: the number of classes; labels run from 0.
-
-    Returns:
-        (subset, sample), in the smallest unsigned type that holds the classes.
+    Counts each network's votes once for all subsets, which hold networks by position (see
+    `subsets_of`). The result is (subset, sample).
 
     Raises:
-        PredictionError: the labels are out of shape or range.
         ChoiceError: a subset is empty, repeats a network or names one that does not exist.
 
     >>> labels = np.array([[[2, 0]], [[1, 0]], [[1, 1]]])
@@ -144,18 +136,11 @@ def equally_spaced(epochs: int, count: int) -> Positions:
 
 
 def winners_by_spacing(labels: Labels, counts: Sequence[int], *, classes: int) -> CompactLabels:
-    """Find the winners for each number of equally spaced epochs.
+    """Find the winners for each number of equally spaced epochs (see `equally_spaced`).
 
-    Args:
-        labels: (network, epoch, sample).
-        counts: numbers of epochs, each in 1..epochs; see `equally_spaced`.
-        classes: the number of classes; labels run from 0.
-
-    Returns:
-        (len(counts), sample), in the smallest unsigned type that holds the classes.
+    The result is (count, sample).
 
     Raises:
-        PredictionError: the labels are out of shape or range.
         ChoiceError: a count is not in 1..epochs.
 
     >>> winners_by_spacing(np.array([[[2], [1], [1]]]), [1, 3], classes=3)

@@ -50,15 +50,8 @@ def on_grid(values: NDArray[Any], bits: int) -> NDArray[np.float64]:
 def count_votes(labels: Labels, *, classes: int) -> Votes:
     """Count the votes for each class.
 
-    Args:
-        labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: the number of classes; labels run from 0.
-
-    Returns:
-        A (sample, class) table, of 8 bytes a cell.
-
-    Raises:
-        PredictionError: the labels are out of shape or range, or the table exceeds 4 GiB.
+    The table, (sample, class), has 8 bytes a cell and at most 4 GiB. Every axis of `labels` but
+    the last votes.
 
     >>> count_votes(np.array([[0, 2], [0, 1], [1, 1]]), classes=3)
     array([[2, 1, 0],
@@ -74,15 +67,7 @@ def count_votes(labels: Labels, *, classes: int) -> Votes:
 def agreement(labels: Labels, *, classes: int) -> Shares:
     """Compute the share of votes for each class.
 
-    Args:
-        labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: the number of classes; labels run from 0.
-
-    Returns:
-        A (sample, class) table, of 8 bytes a cell; each row adds up to 1.
-
-    Raises:
-        PredictionError: the labels are out of shape or range, or the table exceeds 4 GiB.
+    The table is like that of `count_votes`; each row adds up to 1.
 
     >>> agreement(np.array([[0, 2], [0, 1], [1, 1], [0, 1]]), classes=3)
     array([[0.75, 0.25, 0.  ],
@@ -116,15 +101,9 @@ Weighted = NDArray[np.unsignedinteger]  # sums of weights, in the smallest type 
 
 
 def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weighted:
-    """Count the votes for each class weighted by epoch.
+    """Count the votes for each class, weighted by the integers `weights` (epoch,).
 
-    Args:
-        labels: (network, epoch, sample).
-        weights: (epoch,), integers. Epochs of weight 0 are skipped.
-        classes: the number of classes; labels run from 0.
-
-    Returns:
-        A (sample, class) table, in the smallest unsigned type that holds all votes of a sample.
+    The table, (sample, class), has the smallest unsigned type that holds all votes of a sample.
 
     >>> count_weighted(np.array([[[0], [1]], [[0], [0]]]), np.array([1, 3]), classes=2)
     array([[5, 3]], dtype=uint8)
@@ -181,19 +160,9 @@ def _count(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
 def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Shares:
     """Compute the margin between the two classes with the most votes.
 
-    A sample whose votes all went to one class has margin 1, a tie has margin 0.
-
-    Args:
-        labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: the number of classes; labels run from 0.
-        of_last_epoch: take the class that wins at the last epoch for the best; see
-            `final_margins`.
-
-    Returns:
-        One margin in 0..1 per sample.
-
-    Raises:
-        PredictionError: the labels are out of shape or range.
+    A sample whose votes all went to one class has margin 1, a tie has margin 0. With
+    `of_last_epoch`, the class that wins at the last epoch is taken for the best; see
+    `final_margins`.
 
     >>> margins(np.array([[0, 2, 1], [0, 1, 1], [0, 1, 2], [1, 2, 1]]), classes=3)
     array([0.5, 0. , 0.5])
@@ -223,17 +192,8 @@ def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Sha
 def final_margins(labels: Labels, *, classes: int) -> Shares:
     """Compute the margin of the majority class at the last epoch.
 
-    Negative where the networks ended on another class than the one they agreed on most.
-
-    Args:
-        labels: (network, epoch, sample).
-        classes: the number of classes; labels run from 0.
-
-    Returns:
-        One margin in -1..1 per sample.
-
-    Raises:
-        PredictionError: the labels are out of shape or range.
+    It lies in -1..1, and is negative where the networks ended on another class than the one they
+    agreed on most. `labels` have an epoch axis.
 
     Two networks predict class 0 for three epochs, then class 1:
 
@@ -254,9 +214,6 @@ def error_consensus(labels: Labels, truth: Labels) -> Votes:
 
     Returns:
         (network,): entry k-1 counts the wrong pairs whose class exactly k networks predicted.
-
-    Raises:
-        PredictionError: the labels are not (network, sample) integers, or `truth` does not fit.
 
     For one sample of class 0, two networks predict 1 and one predicts 2:
 
@@ -289,14 +246,8 @@ def _check(labels: Labels, truth: Labels) -> None:
 def count_matching_pairs(labels: Labels) -> Votes:
     """Count the samples on which each pair of voters agrees.
 
-    Labels are compared bit by bit, 64 samples at once: with ten classes, an eighth of the memory
-    traffic that comparing bytes takes.
-
-    Args:
-        labels: (voter, sample).
-
-    Returns:
-        (voter, voter), symmetric; the diagonal holds the number of samples.
+    `labels` are (voter, sample), the counts (voter, voter). Labels are compared bit by bit, 64
+    samples at once: with ten classes, an eighth of the memory traffic that comparing bytes takes.
 
     >>> count_matching_pairs(np.array([[0, 1, 2], [0, 1, 1]]))
     array([[3, 2],

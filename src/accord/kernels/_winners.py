@@ -39,19 +39,10 @@ class Winners(NamedTuple):
 def winners(labels: Labels, *, classes: int, gaps: bool = False) -> Winners:
     """Find the class with the most votes for each sample.
 
-    Ties go to the smallest class. Works in blocks of samples: besides the labels it
-    needs some tens of megabytes, however many samples and classes there are.
-
-    Args:
-        labels: (network, sample) or (network, epoch, sample); every axis but the last votes.
-        classes: the number of classes; labels run from 0.
-        gaps: whether votes may be missing: their label is `classes`, and they do not count.
-
-    Returns:
-        `labels` and `votes`, each (sample,). Without a vote, the label is -1.
-
-    Raises:
-        PredictionError: the labels are out of shape or range.
+    Ties go to the smallest class. Every axis of `labels` but the last votes. Works in blocks of
+    samples: besides the labels it needs some tens of megabytes, however many samples and classes
+    there are. With `gaps`, votes whose label is `classes` are missing and do not count; without a
+    vote, the label is -1.
 
     >>> winners(np.array([[0, 2], [0, 1], [1, 1]]), classes=3)
     Winners(labels=array([0, 1]), votes=array([2, 2]))
@@ -112,18 +103,8 @@ def running_winners(labels: Labels, *, classes: int) -> CompactLabels:
     """Find the class with the most votes up to each epoch.
 
     Ties go to the smallest class. Reads each label once: a new vote is compared with the leader
-    alone.
-
-    Args:
-        labels: (network, epoch, sample).
-        classes: the number of classes; labels run from 0.
-
-    Returns:
-        (epoch, sample), in the smallest unsigned type that holds the classes: cast before
-        subtracting.
-
-    Raises:
-        PredictionError: the labels are out of shape or range.
+    alone. The result, (epoch, sample), has the smallest unsigned type that holds the classes: cast
+    before subtracting.
 
     One network predicts class 2, then class 1 twice:
 
