@@ -8,6 +8,7 @@ import logging
 import operator
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from accord.rules import (
     resolve_rule,
 )
 from accord.store import NetworkInfo, RecordReader, label_dtype, open_reader
+from accord.store._record_format import LABELS
 
 _logger = logging.getLogger(__name__)
 
@@ -218,7 +220,8 @@ class Record:
         """
         shape = self.networks, self.epochs, self.samples
         gap = self.classes if self.reader.has_missing else None
-        return StoredArray(self.reader.read_votes, shape, label_dtype(self.classes), gap=gap)
+        read = partial(self.reader.read, LABELS)
+        return StoredArray(read, shape, label_dtype(self.classes), gap=gap)
 
     @property
     def probabilities(self) -> StoredArray:

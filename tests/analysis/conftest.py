@@ -7,11 +7,11 @@ from accord.store import ArrayReader
 @pytest.fixture
 def epochs_read(monkeypatch):
     """The epochs that were read from arrays, in the order of reading."""
-    found, read = [], ArrayReader.read_labels
+    found, read = [], ArrayReader.read
 
-    def remember(self, networks, epochs, samples):
+    def remember(self, array, networks, epochs, samples):
         found.extend(epochs)
-        return read(self, networks, epochs, samples)
+        return read(self, array, networks, epochs, samples)
 
-    monkeypatch.setattr(ArrayReader, "read_labels", remember)
+    monkeypatch.setattr(ArrayReader, "read", remember)
     return found

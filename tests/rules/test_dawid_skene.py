@@ -222,8 +222,8 @@ def test_a_record_beyond_the_budget_is_read_in_blocks_in_each_round(monkeypatch)
     monkeypatch.setattr(rows_module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(rows_module, "LEAST_BLOCK", 40)
     monkeypatch.setattr(annotators, "CELLS_AT_ONCE", 100)
-    plain = rows.read_labels
-    monkeypatch.setattr(rows, "read_labels", lambda *args: read.append(args[2]) or plain(*args))
+    plain = rows.read
+    monkeypatch.setattr(rows, "read", lambda *args: read.append(args[3]) or plain(*args))
     again = DawidSkene()(Context(rows, memory=0))
     assert len(read) > 9
     np.testing.assert_array_equal(again.labels, whole.labels)

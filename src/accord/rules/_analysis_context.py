@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from accord.errors import ChoiceError
 from accord.store import ArrayReader, Block, NetworkInfo, RecordReader, label_dtype
+from accord.store._record_format import LABELS, PROBABILITIES
 from accord.store._record_reader import Subset
 from accord.store._selection import pick
 
@@ -25,7 +26,6 @@ VARIABLE: Final = "ACCORD_MEMORY"
 MEMORY: Final = 512 << 20  # bytes
 UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-Read = Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
@@ -60,8 +60,7 @@ class Context(RecordReader):
 
     def __init__(self, reader: RecordReader, *, memory: int | None = None) -> None:
         memory = memory_budget() if memory is None else memory
-        kept = _KeptReader(reader, memory)
-        self._look_through(kept, memory, read=kept.label_rows)
+        self._look_through(_KeptReader(reader, memory), memory)
 
     def _look_through(
         self,
@@ -70,7 +69,6 @@ class Context(RecordReader):
         *,
         longer: "Context | None" = None,
         labels: NDArray[Any] | None = None,
-        read: Read | None = None,
     ) -> None:
         self.name, self.sample_info = view.name, view.sample_info
         self.numbers, self.epochs = view.numbers, view.epochs
@@ -78,7 +76,6 @@ class Context(RecordReader):
         self.longer = longer  # the context whose first epochs these are, if it is one
         self._view, self._memory = view, memory
         self.has_missing = view.has_missing
-        self._read_votes = read or view.vote_reader
         self._labels = labels  # all of them, once they are read
         self._results: dict[Hashable, Any] = {}
         # Weak: many selections are needed once, and what was fitted on each may be large.
@@ -151,7 +148,7 @@ class Context(RecordReader):
             self.check_complete()
         if self._labels is None and self.keeps_labels:
             everything = range(self.networks), range(self.epochs)
-            self._labels = self._read_votes(*everything, slice(None))
+            self._labels = self._view.read(LABELS, *everything, slice(None))
         return self._labels
 
     def blocks(self, *, gaps: bool = False) -> Iterator[Block]:
@@ -162,23 +159,11 @@ class Context(RecordReader):
         cuts = list(self._cuts(labels.dtype.itemsize))
         return iter([Block(cut.start, cut.stop, labels[:, :, cut]) for cut in cuts])
 
-    def read_labels(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    def read(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        """Read labels of networks, epochs and samples."""
-        return self._view.read_labels(networks, epochs, samples)
-
-    def read_votes(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Read labels, `classes` where a vote is missing."""
-        return self._view.read_votes(networks, epochs, samples)
-
-    def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Read probabilities of networks, epochs and samples."""
-        return self._view.read_probabilities(networks, epochs, samples)
+        """Read labels, `classes` where a vote is missing, or probabilities."""
+        return self._view.read(array, networks, epochs, samples)
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
         """Get the metadata of each network."""
@@ -208,7 +193,7 @@ class _Selection(Context):
 
 
 class _KeptReader(RecordReader):
-    """Reader that caches the rows of another reader."""
+    """Reader that caches the rows of another reader, up to `memory` bytes of each array."""
 
     def __init__(self, reader: RecordReader, memory: int) -> None:
         self.name, self.sample_info = reader.name, reader.sample_info
@@ -217,32 +202,30 @@ class _KeptReader(RecordReader):
         self._reader, self._memory = reader, memory
         shape = self.networks, self.epochs, self.samples
         kind = label_dtype(self.classes + self.has_missing)
-        self.label_rows = self._keeping(reader.vote_reader, shape, kind)
-        self._read_probabilities = self._keeping(
-            reader.read_probabilities, (*shape, self.classes), np.float16
-        )
+        self._values: dict[str, NDArray[Any]] = {}
+        self._kept: dict[str, NDArray[np.bool_]] = {}  # (network, epoch)
+        if not isinstance(reader, ArrayReader):
+            self._keep(LABELS, shape, kind)
+            self._keep(PROBABILITIES, (*shape, self.classes), np.float16)
 
-    def _keeping(self, read: Read, shape: tuple[int, ...], kind: DTypeLike) -> Read:
-        fits = math.prod(shape) * np.dtype(kind).itemsize <= self._memory
-        if isinstance(self._reader, ArrayReader) or not fits:
-            return read
-        return _KeptRows(read, shape, kind)
+    def _keep(self, array: str, shape: tuple[int, ...], kind: DTypeLike) -> None:
+        if math.prod(shape) * np.dtype(kind).itemsize <= self._memory:
+            self._values[array] = np.empty(shape, kind)  # takes memory as it is filled
+            self._kept[array] = np.zeros(shape[:2], bool)
 
-    def read_labels(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    def read(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        self.check_complete()
-        return self.label_rows(networks, epochs, samples)
-
-    def read_votes(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        return self.label_rows(networks, epochs, samples)
-
-    def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        return self._read_probabilities(networks, epochs, samples)
+        if array not in self._values:
+            return self._reader.read(array, networks, epochs, samples)
+        values, kept = self._values[array], self._kept[array]
+        for network in networks:
+            missing = [epoch for epoch in epochs if not kept[network, epoch]]
+            if missing:
+                rows = self._reader.read(array, [network], missing, slice(None))
+                values[network, missing] = rows[0]
+                kept[network, missing] = True
+        return pick(values, networks, epochs, samples)
 
     def networks_info(self) -> tuple[NetworkInfo, ...]:
         return self._reader.networks_info()
@@ -253,22 +236,3 @@ class _KeptReader(RecordReader):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _KeptReader, (self._reader, self._memory)
-
-
-class _KeptRows:
-    """Cache for the rows of an array."""
-
-    def __init__(self, read: Read, shape: tuple[int, ...], kind: DTypeLike) -> None:
-        self._read = read
-        self._values = np.empty(shape, kind)  # takes memory as it is filled
-        self._kept = np.zeros(shape[:2], bool)
-
-    def __call__(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        for network in networks:
-            missing = [epoch for epoch in epochs if not self._kept[network, epoch]]
-            if missing:
-                self._values[network, missing] = self._read([network], missing, slice(None))[0]
-                self._kept[network, missing] = True
-        return pick(self._values, networks, epochs, samples)

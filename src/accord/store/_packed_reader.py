@@ -78,7 +78,7 @@ class PackedReader(RecordReader):
             self._opened[key] = _open_array(self.storage, name)
         return self._opened[key]
 
-    def _read(
+    def read(
         self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         values = self.read_array(array, networks, epochs, samples)

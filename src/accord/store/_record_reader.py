@@ -1,7 +1,7 @@
 """Base class for readers of records."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -77,7 +77,7 @@ class RecordReader(ABC):
     """Base class for readers of predictions.
 
     `numbers` are the networks' own numbers, which `select` takes; the methods that read count
-    networks and epochs by position, from 0. A reader implements `_read`, or all of its callers.
+    networks and epochs by position, from 0. A reader implements `read` and `networks_info`.
     """
 
     name: str
@@ -87,27 +87,22 @@ class RecordReader(ABC):
     has_probabilities: bool
     has_missing: bool = False  # whether some votes are missing
 
+    @abstractmethod
+    def read(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    ) -> NDArray[Any]:
+        """Read labels, `classes` where a vote is missing, or probabilities."""
+
     def read_labels(
         self, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         """Read an array of labels (network, epoch, sample).
 
         Raises:
-            VotesMissing: some votes of the record are missing; `read_votes` marks them.
+            VotesMissing: some votes of the record are missing; `read` marks them.
         """
         self.check_complete()
-        return self._read(LABELS, networks, epochs, samples)
-
-    def read_votes(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        """Read an array of labels (network, epoch, sample), `classes` where a vote is missing."""
-        return self._read(LABELS, networks, epochs, samples)
-
-    @property
-    def vote_reader(self) -> Callable[[Sequence[int], Sequence[int], slice], NDArray[Any]]:
-        """The method that reads votes: `read_labels` if none is missing."""
-        return self.read_votes if self.has_missing else self.read_labels
+        return self.read(LABELS, networks, epochs, samples)
 
     def check_complete(self, what: str = "this") -> None:
         """Check that no vote is missing, as `what` requires."""
@@ -124,12 +119,7 @@ class RecordReader(ABC):
         """Read an array of probabilities (network, epoch, sample, class)."""
         if not {self.numbers[network] for network in networks} <= set(self.with_probabilities):
             self.check_probabilities()
-        return self._read(PROBABILITIES, networks, epochs, samples)
-
-    def _read(
-        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        raise NotImplementedError
+        return self.read(PROBABILITIES, networks, epochs, samples)
 
     @abstractmethod
     def networks_info(self) -> tuple[NetworkInfo, ...]:
@@ -191,9 +181,10 @@ class RecordReader(ABC):
         Missing votes are `classes` with `gaps`, and refused otherwise.
         """
         everything = range(self.networks), range(self.epochs)
-        read = self.vote_reader if gaps else self.read_labels
+        if not gaps:
+            self.check_complete()
         for where in self._cuts(label_dtype(self.classes + self.has_missing).itemsize):
-            yield Block(where.start, where.stop, read(*everything, where))
+            yield Block(where.start, where.stop, self.read(LABELS, *everything, where))
 
     def probability_blocks(self) -> Iterator[Block]:
         """Iterate over the probabilities in blocks of samples."""
@@ -281,7 +272,7 @@ class ArrayReader(RecordReader):
         self.has_probabilities = probabilities is not None
         self._arrays: dict[str, Any] = {LABELS: labels, PROBABILITIES: probabilities}
 
-    def _read(
+    def read(
         self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         return pick(self._arrays[array], networks, epochs, samples)
@@ -326,26 +317,12 @@ class Subset(RecordReader):
     def with_probabilities(self) -> tuple[int, ...]:
         return tuple(number for number in self.numbers if number in self._reader.with_probabilities)
 
-    def read_labels(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
+    def read(
+        self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
-        return self._reader.read_labels(*self._within(networks, epochs, samples))
-
-    def read_votes(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        return self._reader.read_votes(*self._within(networks, epochs, samples))
-
-    def read_probabilities(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> NDArray[Any]:
-        return self._reader.read_probabilities(*self._within(networks, epochs, samples))
-
-    def _within(
-        self, networks: Sequence[int], epochs: Sequence[int], samples: slice
-    ) -> tuple[list[int], list[int], slice]:
         within = self._samples[samples]
-        return (
+        return self._reader.read(
+            array,
             [self._networks[network] for network in networks],
             [self._epochs[epoch] for epoch in epochs],
             slice(within.start, within.stop, within.step),

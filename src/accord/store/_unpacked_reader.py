@@ -116,7 +116,7 @@ class UnpackedReader(RecordReader):
     def with_probabilities(self) -> tuple[int, ...]:
         return self._with_probabilities
 
-    def _read(
+    def read(
         self, array: str, networks: Sequence[int], epochs: Sequence[int], samples: slice
     ) -> NDArray[Any]:
         shape, dtype = layout.row_shape(array, samples=self.samples, classes=self.classes)

@@ -256,9 +256,9 @@ def test_votes_too_many_for_small_keys_are_split_all_the_same():
 
 def test_epochs_that_weigh_nothing_are_not_read(monkeypatch):
     record, read = memorised_rows(), []
-    plain = record.read_labels
+    plain = record.read
     monkeypatch.setattr(
-        record, "read_labels", lambda *wanted: read.append(list(wanted[1])) or plain(*wanted)
+        record, "read", lambda *wanted: read.append(list(wanted[2])) or plain(*wanted)
     )
     steps = np.array([0, 2, 0, 1] + [0] * 8)
     ((where, table),) = weigh_votes(record, steps)
@@ -387,11 +387,11 @@ def test_reading_in_small_parts_changes_nothing(monkeypatch):
 def test_each_row_is_read_once_if_all_fit_in_memory(monkeypatch):
     record, reads = memorised_rows().select(), []
 
-    def read(networks, epochs, samples):
+    def read(array, networks, epochs, samples):
         reads.extend((network, epoch) for network in networks for epoch in epochs)
-        return type(record).read_labels(record, networks, epochs, samples)
+        return type(record).read(record, array, networks, epochs, samples)
 
-    monkeypatch.setattr(record, "read_labels", read)
+    monkeypatch.setattr(record, "read", read)
     expected = audit(memorised_rows())
     np.testing.assert_array_equal(audit(record).suspicion, expected.suspicion)
     assert sorted(reads) == [(network, epoch) for network in range(4) for epoch in range(12)]
