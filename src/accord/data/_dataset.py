@@ -111,10 +111,11 @@ class Dataset:
         for part, split in (("train", self.train), ("test", self.test)):
             if part == "test" and not len(split):
                 continue
-            _check_inputs(f"{self.name}: the {part} split", self.kind, split.inputs)
-            _check_labels(f"{self.name}: the {part} split", "labels", split.labels, self.classes)
+            where = f"{self.name}: the {part} split"
+            _check_inputs(where, self.kind, split.inputs)
+            check_label_range(f"{where}: labels", split.labels, self.classes)
             if split.truth is not None:
-                _check_labels(f"{self.name}: the {part} split", "truth", split.truth, self.classes)
+                check_label_range(f"{where}: truth", split.truth, self.classes)
         if len(self.test):
             _check_alike(self.name, self.train.inputs, self.test.inputs)
         labels = self.train.labels
@@ -169,10 +170,10 @@ def _check_alike(name: str, train: Inputs, test: Inputs) -> None:
         raise SourceError(f"{name}: one split holds single texts, the other pairs of texts.")
 
 
-def _check_labels(where: str, what: str, labels: Labels, classes: int) -> None:
+def check_label_range(name: str, labels: Labels, classes: int) -> None:
     if not np.issubdtype(labels.dtype, np.integer):
-        raise SourceError(f"{where}: {what} must be integers; got {labels.dtype}.")
-    check_class_range(labels, classes=classes, name=f"{where}: {what}", error=SourceError)
+        raise SourceError(f"{name} must be integers; got {labels.dtype}.")
+    check_class_range(labels, classes=classes, name=name, error=SourceError)
 
 
 def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.data._dataset import Inputs, Kind, Labels, NamedColumns
+from accord.data._dataset import Inputs, Kind, Labels, NamedColumns, check_label_range
 from accord.data._image_files import ImageFiles
 from accord.errors import SourceError
-from accord.kernels import check_class_range
 
 
 @dataclass(frozen=True)
@@ -104,21 +103,14 @@ def check_samples(samples: Samples, schema: InputSchema) -> None:
     if schema.kind == "table" and not np.isfinite(samples.inputs).all():  # type: ignore[arg-type]
         raise SourceError(f"{samples.name}: holds numbers that are not finite. Fill or drop them.")
     for labels in (samples.truth, samples.given):
-        if labels is not None:
-            _check_labels(labels, samples, schema)
-
-
-def _check_labels(labels: Labels, samples: Samples, schema: InputSchema) -> None:
-    if labels.shape != (len(samples),):
-        raise SourceError(
-            f"{samples.name}: expected one label for each of the {len(samples)} samples, or no "
-            f"labels; got shape {labels.shape}."
-        )
-    if labels.dtype.kind not in "iu":
-        raise SourceError(f"{samples.name}: labels must be integers; got {labels.dtype}.")
-    check_class_range(
-        labels, classes=schema.classes, name=f"{samples.name}: labels", error=SourceError
-    )
+        if labels is None:
+            continue
+        if labels.shape != (len(samples),):
+            raise SourceError(
+                f"{samples.name}: expected one label for each of the {len(samples)} samples, or no "
+                f"labels; got shape {labels.shape}."
+            )
+        check_label_range(f"{samples.name}: labels", labels, schema.classes)
 
 
 def _describe_schema(schema: InputSchema) -> str:

@@ -109,86 +109,62 @@ def find_reader(kind: str) -> Reader:
     raise ChoiceError(f"no data set is called {kind!r}. {suggest(kind, READERS)}")
 
 
-_GLUE_LAYOUT: Final = "the folder of train and dev, TSV or Parquet"
+_published = functools.partial(Reader, clean_test=True)
+_published_files = functools.partial(_published, image_files=True)
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
     {
-        "cifar10": Reader(
-            cifar.read_cifar10,
-            "the folder cifar-10-batches-bin or -py",
-            cifar.CIFAR10_NEEDS,
-            clean_test=True,
+        "cifar10": _published(
+            cifar.read_cifar10, "the folder cifar-10-batches-bin or -py", cifar.CIFAR10_NEEDS
         ),
-        "cifar100": Reader(
-            cifar.read_cifar100,
-            "the folder cifar-100-binary or -python",
-            cifar.CIFAR100_NEEDS,
-            clean_test=True,
+        "cifar100": _published(
+            cifar.read_cifar100, "the folder cifar-100-binary or -python", cifar.CIFAR100_NEEDS
         ),
-        "cifar10n": Reader(
-            cifar.read_cifar10n,
-            "CIFAR-10's folder, with CIFAR-10_human.pt",
-            cifar.CIFAR10N_NEEDS,
-            clean_test=True,
+        "cifar10n": _published(
+            cifar.read_cifar10n, "CIFAR-10's folder, with CIFAR-10_human.pt", cifar.CIFAR10N_NEEDS
         ),
-        "cifar100n": Reader(
+        "cifar100n": _published(
             cifar.read_cifar100n,
             "CIFAR-100's folder, with CIFAR-100_human.pt",
             cifar.CIFAR100N_NEEDS,
-            clean_test=True,
         ),
-        "tinyimagenet": Reader(
+        "tinyimagenet": _published_files(
             imagenet.read_tiny_imagenet,
             "the folder tiny-imagenet-200",
             imagenet.TINY_IMAGENET_NEEDS,
-            True,
-            clean_test=True,
         ),
-        "imagenet": Reader(
+        "imagenet": _published_files(
             imagenet.read_imagenet,
             "the folder of train/<wnid> and val/<wnid>",
             imagenet.IMAGENET_NEEDS,
-            True,
-            clean_test=True,
         ),
-        "clothing1m": Reader(
+        "clothing1m": _published_files(
             web_images.read_clothing1m,
             "the folder of the key lists and images",
             web_images.CLOTHING1M_NEEDS,
-            True,
-            clean_test=True,
         ),
-        "animal10n": Reader(
+        "animal10n": _published_files(
             web_images.read_animal10n,
             "the folder of training and testing",
             web_images.ANIMAL10N_NEEDS,
-            True,
-            clean_test=True,
         ),
-        "webvision50": Reader(
+        "webvision50": _published_files(
             web_images.read_webvision50,
             "the folder of info, google and flickr",
             web_images.WEBVISION_NEEDS,
-            True,
-            clean_test=True,
         ),
         **{
-            name: Reader(
+            name: _published(
                 functools.partial(glue.read_glue, name=name),
-                _GLUE_LAYOUT,
+                "the folder of train and dev, TSV or Parquet",
                 glue.needs_of(name),
-                clean_test=True,
             )
             for name in glue.TASKS
         },
-        "mnist": Reader(
-            mnist.read_mnist, "the folder of the idx files", mnist.NEEDS, clean_test=True
+        "mnist": _published(mnist.read_mnist, "the folder of the idx files", mnist.NEEDS),
+        "fashion-mnist": _published(
+            mnist.read_fashion_mnist, "the folder of the idx files", mnist.NEEDS
         ),
-        "fashion-mnist": Reader(
-            mnist.read_fashion_mnist, "the folder of the idx files", mnist.NEEDS, clean_test=True
-        ),
-        "digits": Reader(
-            read_digits, "none: they come with Accord", needs_path=False, clean_test=True
-        ),
+        "digits": _published(read_digits, "none: they come with Accord", needs_path=False),
         "image-folder": Reader(read_image_folder, "a folder of class folders", image_files=True),
         "npz": Reader(read_npz, "an .npz file"),
         **{
