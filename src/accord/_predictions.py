@@ -69,7 +69,7 @@ def save_prediction(
     """
     target = check_ending(path)
     buffer = io.BytesIO()
-    _ENCODERS[target.suffix](buffer, _columns(prediction, sample_info))
+    _ENCODERS[target.suffix](buffer, prediction_columns(prediction, sample_info))
     write_file(target, buffer.getvalue())
 
 
@@ -84,7 +84,7 @@ def check_ending(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _columns(prediction: Prediction, sample_info: SampleInfo | None) -> Columns:
+def prediction_columns(prediction: Prediction, sample_info: SampleInfo | None) -> Columns:
     columns: Columns = {"sample": np.arange(len(prediction))}
     if sample_info is not None and sample_info.ids is not None:
         columns["id"] = sample_info.ids
@@ -96,9 +96,9 @@ def _columns(prediction: Prediction, sample_info: SampleInfo | None) -> Columns:
     return columns
 
 
-def _write_csv(file: BinaryIO, columns: Columns) -> None:
+def encode_csv(columns: Columns) -> bytes:
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    file.write(csv_text(columns, rows).encode())
+    return csv_text(columns, rows).encode()
 
 
 def _write_parquet(file: BinaryIO, columns: Columns) -> None:
@@ -108,8 +108,8 @@ def _write_parquet(file: BinaryIO, columns: Columns) -> None:
     pq.write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), file)
 
 
-_ENCODERS: dict[str, Callable[[BinaryIO, Columns], None]] = {
+_ENCODERS: dict[str, Callable[[BinaryIO, Columns], object]] = {
     ".npy": lambda file, columns: np.save(file, columns["label"], allow_pickle=False),
-    ".csv": _write_csv,
+    ".csv": lambda file, columns: file.write(encode_csv(columns)),
     ".parquet": _write_parquet,
 }

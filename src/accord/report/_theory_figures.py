@@ -1,7 +1,7 @@
 """Figures of the theory and the toy example."""
 
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +20,10 @@ TITLES: Final = {
 SETTING_NAMES: Final = {"shared": "one training set", "own-noise": "own label noise"}
 
 
-class Look(NamedTuple):
-    """Style of a decision boundary."""
-
-    colour: str
-    line: Any
-
-
-LOOKS: Final = (
-    Look(ink("agreement"), "-"),
-    Look(ink("soft-agreement"), (0, (5, 1.4))),
-    Look(ink("probability-average"), (0, (1, 1.2))),
+LOOKS: Final[tuple[tuple[str, Any], ...]] = (  # ink and line of each network's boundary
+    ("agreement", "-"),
+    ("soft-agreement", (0, (5, 1.4))),
+    ("probability-average", (0, (1, 1.2))),
 )
 CLASSES: Final = (("o", ink("right")), ("s", ink("wrong")))  # marker and colour of each
 
@@ -118,13 +111,13 @@ def _draw_toy(toy: Toy) -> Figure:
     panels[1].set_xlabel("dotted: the true boundary")
     panels[2].set_xlabel("shaded: wrong predictions")
     for labels, look in zip(toy.networks_last, LOOKS, strict=True):
-        _bound(panels[0], toy, labels, look)
+        _bound(panels[0], toy, labels, *look)
     for axes, name, labels in (
         (panels[1], "majority", toy.majority),
         (panels[2], "max-agreement", toy.max_agreement),
     ):
         _set_plane(axes, toy, f"{name}: {100 * toy.wrong(labels):.1f} % wrong")
-        _bound(axes, toy, labels, Look(ink(name), "-"))
+        _bound(axes, toy, labels, name, "-")
         wrong = labels != toy.grid_truth
         axes.contourf(
             *(toy.side, toy.side, wrong), levels=[0.5, 1.5], colors=[ink(name)], alpha=0.3
@@ -148,11 +141,11 @@ def _set_plane(axes: Axes, toy: Toy, title: str) -> None:
     axes.set_title(title)
 
 
-def _bound(axes: Axes, toy: Toy, labels: NDArray[np.integer], look: Look) -> None:
+def _bound(axes: Axes, toy: Toy, labels: NDArray[np.integer], name: str, line: Any) -> None:
     axes.contour(
         *(toy.side, toy.side, labels),
         levels=[0.5],
-        colors=[look.colour],
-        linestyles=[look.line],
+        colors=[ink(name)],
+        linestyles=[line],
         linewidths=1.6,
     )

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from accord._files import csv_text, write_file
+from accord._files import write_file
+from accord._predictions import encode_csv, prediction_columns
 from accord.analysis import Estimate, Overview, RiskCoverage, Trust
 from accord.analysis._audit._review_files import Header
 from accord.analysis._trust._verification import check_rewritable
@@ -23,7 +24,6 @@ from accord.report._command_text import (
 )
 from accord.report._text_table import text_table
 
-ABSTAINED: Final = -1  # label where a rule abstains
 TENTHS: Final = 10  # coverages listed
 FEWEST: Final = 100  # samples for which verifying some of them is worthwhile
 BAR: Final = 30  # characters of the fullest bin
@@ -105,21 +105,12 @@ def write_samples(overview: Overview, found: Trust, path: str | os.PathLike[str]
     if target.suffix != ".csv":
         raise ChoiceError(f"{target}: samples are written as .csv; got {target.suffix!r}")
     check_rewritable(target, "a file of samples", header=SAMPLES_HEADER)
-    info, labels = overview.sample_info, found.prediction.labels
-    columns: dict[str, Any] = {"sample": np.arange(overview.samples)}
-    if info.ids is not None:
-        columns["id"] = info.ids
-    columns["label"] = labels
-    if info.class_names is not None:
-        names = np.array([*info.class_names, ""])  # an abstention has no name
-        columns["class"] = names[np.where(labels == ABSTAINED, -1, labels)]
-    columns["score"] = found.prediction.scores
+    columns = prediction_columns(found.prediction, overview.sample_info)
     if found.by == "margin":
         columns["margin"] = found.certainty
     if found.answers.threshold is not None or found.accuracy is not None:
         columns["answers"] = found.answered.astype(int)
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    write_file(target, csv_text(columns, rows).encode())
+    write_file(target, encode_csv(columns))
 
 
 def _bins(found: Trust) -> Iterator[dict[str, Any]]:
