@@ -39,15 +39,11 @@ _CAUSES: Final = {
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.ENAMETOOLONG: "a name in it is too long. Most file systems allow 255 bytes; shorten it",
 }
-# What numpy and zipfile raise for a damaged npz; RuntimeError if a flipped bit marks it encrypted.
-_NPZ_DAMAGE: Final = (
-    ValueError,
-    OSError,
-    EOFError,
-    RuntimeError,
-    AttributeError,
-    zipfile.BadZipFile,
-    zlib.error,
+# What Python raises for a damaged zip file: an unknown compression or an encryption flag is a
+# RuntimeError, a name that is not text a ValueError.
+ZIP_DAMAGE: Final = (
+    *(zipfile.BadZipFile, zlib.error, EOFError),
+    *(RuntimeError, ValueError, LookupError),
 )
 
 
@@ -207,7 +203,7 @@ def load_npz(path: Path) -> dict[str, NDArray[Any]]:
                 raise zipfile.BadZipFile("it is not a zip file")
             with np.load(file, allow_pickle=False) as opened:
                 return {name: opened[name] for name in opened.files}
-    except _NPZ_DAMAGE as error:
+    except (*ZIP_DAMAGE, OSError, AttributeError) as error:  # the last two by numpy
         raise SourceError(f"{path}: cannot be read as npz: {_numpy_cause(error)}") from error
 
 

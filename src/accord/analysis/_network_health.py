@@ -13,7 +13,6 @@ from accord.store import RecordReader
 
 Kind = Literal["good", "random", "constant", "diverged", "weak"]
 
-LAST: Final = 4  # the last quarter of the epochs counts
 HALF: Final = 0.5  # of the median agreement, below which a network is bad
 NEAR_CHANCE: Final = 0.05  # agreement beyond chance, 0..1, that is as good as none
 CONSTANT: Final = 0.98  # of a network's votes for one class
@@ -54,7 +53,7 @@ def network_health(reader: RecordReader) -> tuple[NetworkHealth, ...]:
     reader.check_complete("the health of networks")
     context = Context.of(reader)
     kappa, sizes = context.once(measure_kappa)
-    last = slice(context.epochs - max(1, context.epochs // LAST), None)
+    last = last_quarter(context)
     now = _best_partner(kappa[:, :, last].mean(axis=2))
     once = np.max([_best_partner(kappa[:, :, at]) for at in range(context.epochs)], axis=0)
     votes = sizes[:, last].sum(axis=1)
@@ -78,6 +77,10 @@ def good_networks(reader: RecordReader) -> list[int]:
 
 def chance_error(reader: RecordReader) -> float:
     return max(NEAR_CHANCE, 3 / math.sqrt(reader.samples * max(reader.classes - 1, 1)))
+
+
+def last_quarter(reader: RecordReader) -> slice:
+    return slice(reader.epochs - max(1, reader.epochs // 4), None)
 
 
 def _kind(now: float, once: float, commonest: float, usual: float, chance: float) -> Kind:

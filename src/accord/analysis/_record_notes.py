@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from accord.analysis._network_health import (
     CONSTANT,
-    LAST,
     chance_error,
+    last_quarter,
     measure_kappa,
     network_health,
 )
@@ -139,7 +139,7 @@ def _bad_networks(context: Context) -> Iterator[str]:
 
 def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network,)
     """Check which networks are right no more often than by chance at the end."""
-    info, last = context.sample_info, _last(context)
+    info, last = context.sample_info, last_quarter(context)
     # Networks that have memorised wrong labels are right on these at least.
     known = info.truth if info.given is None or not context.trained_on else info.given
     known = info.given if known is None else known
@@ -156,14 +156,10 @@ def _at_chance(context: Context, limit: float) -> NDArray[np.bool_]:  # (network
     return np.asarray((chance < 1) & (beyond <= min(limit, GUESSING) * (1 - chance)))
 
 
-def _last(context: Context) -> slice:
-    return slice(context.epochs - max(1, context.epochs // LAST), None)
-
-
 def _epochs(context: Context) -> Iterator[str]:
     _, sizes = context.once(measure_kappa)
     constant = sizes.max(axis=2) >= CONSTANT * context.samples  # (network, epoch)
-    learnt = ~constant[:, _last(context)].all(axis=1)
+    learnt = ~constant[:, last_quarter(context)].all(axis=1)
     begun = np.where(learnt, constant.cumprod(axis=1).sum(axis=1), 0)  # epochs, (network,)
     if begun.any():
         most, late = int(begun.max()), np.array(context.numbers)[begun > 0]

@@ -12,16 +12,8 @@ from accord.data._table_columns import Table, find_date_format, is_number
 from accord.errors import ChoiceError, SourceError, counted
 
 LABEL_NAMES: Final = (
-    "label",
-    "labels",
-    "class",
-    "target",
-    "y",
-    "species",
-    "category",
-    "outcome",
-    "diagnosis",
-    "variety",
+    *("label", "labels", "class", "target", "y"),
+    *("species", "category", "outcome", "diagnosis", "variety"),
 )
 MOST_CATEGORIES: Final = 50  # of a column with one feature per value
 MOSTLY: Final = 0.8  # the share of numbers from which other cells are taken for mistakes

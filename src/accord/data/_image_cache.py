@@ -143,14 +143,7 @@ def _write_cache(
 def _decode_blocks(
     files: ImageFiles, skip_unreadable: bool, unreadable: list[int]
 ) -> Iterator[NDArray[np.uint8]]:
-    def decode(sample: int) -> NDArray[np.uint8] | None:
-        try:
-            return files.decode(sample)
-        except SourceError:
-            if skip_unreadable:
-                return None
-            raise
-
+    decode = files.decode_readable if skip_unreadable else files.decode
     starts = range(0, len(files), _BLOCK)
     blocks = [np.arange(start, min(start + _BLOCK, len(files))) for start in starts]
     for start, images in zip(starts, decode_ahead(decode, blocks), strict=True):

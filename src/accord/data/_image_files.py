@@ -94,15 +94,15 @@ class ImageFiles:
         if self.positions is not None:
             return np.flatnonzero(self.positions < 0)
         blocks = np.array_split(np.arange(len(self)), len(self) // 256 + 1)
-        readable = [one for block in decode_ahead(self._is_readable, blocks) for one in block]
-        return np.flatnonzero(~np.array(readable, bool))
+        images = (one for block in decode_ahead(self.decode_readable, blocks) for one in block)
+        return np.flatnonzero([image is None for image in images])
 
-    def _is_readable(self, sample: int) -> bool:
+    def decode_readable(self, sample: int) -> NDArray[np.uint8] | None:
+        """Load one image, None if it cannot be decoded."""
         try:
-            self.decode(sample)
+            return self.decode(sample)
         except SourceError:
-            return False
-        return True
+            return None
 
     def _read_cached(self, samples: NDArray[np.integer]) -> NDArray[np.uint8]:
         assert self.pixels is not None

@@ -11,7 +11,6 @@ import math
 import pickle
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -19,21 +18,12 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._files import ZIP_DAMAGE
 from accord.errors import SourceError
 
 _DAMAGED = (
-    pickle.UnpicklingError,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
+    *(*ZIP_DAMAGE, pickle.UnpicklingError, ArithmeticError, AttributeError),
+    *(ImportError, MemoryError, TypeError),
 )
 
 

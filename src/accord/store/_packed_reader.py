@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import storage_error
+from accord._files import ZIP_DAMAGE, storage_error
 from accord.errors import NotARecord, RowDamaged, StorageError
 from accord.store import _record_format as layout
 from accord.store._metadata import read_root, read_sample_info
 from accord.store._record_reader import NetworkInfo, RecordReader, SampleInfo, encode_votes
 from accord.store._selection import as_slice
-from accord.store._storage import ZIP_DAMAGE, Storage
+from accord.store._storage import Storage
 
 # What Zarr raises for damaged chunks and metadata.
 ZARR_DAMAGE: Final = (*ZIP_DAMAGE, OSError, TypeError, AttributeError, ArithmeticError)

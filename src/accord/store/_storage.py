@@ -3,7 +3,6 @@
 import contextlib
 import os
 import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 from accord._files import (
     PART,
+    ZIP_DAMAGE,
     expand_home,
     flush_folder,
     partial_file,
@@ -23,16 +23,6 @@ from accord.errors import RecordBusy, RecordMissing, RowDamaged, StorageError
 CountProgress: TypeAlias = Callable[[int, int], None]  # (done, total)
 
 EXAMPLE: Final = "example://"
-# What Python raises for a damaged zip file: an unknown compression or an encryption flag is a
-# RuntimeError, a name that is not text a ValueError.
-ZIP_DAMAGE: Final = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    LookupError,
-)
 
 
 class Storage(ABC):

@@ -185,22 +185,16 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
     JSON lacks NaN and infinity, which become strings.
     """
-    found = {}
-    for name, value in values.items():
-        found[str(name)] = _plain(name, value)
-    return found
+    return {str(name): _plain(name, value) for name, value in values.items()}
 
 
 def _plain(name: str, value: Any) -> Any:
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # numpy and torch alike
         value = value.tolist()
     if isinstance(value, Mapping):
-        found = {}
-        for key, inner in value.items():
-            found[str(key)] = _plain(name, inner)
-        return found
+        return {str(key): _plain(name, inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return list(map(_plain, [name] * len(value), value))
+        return [_plain(name, inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, bool | int | float | str):
