@@ -63,9 +63,10 @@ def in_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def print_note(note: str) -> None:
-    """Print a note to standard error."""
-    typer.echo(f"accord: {note}", err=True)
+def print_notes(*notes: str) -> None:
+    """Print notes to standard error."""
+    for note in notes:
+        typer.echo(f"accord: {note}", err=True)
 
 
 def require_torch(what: str) -> None:
@@ -169,5 +170,5 @@ def resolve_rule(record: "Record", rule: "str | Rule") -> "Rule":
 
     found, reason = _recommend.resolve_rule(rule, record.reader)
     if reason:
-        print_note(reason)
+        print_notes(reason)
     return found

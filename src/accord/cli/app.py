@@ -6,49 +6,30 @@ Library modules are imported inside the commands, so that `accord --help` stays 
 errors to exit statuses: 2 for a wrong argument, 1 for faulty data, 130 for an interrupt.
 """
 
+import importlib
 import logging
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from accord._version import __version__
-from accord.cli import (
-    audit,
-    bench,
-    check,
-    compare,
-    demo,
-    fit,
-    import_,
-    infer,
-    pack,
-    predict,
-    remove,
-    report,
-    reproduce,
-    score,
-    show,
-    train,
-    trust,
-    watch,
-)
 from accord.cli._progress import Stopped
+from accord.cli.train import RayCommand
 from accord.errors import AccordError, ChoiceError, NetworksMissing
 
 INTERRUPTED: Final = 130  # exit status
 # Newer releases of typer carry their own copy of click, so its name depends on the release.
 UsageError: Any = typer.BadParameter.__base__
 
-GROUPS: Final[dict[str, tuple[ModuleType, ...]]] = {
-    "Record": (import_, show, check, pack, remove),
-    "Predict": (predict, fit, infer),
-    "Inspect": (score, audit, watch, trust, report),
-    "Train": (train, compare),
-    "Paper": (demo, reproduce, bench),
+GROUPS: Final = {  # the modules of the commands
+    "Record": ("import_", "show", "check", "pack", "remove"),
+    "Predict": ("predict", "fit", "infer"),
+    "Inspect": ("score", "audit", "watch", "trust", "report"),
+    "Train": ("train", "compare"),
+    "Paper": ("demo", "reproduce", "bench"),
 }
 
 
@@ -88,12 +69,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for group, modules in GROUPS.items():
-    for module in modules:
-        command = module.__name__.rpartition(".")[2]
+for group, commands in GROUPS.items():
+    for command in commands:
+        module = importlib.import_module(f"accord.cli.{command}")
         app.command(
             command.rstrip("_"),
-            cls=train.RayCommand if module in (train, reproduce) else None,
+            cls=RayCommand if command in ("train", "reproduce") else None,
             epilog=module.EPILOG,
             rich_help_panel=group,
         )(getattr(module, command))

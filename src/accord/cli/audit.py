@@ -16,7 +16,7 @@ from accord.cli._arguments import (
     epilog,
     open_selected,
     output_path,
-    print_note,
+    print_notes,
 )
 from accord.errors import ChoiceError, counted
 
@@ -240,7 +240,7 @@ def _write_corrected(
 
     labels = corrected_labels(found, decided, proposals=proposals)
     if proposals and found.proposals_doubtful:
-        print_note(DOUBTFUL)
+        print_notes(DOUBTFUL)
     changed = int((labels != found.given).sum())
     summary = f"{path}: {changed} of {len(labels)} labels changed."
     info = reader.sample_info
@@ -266,8 +266,7 @@ def _print(
     from accord.report._audit_text import audit_json, audit_text, gain_text
 
     gain = None if decided is None else measure_gain(found, decided, reader.sample_info.truth)
-    for note in found.notes:
-        print_note(note)
+    print_notes(*found.notes)
     overview = Overview.of(reader)
     if as_json:
         typer.echo(json.dumps(audit_json(overview, found, gain)))

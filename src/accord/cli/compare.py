@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog, print_note, require_torch
+from accord.cli._arguments import Json, check_local, epilog, print_notes, require_torch
 from accord.cli._progress import Bar, resumable
 
 EPILOG = epilog(
@@ -67,8 +67,7 @@ def compare(
             progress=bar.training,
             on_start=bar.begin,
         )
-    for message in (*found.notes, *found.stopped):
-        print_note(message)
+    print_notes(*found.notes, *found.stopped)
     if as_json:
         typer.echo(json.dumps(comparison.comparison_json(found)))
     else:

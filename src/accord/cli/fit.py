@@ -14,7 +14,7 @@ from accord.cli._arguments import (
     Split,
     epilog,
     open_selected,
-    print_note,
+    print_notes,
     resolve_rule,
 )
 from accord.errors import ChoiceError, counted
@@ -61,7 +61,7 @@ def fit(
 
     opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
     if opened.reader.trained_on:
-        print_note(TRAINED_ON)
+        print_notes(TRAINED_ON)
     fitted = opened.fit(resolve_rule(opened, rule))
     fitted.save(out)
     typer.echo(

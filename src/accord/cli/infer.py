@@ -14,7 +14,7 @@ from accord.cli._arguments import (
     Json,
     LabelsFile,
     epilog,
-    print_note,
+    print_notes,
     require_torch,
     wanted_rule,
 )
@@ -119,8 +119,7 @@ def infer(
 
 
 def _print_summary(found: "Inferred", out: Path | None, record: Path | None) -> None:
-    for note in _notes(found):
-        print_note(note)
+    print_notes(*_notes(found))
     agreed = "right" if found.reference == "truth" else "equal to the given labels"
     parts = [
         f"{counted(len(found), 'label')} by {found.rule}",

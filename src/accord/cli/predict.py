@@ -17,7 +17,7 @@ from accord.cli._arguments import (
     Split,
     epilog,
     open_selected,
-    print_note,
+    print_notes,
     resolve_rule,
     wanted_rule,
 )
@@ -63,7 +63,7 @@ def predict(
     chosen = resolve_rule(opened, wanted)
     prediction = opened.predict(chosen)
     if prediction.note:
-        print_note(f"{chosen.name}: {prediction.note}")
+        print_notes(f"{chosen.name}: {prediction.note}")
     if out is None:
         sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog, print_note, require_torch
+from accord.cli._arguments import Json, check_local, epilog, print_notes, require_torch
 from accord.cli._progress import Bar
 from accord.cli.train import HERE, Gpus, Ray
 from accord.errors import ChoiceError, suggest
@@ -84,7 +84,7 @@ def reproduce(
     if not targets:
         raise ChoiceError("name a target: accord reproduce table1/cifar10/sym/40, or use --list")
     require_torch("accord reproduce")
-    notify = functools.cache(print_note)  # each note once
+    notify = functools.cache(print_notes)  # each note once
     context = paper.ReproduceContext(out, data, on_cpu=on_cpu, notify=notify)
     context = _with_ray(context, ray, gpus)
     _warn_of_repetitions(chosen, context, repetitions)

@@ -16,7 +16,7 @@ from accord.cli._arguments import (
     epilog,
     in_colour,
     open_selected,
-    print_note,
+    print_notes,
     resolve_rule,
 )
 
@@ -52,9 +52,8 @@ def score(
     opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
     found = compare_rules(opened.reader, [resolve_rule(opened, one) for one in wanted] or None)
     for name, reason in found.left_out.items():
-        print_note(f"{name} is left out: {reason}")
-    for note in found.notes:
-        print_note(note)
+        print_notes(f"{name} is left out: {reason}")
+    print_notes(*found.notes)
     overview = Overview.of(opened.reader)
     if as_json:
         typer.echo(json.dumps(score_json(overview, found)))

@@ -17,7 +17,7 @@ from accord.cli._arguments import (
     check_local,
     epilog,
     parse_numbers,
-    print_note,
+    print_notes,
     require_torch,
 )
 from accord.cli._progress import Bar, resumable
@@ -185,7 +185,7 @@ def train(
                 from accord.experiments.cluster import train_remotely
 
                 result = train_remotely(
-                    spec, folder, **options, address=ray, gpus=gpus, notify=print_note
+                    spec, folder, **options, address=ray, gpus=gpus, notify=print_notes
                 )
         result = replace(result, out=folder)  # the path as it was typed
         if as_json:
@@ -262,8 +262,7 @@ def _plan(
     plan = plan_run(spec, folder, networks=networks)
     if ray is not None:
         plan = replace(plan, device="ray")
-    for note in plan.notes:
-        print_note(note)
+    print_notes(*plan.notes)
     shown = (spec, plan, folder)
     typer.echo(json.dumps(plan_json(*shown)) if as_json else plan_text(*shown))
 
@@ -271,8 +270,7 @@ def _plan(
 def _print_result(spec: "Spec", result: "RunResult") -> None:
     """Print how training ended; exit with status 1 if a network failed."""
     failed = (f"network {number} failed: {error}" for number, error in result.failed.items())
-    for note in (*result.notes, *failed):
-        print_note(note)
+    print_notes(*result.notes, *failed)
     typer.echo(f"{result.out}: {_summary(spec, result)}", err=True)
     if result.failed:
         raise typer.Exit(1)

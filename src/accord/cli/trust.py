@@ -19,7 +19,7 @@ from accord.cli._arguments import (
     epilog,
     open_selected,
     output_path,
-    print_note,
+    print_notes,
     resolve_rule,
 )
 from accord.errors import ChoiceError, counted
@@ -98,7 +98,7 @@ def trust(
 
     opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
     if risk is not None and opened.truth is None:
-        print_note(f"--risk {risk:g} has no effect: {NO_EFFECT}")
+        print_notes(f"--risk {risk:g} has no effect: {NO_EFFECT}")
     chosen = resolve_rule(opened, rule).name
     found = measure_trust(opened.reader, chosen, risk=risk or RISK, threshold=threshold)
     overview = Overview.of(opened.reader)
@@ -108,8 +108,7 @@ def trust(
         estimate = samples.accuracy(found.prediction)
     if out is not None:
         _write(overview, found, out, verify)
-    for note in found.notes:
-        print_note(note)
+    print_notes(*found.notes)
     results = overview, found, estimate
     typer.echo(json.dumps(trust_json(*results)) if as_json else trust_text(*results))
 

@@ -14,7 +14,7 @@ from accord.cli._arguments import (
     epilog,
     in_colour,
     parse_numbers,
-    print_note,
+    print_notes,
 )
 from accord.errors import ChoiceError, counted
 
@@ -99,7 +99,7 @@ def _print(path: str, split: str | None, numbers: list[int] | None, *, as_json: 
     overview, found, health = Overview.of(opened.reader), opened.watch(), opened.network_health()
     if len({lengths[number] for number in overview.numbers}) > 1:
         common = counted(overview.epochs, "epoch")
-        print_note(f"{path}: watching the {common} that all networks have")
+        print_notes(f"{path}: watching the {common} that all networks have")
     if as_json:
         typer.echo(json.dumps(watch_json(overview, found, health)))
     else:
@@ -127,14 +127,14 @@ def _follow(
         seen = follower.poll()
         if seen and follower.trained_on and not warned:
             warned = True
-            print_note(f"warning: {TRAINED_ON}")
+            print_notes(f"warning: {TRAINED_ON}")
         for one in seen:
             typer.echo(_line(one), err=to_stderr)
             if one.best_epoch is not None and until_alarm:
                 return True
         if follower.waiting_for not in ("", shown):
             shown = follower.waiting_for
-            print_note(f"waiting: {shown}")
+            print_notes(f"waiting: {shown}")
         last_news = time.monotonic() if seen else last_news
         if idle is not None and time.monotonic() - last_news >= idle:
             return _end(follower)
