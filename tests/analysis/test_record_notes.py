@@ -202,8 +202,11 @@ def test_a_majority_that_falls_or_is_worse_has_no_note():
     assert notes(*[0.3] * 4, 0.9, 0.9, 0.8, 0.8) == ()
 
 
-def fitted_rows(*, samples=1000, epochs=20, late=0.0, seed=0):
-    """Networks that fit labels made by a rule at once; `late` labels are memorised at the end."""
+def fitted_rows(*, samples=1000, epochs=20, late=0.0, begin=0, seed=0):
+    """Networks that fit labels made by a rule at once; `late` labels are memorised at the end.
+
+    Before `begin` epochs, they predict one class.
+    """
     generator = np.random.default_rng(seed)
     truth = generator.integers(0, 4, samples)
     given = np.where(generator.random(samples) < 0.4, 0, truth)
@@ -212,13 +215,15 @@ def fitted_rows(*, samples=1000, epochs=20, late=0.0, seed=0):
     memorised = np.arange(samples) < late * samples
     until = (np.arange(epochs) < 12)[:, np.newaxis]
     votes = np.where(memorised & until, (given + 1) % 4, votes)
+    votes[:, :begin] = 0
     sample_info = SampleInfo(samples, 4, "train", truth, given)
     return ArrayReader(votes.astype(np.uint8), sample_info, name="fitted")
 
 
+@pytest.mark.parametrize("begin", [0, 6])
 @pytest.mark.parametrize(("late", "noted"), [(0, True), (0.01, True), (0.03, False)])
-def test_labels_that_are_fitted_at_once_have_a_note(late, noted):
-    rows = fitted_rows(late=late)
+def test_labels_that_are_fitted_at_once_have_a_note(late, noted, begin):
+    rows = fitted_rows(late=late, begin=begin)
     assert memorised_late(Context(rows)) == pytest.approx(late, abs=0.005)
     assert any("hardly any label is memorised late" in note for note in record_notes(rows)) is noted
 

@@ -36,6 +36,7 @@ FEW_EPOCHS: Final = 3  # votes from before overfitting cannot outnumber later on
 # made by rules, 7 % or more where at least 20 % were wrong at random.
 EARLY: Final = 16  # epochs of training, the first half of which
 MEMORISED_LATE: Final = 0.02  # of the votes
+LEARNT: Final = 0.25  # of the labels of a class: as often a network predicts it that has learnt it
 VOTES_MISSING: Final = (
     "some votes are missing: only rules that leave them out are scored, and networks are not "
     "compared"
@@ -209,17 +210,26 @@ def memorised_late(context: Context) -> float | None:
     None if networks were not trained on these labels, or if there are few epochs.
 
     These are votes at the last epoch, of networks that contradicted the label at half or more of
-    the early epochs: the first half of all, or of 16 epochs of training if there are more.
+    the early epochs: half of all, or of 16 epochs of training if there are more, from the first
+    one on at which the network predicts the class, and not for all samples: before, it
+    contradicts right labels too.
     """
     some = context.once(evenly_spaced)
     given = some.sample_info.given
     if given is None or not context.trained_on or context.epochs <= FEW_EPOCHS:
         return None
     early = max(1, sum(at <= EARLY for at in context.networks_info()[0].progress) // 2)
-    moved = 0
+    least = LEARNT * np.bincount(given, minlength=some.classes)
+    _, sizes = some.once(measure_kappa)  # (network, epoch, class)
+    learnt = (sizes >= least) & (sizes < CONSTANT * some.samples)
+    begun = learnt.argmax(axis=1)  # (network, class)
+    epochs, moved = np.arange(some.epochs)[:, np.newaxis], 0
     for block in some.blocks():
-        against = block.values != given[block.where]
-        before = against[:, :early].mean(axis=1) >= 0.5
+        labels = given[block.where]
+        start = begun[:, np.newaxis, labels]
+        counted = (epochs >= start) & (epochs < start + early)  # (network, epoch, sample)
+        against = block.values != labels
+        before = 2 * (against & counted).sum(axis=1) >= counted.sum(axis=1)
         moved += int((before & ~against[:, -1]).sum())
     return moved / (some.networks * some.samples)
 

@@ -127,8 +127,9 @@ def _inconclusive(audit: Audit) -> Iterator[str]:
             "at the most informative epoch networks contradict "
             f"{100 * audit.beyond_chance:.0f} in 100 labels together, and {rate:.0f} in 100 are "
             "flagged: either the networks make the same errors that early, or the noise rate is "
-            f"far too low. The votes do not show which; {ranking}. Review some labels, or record "
-            "more epochs"
+            f"far too low. The votes do not show which; {ranking}, except where labels were made "
+            "by rules. Review some labels, record more epochs, or have the labels judged by "
+            f"networks that were not trained on them: {CROSS_FIT}"
         )
     if audit.too_hard:
         yield (
