@@ -23,10 +23,10 @@ from accord.kernels import count_votes
 from accord.rules import Context
 
 MOST_SAMPLES: Final = 2_000  # that the model is fitted to, evenly spaced
-LEAST_SAMPLES: Final = 100
+LEAST_SAMPLES: Final = 30
 LEAST_PER_CLASS: Final = 5
 LEAST_VOTES: Final = 20
-WIDEST: Final = 0.12  # half of the interval: beyond, the votes leave open who is wrong
+WIDEST: Final = 0.2  # half of the interval: beyond, the votes leave open who is wrong
 
 # A label with the share s of the votes is right with odds of exp(a + b log(s / (1 - s))).
 # On 59 records with true labels (five networks; tables, digits, CIFAR; wrong labels at random,
