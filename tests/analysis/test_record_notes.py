@@ -50,9 +50,9 @@ def test_identical_networks_are_named(drawn):
     copies = labels[[0, 1, 0, 2, 1, 1, 3]]
     assert notes_of(copies, sample_info, numbers=range(10, 17)) == (
         "networks 10 and 12 predict the same classes at every epoch: one network votes 2 times. "
-        "Leave it out: --networks 10,11,13,14,15,16",
+        "Use --networks 10,11,13,14,15,16 to leave it out",
         "networks 11, 14 and 15 predict the same classes at every epoch: one network votes 3 "
-        "times. Leave them out: --networks 10,11,12,13,16",
+        "times. Use --networks 10,11,12,13,16 to leave them out",
     )
 
 
@@ -97,7 +97,7 @@ def test_a_bad_network_is_named(spoil, words):
     labels[4] = spoil(labels[4], np.random.default_rng(0))
     (note,) = notes_of(labels, sample_info)
     assert note.startswith(words)
-    assert note.endswith("Leave it out: --networks 0,1,2,3")
+    assert note.endswith("Use --networks 0,1,2,3 to leave it out")
 
 
 def test_a_network_that_diverged_is_named_without_labels():
@@ -164,7 +164,7 @@ def test_epochs_of_one_class_are_named(drawn, begun):
     when = "epoch" if begun == 1 else "3 epochs"
     assert note == (
         f"networks 0 and 2 predicted one class for nearly all samples in the first {when}, where "
-        f"agreement means nothing. Leave the beginning out: --epochs {begun}:"
+        f"agreement means nothing. Use --epochs {begun}: to leave the beginning out"
     )
 
 

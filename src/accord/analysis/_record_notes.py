@@ -166,8 +166,8 @@ def _epochs(context: Context) -> Iterator[str]:
         most, late = int(begun.max()), np.array(context.numbers)[begun > 0]
         yield (
             f"{_named(late)} predicted one class for nearly all samples in the first "
-            f"{'epoch' if most == 1 else f'{most} epochs'}, where agreement means nothing. Leave "
-            f"the beginning out: --epochs {most}:"
+            f"{'epoch' if most == 1 else f'{most} epochs'}, where agreement means nothing. Use "
+            f"--epochs {most}: to leave the beginning out"
         )
     if context.epochs <= FEW_EPOCHS:
         agreed = (
@@ -245,4 +245,4 @@ def _named(numbers: NDArray[np.intp]) -> str:
 
 def _leave_out(context: Context, bad: NDArray[np.intp]) -> str:
     kept = ",".join(str(number) for number in context.numbers if number not in bad)
-    return f"Leave {'it' if len(bad) == 1 else 'them'} out: --networks {kept}"
+    return f"Use --networks {kept} to leave {'it' if len(bad) == 1 else 'them'} out"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from accord._record import Record
 from accord.analysis._trust._confidence_intervals import highest_share
 from accord.analysis._trust._trust import (
+    NO_THRESHOLD,
     TRAINED_ON,
     abstain_below,
     choose_threshold,
@@ -262,6 +263,9 @@ def test_networks_and_forgetting_are_measured(hard):
 def test_notes_warn_of_training_samples_and_oracles(make_hard, make_record):
     assert measure_trust(make_hard().reader).notes == ()
     assert measure_trust(make_hard(split="train").reader).notes == (TRAINED_ON,)
+    answers = measure_trust(make_hard(split="train").reader).answers
+    assert (answers.threshold, answers.reason) == (None, NO_THRESHOLD)
+    assert measure_trust(make_hard(split="train").reader, threshold=0.1).answers.bound is None
     held_out = make_hard(given=np.zeros(1000, int), split="validation")
     assert measure_trust(held_out.reader).notes == ()
     (note,) = measure_trust(make_hard().reader, "oracle-best-epoch").notes

@@ -29,6 +29,9 @@ TRAINED_ON: Final = (
     "memorise wrong labels, and the same score means less on other samples: use a record of "
     "samples that they were not trained on"
 )
+NO_THRESHOLD: Final = (
+    "no threshold: the networks were trained on these samples, and it would keep no risk on others"
+)
 ORACLE: Final = (
     "is an oracle: it chose its epoch by the true labels that score it here. Its accuracy is too "
     "optimistic, its risk is guaranteed for no other sample, and it cannot be used without true "
@@ -266,6 +269,7 @@ class _Judged:
     labelled: NDArray[np.bool_]
     right: NDArray[np.bool_]  # all False where the truth is not known
     known: bool
+    trained_on: bool
 
     def curve(self) -> RiskCoverage:
         found = risk_coverage(self.certainty[self.labelled], self.right[self.labelled])
@@ -279,12 +283,14 @@ def _judge(context: Context, rule: str, prediction: Prediction) -> _Judged:
         raise PredictionError(f"{context.name}: {rule} abstains on every sample: nothing to trust")
     certainty = context.once(margin_of) if rule == DEFAULT_RULE else prediction.scores
     right = np.zeros(len(labelled), bool) if truth is None else prediction.labels == truth
-    return _Judged(certainty, labelled, right, truth is not None)
+    return _Judged(certainty, labelled, right, truth is not None, context.trained_on)
 
 
 def _answers_at_risk(samples: _Judged, risk: float, confidence: float) -> Answers:
     if not samples.known:
         return Answers(risk, None, reason="a threshold for a risk requires true labels")
+    if samples.trained_on:
+        return Answers(risk, None, reason=NO_THRESHOLD)
     labelled = samples.labelled
     try:
         found = choose_threshold(
@@ -299,7 +305,7 @@ def _answers_at_risk(samples: _Judged, risk: float, confidence: float) -> Answer
 def _answers_from(samples: _Judged, threshold: float, confidence: float) -> Answers:
     answered = samples.labelled & (samples.certainty >= threshold)
     count, coverage = int(answered.sum()), float(answered.mean())
-    if not samples.known or not count:
+    if not samples.known or not count or samples.trained_on:
         return Answers(None, threshold, coverage, confidence=confidence)
     wrong = int((~samples.right[answered]).sum())
     bound = highest_share(wrong, count, confidence=confidence)
