@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from accord._record import Record
     from accord._record import open_record as open  # noqa: A004
     from accord._recorder import Recorder
+    from accord.inference import distill
     from accord.rules import Prediction, Rule
     from accord.store import import_arrays
     from accord.store import remove_networks as remove
@@ -31,6 +32,7 @@ __all__ = [
     "Rule",
     "__version__",
     "agreement",
+    "distill",
     "import_arrays",
     "max_agreement",
     "open",
@@ -44,6 +46,7 @@ _MODULES = {
     "Recorder": ("accord._recorder", "Recorder"),
     "Rule": ("accord.rules", "Rule"),
     "agreement": ("accord._predictions", "agreement"),
+    "distill": ("accord.inference", "distill"),
     "import_arrays": ("accord.store", "import_arrays"),
     "max_agreement": ("accord._predictions", "max_agreement"),
     "open": ("accord._record", "open_record"),

@@ -64,3 +64,37 @@ def recorded(whole):
 @pytest.fixture(scope="session")
 def digits():
     return read_dataset("digits").test
+
+
+DISTILLABLE = """
+name = "noisy"
+[data]
+kind = "digits"
+per_class = 40
+[noise]
+kind = "symmetric"
+rate = 0.4
+[train]
+networks = 3
+network = "mlp"
+options = { widths = [64] }
+epochs = 12
+batch = 16
+optimizer = { lr = 0.02, weight_decay = 0.0 }
+[record]
+splits = ["test", "train"]
+checkpoints = 2
+"""
+
+
+@pytest.fixture(scope="session")
+def distillable(tmp_path_factory):
+    """A run of three networks that memorise wrong labels, with a record of the training split."""
+    out = tmp_path_factory.mktemp("distil") / "run"
+    train(parse_spec(DISTILLABLE), out)
+    return out
+
+
+@pytest.fixture
+def copy_run(tmp_path):
+    return lambda run: shutil.copytree(run, tmp_path / "copy")

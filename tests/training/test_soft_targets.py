@@ -8,7 +8,7 @@ from small_run import changed, labels_of, train_text
 from accord.data import ImageFiles, load_digits
 from accord.errors import SourceError
 from accord.training import Run, parse_spec
-from accord.training._soft_targets import join_inputs, save_targets
+from accord.training._soft_targets import encode_targets, join_inputs
 
 SAMPLES, CLASSES = 200, 10
 
@@ -16,6 +16,13 @@ SAMPLES, CLASSES = 200, 10
 def shifted_targets(labels, *, by=1):
     """Return certain targets, of the class that follows each label."""
     return np.eye(CLASSES, dtype=np.float32)[(labels + by) % CLASSES]
+
+
+def save_targets(path, targets):
+    content, digest = encode_targets(targets)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return digest
 
 
 def text_with(digest, *pairs):

@@ -27,7 +27,7 @@ from accord.training import (
 from accord.training._checkpoints import checkpoints_in, load_checkpoint, load_state
 from accord.training._hardware import THREAD_SETTINGS, torch_threads
 from accord.training._loop import EpochResult
-from accord.training._soft_targets import save_targets
+from accord.training._soft_targets import encode_targets
 from accord.training._train_run import finished_networks, result_json
 from accord.training.networks import build
 
@@ -351,7 +351,9 @@ def test_networks_that_cannot_run_in_lockstep_are_trained_one_by_one_with_a_note
 
 
 def test_networks_with_targets_are_trained_one_by_one(tmp_path, monkeypatch):
-    digest = save_targets(tmp_path / "run/targets.npy", np.full((200, 10), 0.1))
+    content, digest = encode_targets(np.full((200, 10), 0.1))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/targets.npy").write_bytes(content)
     text = changed(("epochs = 4", f'epochs = 1\ntargets = "{digest}"'))
     monkeypatch.setattr(_train_run, "train_network", lambda run, network: iter([network.number]))
     events, (note,) = train_on_fake_gpu(monkeypatch, tmp_path / "run", text, obstacle=None)

@@ -26,7 +26,7 @@ UsageError: Any = typer.BadParameter.__base__
 
 GROUPS: Final = {  # the modules of the commands
     "Record": ("import_", "show", "check", "pack", "remove"),
-    "Predict": ("predict", "fit", "infer"),
+    "Predict": ("predict", "fit", "infer", "distill"),
     "Inspect": ("score", "audit", "watch", "trust", "report"),
     "Train": ("train", "compare"),
     "Paper": ("demo", "reproduce", "bench"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import cause_of, write_file
+from accord._files import cause_of
 from accord.data import ImageFiles, Inputs, InputSchema, Layout, Samples, Source, Split
 from accord.data import read_samples as read_new_samples
 from accord.errors import SourceError
@@ -20,12 +20,11 @@ from accord.training._spec import Spec
 TOLERANCE: Final = 1e-3  # of the sum of a row
 
 
-def save_targets(path: Path, targets: NDArray[np.floating[Any]]) -> str:
-    """Write targets (sample, class) and return their SHA-256 for `train.targets`."""
+def encode_targets(targets: NDArray[np.floating[Any]]) -> tuple[bytes, str]:
+    """Return the content of a file of targets (sample, class) and its SHA-256."""
     file = io.BytesIO()
     np.save(file, targets.astype(np.float32))
-    write_file(path, file.getvalue())
-    return hashlib.sha256(file.getvalue()).hexdigest()
+    return file.getvalue(), hashlib.sha256(file.getvalue()).hexdigest()
 
 
 def read_samples(
