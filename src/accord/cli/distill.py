@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog, print_note, require_torch
+from accord.cli._arguments import Json, check_local, epilog, print_notes, require_torch
 from accord.cli._progress import Bar, resumable
 from accord.errors import counted
 
@@ -88,8 +88,7 @@ def distill(
     options |= {"extra": extra, "out": out, "compare": compare}
     with resumable(_command(run, options, as_json)), Bar("training") as bar:
         plan = plan_distillation(run, **options, overwrite=overwrite)
-        for note in plan.notes:
-            print_note(note)
+        print_notes(*plan.notes)
         found = plan.train(progress=bar.training, on_start=bar.begin)
     _print_summary(found, notes=found.notes[len(plan.notes) :])
     if as_json:
@@ -111,10 +110,8 @@ def _command(run: Path, options: dict[str, Any], as_json: bool) -> str:
 
 
 def _print_summary(found: "Distilled", *, notes: tuple[str, ...]) -> None:
-    for note in notes:
-        print_note(note)
-    for number, error in found.failed.items():
-        print_note(f"student {number} failed: {error}")
+    failed = (f"student {number} failed: {error}" for number, error in found.failed.items())
+    print_notes(*notes, *failed)
     students = counted(found.students, "student")
     score = f"Next: accord score {shlex.quote(str(found.run))}"
     typer.echo(f"{found.run}: {students}, trained on {found.targets}. {score}", err=True)
