@@ -70,6 +70,11 @@ class Bar:
         self._reached = {}
         self._open()
 
+    @property
+    def idle(self) -> bool:
+        """Whether no network has trained."""
+        return not self._reached
+
     def training(self, event: "TrainingProgress") -> None:
         """Show how far the training of one network is."""
         text = (

@@ -190,7 +190,7 @@ def train(
         result = replace(result, out=folder)  # the path as it was typed
         if as_json:
             typer.echo(json.dumps(result_json(spec, result, seconds=time.monotonic() - start)))
-        _print_result(spec, result)
+        _print_result(spec, result, idle=bar.idle and ray is None)
 
 
 def _read_source(
@@ -267,10 +267,14 @@ def _plan(
     typer.echo(json.dumps(plan_json(*shown)) if as_json else plan_text(*shown))
 
 
-def _print_result(spec: "Spec", result: "RunResult") -> None:
+def _print_result(spec: "Spec", result: "RunResult", *, idle: bool) -> None:
     """Print how training ended; exit with status 1 if a network failed."""
     failed = (f"network {number} failed: {error}" for number, error in result.failed.items())
     print_notes(*result.notes, *failed)
+    if idle and not result.failed:
+        print_notes(
+            "nothing was trained, as the networks were complete. To train them anew: --overwrite"
+        )
     typer.echo(f"{result.out}: {_summary(spec, result)}", err=True)
     if result.failed:
         raise typer.Exit(1)
