@@ -9,6 +9,7 @@ from accord.rules import _recommend as module
 from accord.rules import find_rule
 from accord.rules._overfitting import EarlyOverfitting
 from accord.rules._recommend import (
+    COPIES,
     Recommendation,
     directed_share,
     recommend,
@@ -184,6 +185,12 @@ def test_one_network_and_one_class_have_reasons_of_their_own():
     assert recommend(draw_rows(networks=1)) == expected
     rows = ArrayReader(np.zeros((5, 4, 40), np.uint8), SampleInfo(40, 1))
     assert recommend(rows) == Recommendation("max-agreement", "there is one class")
+
+
+def test_copies_of_one_network_do_not_judge_each_other():
+    one = labels_of(draw_rows(networks=1, classes=3))
+    rows = ArrayReader(np.repeat(one, 3, axis=0), SampleInfo(one.shape[2], 3))
+    assert recommend(rows) == Recommendation("max-agreement", COPIES)
 
 
 def test_of_many_samples_evenly_spaced_ones_are_looked_at(monkeypatch):

@@ -14,6 +14,7 @@ from accord.rules._base import Prediction, Rule
 from accord.rules._em import fits_in_memory
 from accord.rules._epoch_weights import measure_likeness
 from accord.rules._overfitting import DEFAULTS, detect_overfitting, find_early_overfitting
+from accord.rules._pair_agreement import measure_pair_agreement
 from accord.rules.before_overfit import BeforeOverfit
 from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
 from accord.rules.leave_one_out import LeaveOneOut
@@ -40,6 +41,7 @@ MAX_SAMPLES: Final = 10_000  # that are looked at
 MIN_SAMPLES: Final = 100  # that weights and confusion matrices need
 
 JUDGED: Final = "the other networks show what each epoch's votes are worth"
+COPIES: Final = "all networks predict the same classes"
 FEW_SAMPLES: Final = f"there are fewer than {MIN_SAMPLES} samples"
 NOT_BETTER: Final = "with two classes no other rule is shown to be better by the votes"
 
@@ -70,8 +72,9 @@ def recommend(reader: RecordReader) -> Recommendation:
     predicts from every other network, and again from the rest, and its two predictions agree on
     more samples by three standard errors. Two or three networks are too few for this.
 
-    At most 10,000 evenly spaced samples are looked at. With one network or one class, or fewer
-    than 100 samples and no such fall, the recommendation is max agreement.
+    At most 10,000 evenly spaced samples are looked at. With one network or one class, networks
+    that are all equal, or fewer than 100 samples and no such fall, the recommendation is max
+    agreement.
     """
     for what, number in (("network", reader.networks), ("class", reader.classes)):
         if number == 1:
@@ -86,6 +89,8 @@ def recommend(reader: RecordReader) -> Recommendation:
         return Recommendation(BeforeOverfit.name, f"networks overfit, and {best}")
     if reader.samples < MIN_SAMPLES:
         return Recommendation(MaxAgreement.name, FEW_SAMPLES)
+    if context.once(measure_pair_agreement).agreement.min() == 1:
+        return Recommendation(MaxAgreement.name, COPIES)
     if reader.classes > 2:
         return Recommendation(LeaveOneOut.name, JUDGED)
     return _recommend_for_two_classes(context)
