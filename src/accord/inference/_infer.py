@@ -213,7 +213,7 @@ def _in_training_order(checkpoints: RunCheckpoints) -> list[Checkpoint]:
     firsts = np.cumsum([0, *(network.members for network in checkpoints.networks)]).tolist()
     return [
         Checkpoint(network, epoch, (first, index))
-        for first, network in zip(firsts, checkpoints.networks, strict=False)
+        for first, network in zip(firsts[:-1], checkpoints.networks, strict=True)
         for index, epoch in enumerate(checkpoints.epochs)
     ]
 

@@ -28,6 +28,7 @@ from accord.training._network_run import Progress, train_network
 from accord.training._run_folder import Run
 from accord.training._spec import NetworkSpec, Spec
 
+# -P: the working directory comes first only if it does in this process; see PYTHONPATH below.
 COMMAND: Final = (sys.executable, "-P", "-m", "accord.training._workers")
 KILLED: Final = 9  # the signal; Windows has no name for it
 TAIL: Final = 2000  # characters of a worker's standard error in which its last line is looked for

@@ -96,16 +96,20 @@ def test_missing_checkpoint_fails_only_methods_on_features(tmp_path):
 def test_stored_labels_are_read_back(compared, out):
     run = FinishedRun(run_of(out, "shared"), SPEC)
     some = np.arange(run.record.samples)
-    assert run.stored_labels("some") is None
-    run.store_labels("some", some)
-    assert np.array_equal(run.stored_labels("some"), some)
+    assert np.array_equal(run.stored_labels("some", lambda: some), some)
+    assert np.array_equal(run.stored_labels("some", unexpected), some)
+
+
+def unexpected():
+    raise AssertionError("the labels are stored")
 
 
 @pytest.mark.parametrize("content", [b"", b"no array"])
-def test_damaged_labels_are_not_read(compared, out, content):
+def test_damaged_labels_are_computed_again(compared, out, content):
     run = FinishedRun(run_of(out, "shared"), SPEC)
+    some = np.arange(run.record.samples)
     (run.path / "predictions/damaged.npy").write_bytes(content)
-    assert run.stored_labels("damaged") is None
+    assert np.array_equal(run.stored_labels("damaged", lambda: some), some)
 
 
 def test_loaded_networks_predict_the_last_recorded_labels(compared, out):

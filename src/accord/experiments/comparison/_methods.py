@@ -91,13 +91,11 @@ def best_epoch(record: Record) -> int:
 
 
 def _from_features(name: str, run: FinishedRun) -> Measurement:
-    labels, networks = run.stored_labels(name), run.record.networks
-    if labels is None:
-        try:
-            labels = vote_from_features(name, run)
-        except ChoiceError as error:  # the network lacks the layers; the spec itself is valid
-            raise PredictionError(str(error)) from error
-        run.store_labels(name, labels)
+    networks = run.record.networks
+    try:
+        labels = run.stored_labels(name, partial(vote_from_features, name, run))
+    except ChoiceError as error:  # the network lacks the layers; the spec itself is valid
+        raise PredictionError(str(error)) from error
     if name == "rog":
         return _measurement(run, labels, passes=networks)
     from accord.baselines import npc

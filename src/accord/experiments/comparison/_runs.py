@@ -167,21 +167,17 @@ class FinishedRun(Run):
             networks.append(network.to(self.device))
         return networks
 
-    def stored_labels(self, name: str) -> NDArray[np.intp] | None:
-        """Load the stored labels of a method, or None if they are missing or damaged."""
+    def stored_labels(self, name: str, compute: Callable[[], NDArray[np.intp]]) -> NDArray[np.intp]:
+        """Load the labels of a method, or compute and store them if they are missing or damaged."""
+        path = self.path / "predictions" / f"{name}.npy"
         with suppress(OSError, EOFError, ValueError):
-            stored: NDArray[np.intp] = np.load(self._labels_path(name), allow_pickle=False)
+            stored: NDArray[np.intp] = np.load(path, allow_pickle=False)
             if stored.shape == (self.record.samples,):
                 return stored
-        return None
-
-    def store_labels(self, name: str, labels: NDArray[np.intp]) -> None:
-        file = io.BytesIO()
+        labels, file = compute(), io.BytesIO()
         np.save(file, np.asarray(labels, np.intp))
-        write_file(self._labels_path(name), file.getvalue())
-
-    def _labels_path(self, name: str) -> Path:
-        return self.path / "predictions" / f"{name}.npy"
+        write_file(path, file.getvalue())
+        return labels
 
 
 class RunsOfRepetition:
