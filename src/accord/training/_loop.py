@@ -223,11 +223,9 @@ def evaluation_mode(network: nn.Module) -> Iterator[None]:
             module.training = True
 
 
-@contextmanager
-def autocast(device: torch.device, bfloat16: bool, *, cache: bool = True) -> Iterator[None]:
+def autocast(device: torch.device, bfloat16: bool, *, cache: bool = True) -> torch.autocast:
     """Context manager for bfloat16 autocasting. Captured steps must not cache weights."""
-    with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache):
-        yield
+    return torch.autocast(device.type, torch.bfloat16, enabled=bfloat16, cache_enabled=cache)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -60,7 +60,7 @@ class IsolatedRandomState:
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self._devices = [device] if device.type == "cuda" else []
-        with self._preserved():
+        with torch.random.fork_rng(devices=self._devices):
             torch.default_generator.manual_seed(seed)
             for one in self._devices:
                 with torch.cuda.device(one):
@@ -69,23 +69,17 @@ class IsolatedRandomState:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        with self._preserved():
-            self._set(self._states)
+        with torch.random.fork_rng(devices=self._devices):
+            torch.set_rng_state(self._states[0])
+            for one, state in zip(self._devices, self._states[1:], strict=True):
+                torch.cuda.set_rng_state(state, one)
             try:
                 yield
             finally:
                 self._states = self._get()
 
-    def _preserved(self) -> AbstractContextManager[None]:
-        return torch.random.fork_rng(devices=self._devices)
-
     def _get(self) -> list[Tensor]:
         return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in self._devices)]
-
-    def _set(self, states: list[Tensor]) -> None:
-        torch.set_rng_state(states[0])
-        for one, state in zip(self._devices, states[1:], strict=True):
-            torch.cuda.set_rng_state(state, one)
 
 
 @contextmanager

@@ -2,8 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal
@@ -147,25 +146,18 @@ def _import_module(name: str, module_name: str) -> ModuleType:
             f"{name}: {module_name!r} is not the name of a module. "
             "Name your own network as module:function, without .py and slashes."
         )
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    importlib.invalidate_caches()
     try:
-        with _working_directory_first():
-            return importlib.import_module(module_name)
+        return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         # A module that the user's module cannot import is another error: let it pass.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise ChoiceError(
-            f"{name}: no module {module_name!r} in {Path.cwd()} or among installed packages. "
+            f"{name}: no module {module_name!r} in {here} or among installed packages. "
             "Start from the folder that contains it."
         ) from error
-
-
-@contextmanager
-def _working_directory_first() -> Iterator[None]:
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    importlib.invalidate_caches()
-    try:
-        yield
     finally:
         sys.path.remove(here)
