@@ -124,9 +124,7 @@ def _settings(booster: AnyBooster) -> Any:
 def _as_matrix(samples: Any) -> Any:
     from xgboost import DMatrix
 
-    if isinstance(samples, DMatrix):
-        return samples
-    return DMatrix(samples, enable_categorical=True)
+    return samples if isinstance(samples, DMatrix) else DMatrix(samples, enable_categorical=True)
 
 
 class LightGBMRounds:

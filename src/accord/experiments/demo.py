@@ -10,14 +10,9 @@ from typing import Final
 
 from accord._record import Record, open_record
 from accord.analysis import summarize
-from accord.errors import RecordMismatch, TrainingError, missing_extra
+from accord.errors import RecordMismatch, TrainingError
 from accord.report import write_report
-
-try:
-    from accord.training import OnProgress, train
-except ModuleNotFoundError as error:
-    raise missing_extra("the demo", "torch", extra="train") from error
-from accord.training import parse_spec
+from accord.training import OnProgress, parse_spec, train
 
 # Width 24 is the largest that trains within a minute on two cores, and large enough to fit most
 # of the wrong labels.
