@@ -313,15 +313,15 @@ class _CapturedNetwork:
             return divergence_error(mean, epoch, lr)
         if not schedule.steps_in(epoch):
             return None
-        done = step_end == self.steps
+        state = None
+        if step_end == self.steps:
+            state = capture_state(epoch + 1, self._network, self._optimizer, self._loss)
         return EpochResult(
             index=schedule.index(epoch, step_end),
-            progress=float(epoch + 1) if done else epoch + step_end / self.steps,
+            progress=epoch + step_end / self.steps,
             loss=mean,
             lr=lr,
-            state=capture_state(epoch + 1, self._network, self._optimizer, self._loss)
-            if done
-            else None,
+            state=state,
         )
 
 

@@ -138,7 +138,7 @@ def train_loop(
                 done = step_end == steps
                 yield EpochResult(
                     index=schedule.index(epoch, step_end),
-                    progress=epoch + step_end / steps if not done else float(epoch + 1),
+                    progress=epoch + step_end / steps,
                     loss=mean,
                     lr=lr,
                     state=capture_state(epoch + 1, network, optimizer, loss) if done else None,
