@@ -144,12 +144,14 @@ class ImageBatches(Batches):
         return self._prepare(images, chosen, draws)
 
     def stream(self, parts: Sequence[Tensor], draws: Draws | None = None) -> Iterator[Tensor]:
-        if isinstance(self._images, Tensor):
-            yield from super().stream(parts, draws)
-            return
-        blocks = self._images.stream(part.numpy() for part in parts)
-        for part, images in zip(parts, blocks, strict=True):
-            yield self._prepare(torch.from_numpy(images).to(self.device), part, draws)
+        images = self._images
+        blocks: Iterator[Tensor]
+        if isinstance(images, Tensor):
+            blocks = (images[part.to(self.device)] for part in parts)
+        else:
+            blocks = map(torch.from_numpy, images.stream(part.numpy() for part in parts))
+        for part, block in zip(parts, blocks, strict=True):
+            yield self._prepare(block.to(self.device), part, draws)
 
     def _prepare(self, images: Tensor, chosen: Tensor, draws: Draws | None) -> Tensor:
         scaled = (images.float() - self._mean) / self._spread
