@@ -214,5 +214,5 @@ def test_a_rule_is_resolved_by_its_name_and_the_recommended_one_by_the_votes():
     found = recommend(rows)
     reason = f"recommended: {found.rule}, as {found.reason}"
     assert resolve_rule("recommended", rows) == (find_rule(found.rule), reason)
-    with pytest.raises(ChoiceError, match="no rule is called 'recomended'"):
+    with pytest.raises(ChoiceError, match=r"'recomended'\. Did you mean 'recommended'"):
         resolve_rule("recomended", rows)

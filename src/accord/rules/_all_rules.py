@@ -11,6 +11,7 @@ from accord.errors import ChoiceError, SourceError, suggest
 from accord.rules._base import Rule
 from accord.rules._fitted_rule import RULE, FittedRule, read_arrays
 
+RECOMMENDED: Final = "recommended"  # stands for the rule that is
 MODULES: Final = {
     "before_overfit": "BeforeOverfit",
     "consensus": "Consensus",
@@ -52,7 +53,8 @@ def find_rule(name: str | Rule) -> Rule:
     rules = all_rules()
     if name in rules:
         return rules[name]
-    raise ChoiceError(f"no rule is called {name!r}. {suggest(str(name), sorted(rules))}")
+    known = sorted([*rules, RECOMMENDED])
+    raise ChoiceError(f"no rule is called {name!r}. {suggest(str(name), known)}")
 
 
 def load_rule(path: str | os.PathLike[str]) -> FittedRule:

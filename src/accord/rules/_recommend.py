@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.rules._all_rules import find_rule
+from accord.rules._all_rules import RECOMMENDED, find_rule
 from accord.rules._analysis_context import Context
 from accord.rules._base import Prediction, Rule
 from accord.rules._em import fits_in_memory
@@ -20,8 +20,6 @@ from accord.rules.dawid_skene import DawidSkene, fit_dawid_skene
 from accord.rules.leave_one_out import LeaveOneOut
 from accord.rules.max_agreement import MaxAgreement
 from accord.store import ArrayReader, RecordReader
-
-RECOMMENDED: Final = "recommended"  # stands for the rule that is
 
 # DIRECTED was chosen on development records. On those with asymmetric or
 # instance-dependent noise the share of directed mistakes was 0.32 or more, except for one with 100

@@ -201,7 +201,7 @@ class RecordReader(ABC):
         hint = "the record has labels only. Record them with Recorder(…, probabilities=True)"
         if numbers:
             hint = f"only some networks have them. Select those: {numbers}"
-        raise ProbabilitiesMissing(f"{self.name}: this rule requires probabilities, but {hint}")
+        raise ProbabilitiesMissing(f"{self.name}: probabilities are required, but {hint}")
 
     def select(
         self,
