@@ -81,7 +81,7 @@ def accord(folder, *command):
     return done.stdout, done.stderr
 
 
-def spoil(path, label, rows):
+def spoil(path, label, rows, wrong=WRONG):
     """Write a table with wrong labels; return the true ones and the given ones."""
     random, at = np.random.default_rng(1), rows[0].index(label)
     truth = np.array([row[at] for row in rows[1:]])
@@ -89,7 +89,7 @@ def spoil(path, label, rows):
     given = np.array(
         [
             random.choice([one for one in classes if one != label])
-            if random.random() < WRONG
+            if random.random() < wrong
             else label
             for label in truth.tolist()
         ]
@@ -134,3 +134,24 @@ def test_a_table_goes_from_a_file_to_corrected_labels(name, tmp_path):
     audited = json.loads(printed)["samples"] / len(truth)
     assert precision >= 0.75, precision
     assert np.mean(labels == truth) >= 1 - WRONG + 0.6 * WRONG * audited
+
+
+def test_an_accuracy_against_wrong_labels_is_corrected_and_not_called_right(tmp_path):
+    label, rows = from_sklearn(load_digits)
+    truth, _ = spoil(tmp_path / "digits.csv", label, rows, wrong=0.3)
+    accord(tmp_path, "train", "digits.csv", "--out", "run")
+    accord(tmp_path, "predict", "run", "--out", "labels.csv")
+    with (tmp_path / "labels.csv").open(newline="") as file:
+        predicted = {int(row["id"]) - 2: row["class"] for row in csv.DictReader(file)}
+    right = np.mean([truth[row] == name for row, name in predicted.items()])
+
+    scored = json.loads(accord(tmp_path, "score", "run", "--json")[0])
+    agreed = scored["rules"]["max-agreement"]
+    assert scored["reference"] == "given"
+    assert right - agreed["accuracy"] > 0.2
+    assert agreed["corrected"]["accuracy"] == pytest.approx(right, abs=0.03)
+    assert agreed["corrected"]["low"] <= right <= agreed["corrected"]["high"]
+    printed = " ".join(accord(tmp_path, "score", "run")[0].split())
+    assert "% of the given labels" in printed
+    assert "rule agreement corrected" in printed
+    assert "which is right on" not in printed
