@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -135,11 +136,17 @@ def test_max_agreement_of_a_method_has_a_standard_error():
 
 
 def test_agreement_with_given_labels_is_not_called_accuracy():
-    result = MethodResult(METHODS["majority"], (Measurement(0.6, reference="given"),))
+    measured = Measurement(0.6, reference="given", corrected=0.9, low=0.8, high=0.95)
+    result = MethodResult(METHODS["oracle-best-epoch"], (measured,))
     found = Comparison(SPEC, 1, Path("out"), (result,))
-    assert comparison_json(found)["reference"] == "given"
-    assert "agreement with the given labels, of which some may be wrong" in comparison_text(found)
-    assert "accuracy" not in comparison_text(found)
+    document, text = comparison_json(found), comparison_text(found)
+    assert document["reference"] == "given"
+    (method,) = document["methods"].values()
+    assert method["corrected"] == {"accuracy": 0.9, "low": 0.8, "high": 0.95}
+    assert "agreement with the given labels, of which some may be wrong" in text
+    assert "60.00  90.0 (80.0 to 95.0)" in text
+    assert "oracle: uses these given labels" in text
+    assert "corrected" not in comparison_text(replace(found, methods=()))
 
 
 def test_json_lists_the_selected_epoch_of_each_repetition():

@@ -1,6 +1,7 @@
 """Each method of a comparison, against its definition on the shared networks."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from accord.experiments.comparison import METHODS, compare
 from accord.experiments.comparison._methods import best_epoch, vote_from_features
 from accord.experiments.comparison._runs import FinishedRun
 from accord.rules._overfitting import epochs_before_overfitting
+from accord.store import ArrayReader
 from accord.training import load_spec, parse_spec
 
 CONVOLVED = """
@@ -137,6 +139,21 @@ def test_before_overfit_costs_only_the_epochs_it_uses():
     assert kept < 40
     assert (before.passes, before.disk) == (4 * kept, 400 * kept)
     assert (all_epochs.passes, all_epochs.disk) == (160, 16_000)
+
+
+def test_accuracies_are_estimated_from_labels_that_are_only_given():
+    example = accord.open("example://cifar10-sym40").select(epochs=slice(None, None, 5))
+    info = replace(example.reader.sample_info, truth=None, given=example.truth)
+    record = accord.Record(ArrayReader(example.labels[:], info))
+    run = SimpleNamespace(record=record, network_bytes=100, spec=SPEC)
+    scores = {one.rule: one for one in record.score()}
+    for name in ("single", "consensus", "max-agreement"):
+        found, corrected = METHODS[name].measure(run), scores[name].corrected
+        assert found.reference == "given"
+        estimate = (corrected.value, corrected.low, corrected.high)
+        assert (found.corrected, found.low, found.high) == estimate
+    few = SimpleNamespace(record=record.select(networks=[0]), network_bytes=100, spec=SPEC)
+    assert METHODS["majority"].measure(few).corrected is None
 
 
 def test_network_without_linear_layer_fails_only_methods_on_features(tmp_path, monkeypatch):

@@ -178,6 +178,7 @@ def _method_json(result: MethodResult) -> dict[str, Any]:
         "accuracy": result.accuracy,
         "standard_error": result.standard_error(),
         "accuracies": [one.accuracy for one in each],
+        "corrected": _corrected(result),
         "single": result.mean("single"),
         "with_max_agreement": result.mean("with_max_agreement"),
         "with_max_agreement_standard_error": result.standard_error("with_max_agreement"),
@@ -194,8 +195,16 @@ def _method_json(result: MethodResult) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None} | failed
 
 
+def _corrected(result: MethodResult) -> dict[str, float] | None:
+    """Compute the mean estimate of the accuracy and its mean interval."""
+    means = {"accuracy": "corrected", "low": "low", "high": "high"}
+    found = {key: mean for key, name in means.items() if (mean := result.mean(name)) is not None}
+    return found or None
+
+
 HEADINGS: Final = ("with MAP", "passes", "training", "weights", "")
 GIVEN: Final = "agreement with the given labels, of which some may be wrong,"
+CORRECTED: Final = "\ncorrected: the accuracy estimated from them, with its 95 % interval"
 LEGEND: Final = """\
 {measured} in %, ± standard error over repetitions; with MAP: max agreement over the
 method's own networks and epochs; passes: forward passes for a new sample; training:
@@ -206,29 +215,33 @@ each member counts); weights: of the networks needed for new samples"""
 def comparison_text(comparison: Comparison) -> str:
     """Format the comparison as a table with a legend."""
     given = comparison.reference == "given"
-    heads = "method", "agreement" if given else "accuracy", *HEADINGS
-    lines = text_table(heads, [*map(_cells, comparison.methods)], right=range(1, 6))
-    legend = LEGEND.format(measured=GIVEN if given else "accuracy")
+    heads = "method", *(("agreement", "corrected") if given else ("accuracy",)), *HEADINGS
+    rows = [_cells(one, given=given) for one in comparison.methods]
+    lines = text_table(heads, rows, right=range(1, len(heads) - 1))
+    legend = LEGEND.format(measured=GIVEN if given else "accuracy") + CORRECTED * given
     times = counted(comparison.repetitions, "repetition")
     return "\n".join(
         [f"{comparison.spec.name}: {times}, in {comparison.out}", "", *lines, "", legend]
     )
 
 
-def _cells(result: MethodResult) -> tuple[str, ...]:
+def _cells(result: MethodResult, *, given: bool) -> tuple[str, ...]:
     from accord.training._plan import size_text
 
     if not result.measurements:
-        return (result.method.name, "-", "", "", "", "", _note(result))
-    first = result.measurements[0]
+        return (result.method.name, "-", *[""] * (4 + given), _note(result, given=given))
+    first, estimate = result.measurements[0], _corrected(result)
+    shares = {} if estimate is None else {key: f"{100 * one:.1f}" for key, one in estimate.items()}
+    corrected = "{accuracy} ({low} to {high})".format(**shares) if shares else ""
     return (
         result.method.name,
         _percent(result, "accuracy"),
+        *[corrected] * given,
         _percent(result, "with_max_agreement"),
         str(first.passes),
         f"{round(first.training, 1):g}" if first.training else "",
         size_text(first.disk),
-        _note(result),
+        _note(result, given=given),
     )
 
 
@@ -237,16 +250,17 @@ def _percent(result: MethodResult, quantity: str) -> str:
     return " ± ".join(f"{100 * number:.2f}" for number in numbers if number is not None)
 
 
-def _note(result: MethodResult) -> str:
+def _note(result: MethodResult, *, given: bool) -> str:
     if result.failures:
         tried = len(result.failures) + len(result.measurements)
         return f"failed in {len(result.failures)} of {tried}: {result.failures[0]}"
     if result.method.oracle:
-        return "oracle: uses the true labels"
+        return f"oracle: uses {'these given' if given else 'the true'} labels"
     covered = result.mean("coverage") or 0.0
     if covered < 1:
         accuracy = result.selective_accuracy
-        right = "" if accuracy is None else f", {accuracy:.1%} of them right"
+        equal = "as given" if given else "right"
+        right = "" if accuracy is None else f", {accuracy:.1%} of them {equal}"
         return f"labels {covered:.1%}{right}"
     if result.measurements[0].epoch is not None:
         return "epoch " + ", ".join(map(_epoch, result.measurements))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from accord._record import Record
 from accord.analysis import measure
+from accord.analysis._trust._unknown_noise import fit_agreement_model
 from accord.errors import ChoiceError, PredictionError
 from accord.experiments.comparison._runs import SHARED, FinishedRun
 from accord.kernels import winners
@@ -34,6 +35,9 @@ class Measurement:
     epoch: int | None = None  # if it selects one
     progress: float | None = None  # of that epoch
     reference: str = "truth"  # labels that predictions are compared with, or "given"
+    corrected: float | None = None  # accuracy estimated from labels that are only given
+    low: float | None = None  # 95 % interval of that
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def _measurement(
 ) -> Measurement:
     found = measure(labels, run.record.reader.reference_labels(), classes=run.record.classes)
     return Measurement(
-        reference=run.record.reference or "truth",
+        **_correct(run, found.accuracy, found.coverage),
         accuracy=found.accuracy,
         coverage=found.coverage,
         selective_accuracy=found.selective_accuracy if 0 < found.coverage < 1 else None,
@@ -63,11 +67,23 @@ def _measurement(
     )
 
 
+def _correct(run: FinishedRun, accuracy: float, coverage: float = 1.0) -> dict[str, Any]:
+    """Estimate the accuracy where the labels are only given."""
+    if run.record.reference != "given":
+        return {}
+    try:
+        model = run.record.reader.once(fit_agreement_model)
+    except PredictionError:  # the votes do not determine it
+        return {"reference": "given"}
+    one = model.correct(accuracy, coverage=coverage)
+    return {"reference": "given", "corrected": one.value, "low": one.low, "high": one.high}
+
+
 def _rule(name: str, run: FinishedRun) -> Measurement:
     record, rule = run.record, find_rule(name)
     if name == "single":
         accuracy = record.score(["single"])[0].accuracy
-        return Measurement(accuracy=accuracy, disk=run.network_bytes)
+        return Measurement(accuracy, disk=run.network_bytes, **_correct(run, accuracy))
     epochs = 1 if rule.oracle or rule.reads == "last" else record.epochs
     if name == "before-overfit":
         epochs = epochs_before_overfitting(record.reader) or record.epochs
