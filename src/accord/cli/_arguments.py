@@ -144,8 +144,7 @@ def open_selected(
 
 def check_rule(rule: str) -> "str | Rule":
     """Return the rule of a name, or the name `recommended`; raise if no rule has it."""
-    from accord.rules import find_rule
-    from accord.rules._recommend import RECOMMENDED
+    from accord.rules import RECOMMENDED, find_rule
 
     return rule if rule == RECOMMENDED else find_rule(rule)
 

@@ -26,10 +26,10 @@ from accord.inference._collected_votes import (
 from accord.inference._early_exit import Exit, NoExit, find_exit, join_counts, order_checkpoints
 from accord.inference._evaluator import Checkpoint, evaluate_checkpoints
 from accord.kernels._votes import WEIGHT_BITS
-from accord.rules import FittedRule, Prediction, Rule, find_rule
+from accord.rules import RECOMMENDED, FittedRule, Prediction, Rule, find_rule
 from accord.rules._analysis_context import Context
 from accord.rules._fitted_rule import PROGRESS_TOLERANCE
-from accord.rules._recommend import RECOMMENDED, resolve_rule
+from accord.rules._recommend import resolve_rule
 from accord.store import CountProgress, RecordReader, SampleInfo, make_sample_info, open_reader
 from accord.training._soft_targets import read_samples
 
