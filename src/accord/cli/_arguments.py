@@ -126,11 +126,11 @@ def parse_numbers(text: str | None) -> list[int] | None:
 
 def open_selected(
     record: str,
-    *,
-    split: str | None,
-    common: bool,
     networks: str | None,
     epochs: str | None,
+    split: str | None,
+    *,
+    common: bool,
     first: str = "test",
 ) -> "Record":
     """Open a record with the networks and epochs that the options select."""

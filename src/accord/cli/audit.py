@@ -7,24 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli._arguments import (
-    Common,
-    Epochs,
-    Json,
-    Networks,
-    RecordPath,
-    epilog,
-    open_selected,
-    output_path,
-    print_notes,
-)
+from accord.cli import _arguments as shared
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
     from accord.analysis import Audit, Decisions
     from accord.store import RecordReader
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord audit runs/mine/train --out audit.csv",
     "accord audit runs/mine/train --queue queue.csv --most 200",
     "accord audit runs/mine/train --decisions queue.csv --corrected labels.npz",
@@ -41,7 +31,7 @@ DOUBTFUL = (
 
 
 def audit(
-    record: RecordPath,
+    record: shared.RecordPath,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE.csv", help="write all samples, the most suspicious first"),
@@ -94,14 +84,14 @@ def audit(
             "--proposals", help="in --corrected, use the proposed labels of undecided samples"
         ),
     ] = False,
-    networks: Networks = None,
-    epochs: Epochs = None,
-    common: Common = False,
+    networks: shared.Networks = None,
+    epochs: shared.Epochs = None,
+    common: shared.Common = False,
     split: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="which record of a run folder", show_default="train"),
     ] = None,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Find wrong training labels and propose corrections.
 
@@ -109,7 +99,7 @@ def audit(
     the training split, with the given labels. No true labels are needed; if RECORD has them, the
     ranking is scored against them.
     """
-    out, queue, corrected = output_path(out), output_path(queue), output_path(corrected)
+    out, queue, corrected = map(shared.output_path, (out, queue, corrected))
     _check_options(queue, corrected, decisions, most=most, link=link, proposals=proposals)
     data = _find_data(record, corrected, source, label)
     from accord.analysis import audit as find
@@ -123,8 +113,8 @@ def audit(
         decisions=decisions,
         labels=corrected if data is None else None,
     )
-    reader = open_selected(
-        record, split=split, common=common, networks=networks, epochs=epochs, first="train"
+    reader = shared.open_selected(
+        record, networks, epochs, split, common=common, first="train"
     ).reader
     # Decisions are checked before anything is computed or written.
     decided = (
@@ -240,7 +230,7 @@ def _write_corrected(
 
     labels = corrected_labels(found, decided, proposals=proposals)
     if proposals and found.proposals_doubtful:
-        print_notes(DOUBTFUL)
+        shared.print_notes(DOUBTFUL)
     changed = int((labels != found.given).sum())
     summary = f"{path}: {changed} of {len(labels)} labels changed."
     info = reader.sample_info
@@ -266,7 +256,7 @@ def _print(
     from accord.report._audit_text import audit_json, audit_text, gain_text
 
     gain = None if decided is None else measure_gain(found, decided, reader.sample_info.truth)
-    print_notes(*found.notes)
+    shared.print_notes(*found.notes)
     overview = Overview.of(reader)
     if as_json:
         typer.echo(json.dumps(audit_json(overview, found, gain)))

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Json, epilog
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar
 
-EPILOG = epilog("accord bench --json", done="done", faults="2 an argument is wrong.")
+EPILOG = shared.epilog("accord bench --json", done="done", faults="2 an argument is wrong.")
 
 
 def bench(
-    as_json: Json = False,
+    as_json: shared.Json = False,
     full: Annotated[
         bool, typer.Option("--full", help="add the large shapes: 2 GB of memory, some minutes")
     ] = False,

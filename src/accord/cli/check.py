@@ -4,13 +4,13 @@ from pathlib import Path
 
 import typer
 
-from accord.cli._arguments import RecordPath, epilog
+from accord.cli import _arguments as shared
 from accord.errors import counted
 
-EPILOG = epilog("accord check runs/mine", done="every committed row can be read")
+EPILOG = shared.epilog("accord check runs/mine", done="every committed row can be read")
 
 
-def check(record: RecordPath) -> None:
+def check(record: shared.RecordPath) -> None:
     """Verify every row of RECORD against its checksum.
 
     In a run folder, all records are verified, those of folds too. Damaged rows are named. Leftovers

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog, print_notes, require_torch
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar, resumable
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord compare --method majority --method max-agreement --method elr",
     "accord compare examples/cifar10.toml --out runs/compared --repetitions 3",
     done="compared",
@@ -39,7 +39,7 @@ def compare(
     ] = None,
     repetitions: Annotated[int, typer.Option(metavar="N", help="each with other seeds", min=1)] = 1,
     listing: Annotated[bool, typer.Option("--list", help="list every method, and stop")] = False,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Compare max agreement with other methods on the same data.
 
@@ -47,11 +47,11 @@ def compare(
     a method needs samples that no network was trained on, a tenth of the training samples is held
     out from all. When stopped and started again, it resumes.
     """
-    check_local(out)
+    shared.check_local(out)
     if listing:
         _list(as_json=as_json)
         return
-    require_torch("accord compare")
+    shared.require_torch("accord compare")
     from accord.experiments import comparison, demo
     from accord.training import load_spec, parse_spec
 
@@ -67,7 +67,7 @@ def compare(
             progress=bar.training,
             on_start=bar.begin,
         )
-    print_notes(*found.notes, *found.stopped)
+    shared.print_notes(*found.notes, *found.stopped)
     if as_json:
         typer.echo(json.dumps(comparison.comparison_json(found)))
     else:

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import check_local, epilog, require_torch
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar, resumable
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord demo --out accord-demo",
     done="done",
     faults="1 nothing could be written, or a dependency is missing; 130 interrupted.",
@@ -30,12 +30,12 @@ def demo(
     DIR/report.html. Needs no data and no GPU, and takes less than a minute. If interrupted, run
     it again to resume.
     """
-    require_torch("accord demo")
+    shared.require_torch("accord demo")
     from accord.analysis import Overview, compare_rules
     from accord.experiments.demo import run_demo
     from accord.report._command_text import demo_text
 
-    check_local(out)
+    shared.check_local(out)
     with resumable(f"{_program()} demo --out {shlex.quote(str(out))}"), Bar("training") as bar:
         record = run_demo(out, progress=bar.training)
     overview, found = Overview.of(record.reader), compare_rules(record.reader)

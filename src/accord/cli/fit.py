@@ -6,17 +6,7 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import (
-    Common,
-    Epochs,
-    Networks,
-    RecordPath,
-    Split,
-    epilog,
-    open_selected,
-    print_notes,
-    resolve_rule,
-)
+from accord.cli import _arguments as shared
 from accord.errors import ChoiceError, counted
 
 TRAINED_ON = (
@@ -24,7 +14,7 @@ TRAINED_ON = (
     "they make here do not represent those on other samples. Fit on samples that they were not "
     "trained on"
 )
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord fit runs/mine --out rule.npz",
     "accord predict runs/new --fitted rule.npz",
     done="written",
@@ -34,7 +24,7 @@ EPILOG = epilog(
 
 
 def fit(
-    record: RecordPath,
+    record: shared.RecordPath,
     out: Annotated[
         Path, typer.Option(metavar="RULE.npz", help="the file to write", show_default=False)
     ],
@@ -46,10 +36,10 @@ def fit(
             help="leave-one-out, dawid-skene, weighted-agreement, before-overfit or `recommended`",
         ),
     ] = "dawid-skene",
-    networks: Networks = None,
-    epochs: Epochs = None,
-    common: Common = False,
-    split: Split = None,
+    networks: shared.Networks = None,
+    epochs: shared.Epochs = None,
+    common: shared.Common = False,
+    split: shared.Split = None,
 ) -> None:
     """Fit a rule on RECORD, to predict other samples with.
 
@@ -59,10 +49,10 @@ def fit(
     if out.suffix != ".npz":
         raise ChoiceError(f"{out}: a fitted rule is saved as an .npz file")
 
-    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
+    opened = shared.open_selected(record, networks, epochs, split, common=common)
     if opened.reader.trained_on:
-        print_notes(TRAINED_ON)
-    fitted = opened.fit(resolve_rule(opened, rule))
+        shared.print_notes(TRAINED_ON)
+    fitted = opened.fit(shared.resolve_rule(opened, rule))
     fitted.save(out)
     typer.echo(
         f"{out}: {fitted.name}, fitted on {counted(opened.networks, 'network')}, "

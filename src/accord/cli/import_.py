@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import epilog
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord import logs.npz runs/mine --classes 10",
     done="written",
     faults="1 the source is at fault, or the disk; 2 an argument is wrong.",

@@ -9,22 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli._arguments import (
-    DEFAULT_RULE,
-    Json,
-    LabelsFile,
-    epilog,
-    print_notes,
-    require_torch,
-    wanted_rule,
-)
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar, resumable
 from accord.errors import counted
 
 if TYPE_CHECKING:
     from accord.inference import Inferred
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord infer runs/digits new.npz --out labels.csv",
     "accord infer runs/photos folder/of/images --exit exact",
     "accord infer runs/photos folder/of/images --exit 0.01 --json",
@@ -58,7 +50,7 @@ def infer(
             "--rule",
             metavar="NAME",
             help="how to combine votes, as for `accord predict`",
-            show_default=DEFAULT_RULE,
+            show_default=shared.DEFAULT_RULE,
         ),
     ] = None,
     fitted: Annotated[
@@ -86,8 +78,8 @@ def infer(
         Path | None,
         typer.Option(metavar="RECORD", help="write every vote to a record, for all other commands"),
     ] = None,
-    out: LabelsFile = None,
-    as_json: Json = False,
+    out: shared.LabelsFile = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Predict new samples with every saved checkpoint of a run.
 
@@ -99,10 +91,10 @@ def infer(
 
     if out is not None:
         check_ending(out)
-    require_torch("inference")
+    shared.require_torch("inference")
     from accord import inference
 
-    chosen = wanted_rule(rule, fitted)
+    chosen = shared.wanted_rule(rule, fitted)
     again = shlex.join(["accord", "infer", str(run), str(data), "--record", str(record)])
     again += ", with the same options"
     with nullcontext() if record is None else resumable(again), Bar("evaluating") as bar:
@@ -119,7 +111,7 @@ def infer(
 
 
 def _print_summary(found: "Inferred", out: Path | None, record: Path | None) -> None:
-    print_notes(*_notes(found))
+    shared.print_notes(*_notes(found))
     agreed = "right" if found.reference == "truth" else "equal to the given labels"
     parts = [
         f"{counted(len(found), 'label')} by {found.rule}",

@@ -4,19 +4,10 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import (
-    Common,
-    Epochs,
-    Networks,
-    RecordPath,
-    Split,
-    epilog,
-    parse_numbers,
-    parse_slice,
-)
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord pack runs/mine mine.zip",
     "accord pack runs/mine half.zip --epochs 1::2 --labels-only",
     done="written",
@@ -24,17 +15,17 @@ EPILOG = epilog(
 
 
 def pack(
-    record: RecordPath,
+    record: shared.RecordPath,
     out: Annotated[
         str,
         typer.Argument(
             metavar="OUT", help="the packed record; .zip makes one file", show_default=False
         ),
     ],
-    networks: Networks = None,
-    epochs: Epochs = None,
-    common: Common = False,
-    split: Split = None,
+    networks: shared.Networks = None,
+    epochs: shared.Epochs = None,
+    common: shared.Common = False,
+    split: shared.Split = None,
     labels_only: Annotated[
         bool, typer.Option("--labels-only", help="leave probabilities out")
     ] = False,
@@ -50,8 +41,8 @@ def pack(
             record,
             out,
             common=common,
-            networks=parse_numbers(networks),
-            epochs=parse_slice(epochs),
+            networks=shared.parse_numbers(networks),
+            epochs=shared.parse_slice(epochs),
             labels_only=labels_only,
             split=split,
             progress=bar.samples,

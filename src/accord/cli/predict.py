@@ -6,24 +6,10 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import (
-    DEFAULT_RULE,
-    RULE_HELP,
-    Common,
-    Epochs,
-    LabelsFile,
-    Networks,
-    RecordPath,
-    Split,
-    epilog,
-    open_selected,
-    print_notes,
-    resolve_rule,
-    wanted_rule,
-)
+from accord.cli import _arguments as shared
 from accord.errors import counted
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord predict runs/mine --epochs :120 --out labels.csv",
     "accord predict runs/mine --rule recommended",
     "accord predict runs/new --fitted rule.npz",
@@ -32,10 +18,12 @@ EPILOG = epilog(
 
 
 def predict(
-    record: RecordPath,
+    record: shared.RecordPath,
     rule: Annotated[
         str | None,
-        typer.Option("--rule", metavar="NAME", help=RULE_HELP, show_default=DEFAULT_RULE),
+        typer.Option(
+            "--rule", metavar="NAME", help=shared.RULE_HELP, show_default=shared.DEFAULT_RULE
+        ),
     ] = None,
     fitted: Annotated[
         Path | None,
@@ -44,11 +32,11 @@ def predict(
             help="instead of --rule: a rule that `accord fit` fitted on other samples",
         ),
     ] = None,
-    networks: Networks = None,
-    epochs: Epochs = None,
-    common: Common = False,
-    split: Split = None,
-    out: LabelsFile = None,
+    networks: shared.Networks = None,
+    epochs: shared.Epochs = None,
+    common: shared.Common = False,
+    split: shared.Split = None,
+    out: shared.LabelsFile = None,
 ) -> None:
     """Combine the votes in RECORD into one class per sample.
 
@@ -58,12 +46,12 @@ def predict(
 
     if out is not None:
         check_ending(out)
-    wanted = wanted_rule(rule, fitted)
-    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
-    chosen = resolve_rule(opened, wanted)
+    wanted = shared.wanted_rule(rule, fitted)
+    opened = shared.open_selected(record, networks, epochs, split, common=common)
+    chosen = shared.resolve_rule(opened, wanted)
     prediction = opened.predict(chosen)
     if prediction.note:
-        print_notes(f"{chosen.name}: {prediction.note}")
+        shared.print_notes(f"{chosen.name}: {prediction.note}")
     if out is None:
         sys.stdout.write("\n".join(map(str, prediction.labels.tolist())) + "\n")
     else:

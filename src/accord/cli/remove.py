@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import RecordPath, epilog, parse_numbers
+from accord.cli import _arguments as shared
 from accord.errors import counted
 
-EPILOG = epilog("accord remove runs/mine --networks 2,3", done="removed")
+EPILOG = shared.epilog("accord remove runs/mine --networks 2,3", done="removed")
 
 
 def remove(
-    record: RecordPath,
+    record: shared.RecordPath,
     networks: Annotated[
         str, typer.Option(metavar="0,2", help="the networks to remove", show_default=False)
     ],
@@ -23,6 +23,6 @@ def remove(
     """
     from accord.store import remove_networks
 
-    numbers = parse_numbers(networks) or []
+    numbers = shared.parse_numbers(networks) or []
     remove_networks(record, numbers)
     typer.echo(f"{record}: {counted(len(numbers), 'network')} removed", err=True)

@@ -5,20 +5,20 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import Common, Networks, RecordPath, Split, epilog, parse_numbers
+from accord.cli import _arguments as shared
 from accord.errors import ChoiceError
 
-EPILOG = epilog("accord report runs/mine --out report.html", done="written")
+EPILOG = shared.epilog("accord report runs/mine --out report.html", done="written")
 
 
 def report(
-    record: RecordPath,
+    record: shared.RecordPath,
     out: Annotated[Path, typer.Option(metavar="FILE", help="the page to write")] = Path(
         "report.html"
     ),
-    networks: Networks = None,
-    common: Common = False,
-    split: Split = None,
+    networks: shared.Networks = None,
+    common: shared.Common = False,
+    split: shared.Split = None,
 ) -> None:
     """Write one self-contained HTML page on RECORD.
 
@@ -33,6 +33,8 @@ def report(
     from accord.report import write_report
 
     out = local_path(out)
-    opened = open_record(record, common=common, networks=parse_numbers(networks), split=split)
+    opened = open_record(
+        record, common=common, networks=shared.parse_numbers(networks), split=split
+    )
     write_report(summarize(opened.reader), out)
     typer.echo(f"{out}: written", err=True)

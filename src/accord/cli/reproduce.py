@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog, print_notes, require_torch
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar
 from accord.cli.train import HERE, Gpus, Ray
 from accord.errors import ChoiceError, suggest
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from accord.experiments.paper import Failure, ReproduceContext, Result, Target
 
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord reproduce table1/cifar10/sym/40 --scale stand-in",
     "accord reproduce figure5 --scale quick --data ~/data --out runs/paper",
     "accord reproduce --list",
@@ -60,7 +60,7 @@ def reproduce(
     listing: Annotated[
         bool, typer.Option("--list", help="list every target with its status, and stop")
     ] = False,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Reproduce tables and figures of the paper, beside its numbers.
 
@@ -75,7 +75,7 @@ def reproduce(
         raise ChoiceError(f"no scale is called {scale!r}. {suggest(scale, list(paper.SCALES))}")
     if gpus is not None and ray is None:
         raise ChoiceError("--gpus requires --ray")
-    check_local(out)
+    shared.check_local(out)
     chosen = paper.find_targets(targets) if targets else list(paper.all_targets().values())
     if listing:
         items = paper.list_targets(chosen, scale, out=out, data=data)
@@ -83,8 +83,8 @@ def reproduce(
         return
     if not targets:
         raise ChoiceError("name a target: accord reproduce table1/cifar10/sym/40, or use --list")
-    require_torch("accord reproduce")
-    notify = functools.cache(print_notes)  # each note once
+    shared.require_torch("accord reproduce")
+    notify = functools.cache(shared.print_notes)  # each note once
     context = paper.ReproduceContext(out, data, on_cpu=on_cpu, notify=notify)
     context = _with_ray(context, ray, gpus)
     _warn_of_repetitions(chosen, context, repetitions)

@@ -5,26 +5,13 @@ from typing import Annotated
 
 import typer
 
-from accord.cli._arguments import (
-    Common,
-    Epochs,
-    Json,
-    Networks,
-    RecordPath,
-    Split,
-    check_rule,
-    epilog,
-    in_colour,
-    open_selected,
-    print_notes,
-    resolve_rule,
-)
+from accord.cli import _arguments as shared
 
-EPILOG = epilog("accord score runs/mine --rule majority --rule max-agreement", done="scored")
+EPILOG = shared.epilog("accord score runs/mine --rule majority --rule max-agreement", done="scored")
 
 
 def score(
-    record: RecordPath,
+    record: shared.RecordPath,
     rule: Annotated[
         list[str] | None,
         typer.Option(
@@ -34,11 +21,11 @@ def score(
             show_default="all",
         ),
     ] = None,
-    networks: Networks = None,
-    epochs: Epochs = None,
-    common: Common = False,
-    split: Split = None,
-    as_json: Json = False,
+    networks: shared.Networks = None,
+    epochs: shared.Epochs = None,
+    common: shared.Common = False,
+    split: shared.Split = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Score every rule against the true or given labels of RECORD.
 
@@ -48,14 +35,16 @@ def score(
     from accord.analysis import Overview, compare_rules
     from accord.report._command_text import score_json, score_text
 
-    wanted = [check_rule(name) for name in rule or ()]
-    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
-    found = compare_rules(opened.reader, [resolve_rule(opened, one) for one in wanted] or None)
+    wanted = [shared.check_rule(name) for name in rule or ()]
+    opened = shared.open_selected(record, networks, epochs, split, common=common)
+    found = compare_rules(
+        opened.reader, [shared.resolve_rule(opened, one) for one in wanted] or None
+    )
     for name, reason in found.left_out.items():
-        print_notes(f"{name} is left out: {reason}")
-    print_notes(*found.notes)
+        shared.print_notes(f"{name} is left out: {reason}")
+    shared.print_notes(*found.notes)
     overview = Overview.of(opened.reader)
     if as_json:
         typer.echo(json.dumps(score_json(overview, found)))
     else:
-        typer.echo(score_text(overview, found, colour=in_colour()))
+        typer.echo(score_text(overview, found, colour=shared.in_colour()))

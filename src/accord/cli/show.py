@@ -5,12 +5,14 @@ import json
 
 import typer
 
-from accord.cli._arguments import Json, RecordPath, Split, epilog
+from accord.cli import _arguments as shared
 
-EPILOG = epilog("accord show runs/mine", done="shown")
+EPILOG = shared.epilog("accord show runs/mine", done="shown")
 
 
-def show(record: RecordPath, split: Split = None, as_json: Json = False) -> None:
+def show(
+    record: shared.RecordPath, split: shared.Split = None, as_json: shared.Json = False
+) -> None:
     """Describe RECORD: networks, epochs, samples and classes.
 
     Also shows what else is stored, the form and size, and the versions that wrote it.

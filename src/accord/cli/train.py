@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from accord.cli._arguments import (
-    Json,
-    Networks,
-    check_local,
-    epilog,
-    parse_numbers,
-    print_notes,
-    require_torch,
-)
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar, resumable
 from accord.errors import ChoiceError
 
@@ -28,7 +20,7 @@ if TYPE_CHECKING:
 
 
 HERE: Final = "local"  # the address that `--ray` alone stands for
-EPILOG: Final = epilog(
+EPILOG: Final = shared.epilog(
     "accord train examples/digits.toml --plan",
     "accord train examples/digits.toml --out runs/digits",
     "accord train penguins.csv --label species --cross-fit 5",
@@ -119,7 +111,7 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="remove the run in the run folder, and start anew")
     ] = False,
-    networks: Networks = None,
+    networks: shared.Networks = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="print what would be trained, and stop")
     ] = False,
@@ -137,7 +129,7 @@ def train(
     ] = None,
     ray: Ray = None,
     gpus: Gpus = None,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Train networks on SPEC.toml or DATA, and record every epoch.
 
@@ -149,15 +141,15 @@ def train(
     if listing:
         _list(as_json=as_json)
         return
-    require_torch("training")
-    check_local(out)
+    shared.require_torch("training")
+    shared.check_local(out)
     if source is None:
         raise ChoiceError(
             "name a spec or data: accord train SPEC.toml, or accord train DATA.csv --label COLUMN; "
             "--list shows what a spec can contain"
         )
     _check_cluster_options(processes=processes, ray=ray, gpus=gpus, plan=plan, overwrite=overwrite)
-    chosen = parse_numbers(networks)
+    chosen = shared.parse_numbers(networks)
     if (source / "spec.toml").is_file():  # a run
         source, out = source / "spec.toml", out or source
     spec, text = _read_source(
@@ -185,7 +177,7 @@ def train(
                 from accord.experiments.cluster import train_remotely
 
                 result = train_remotely(
-                    spec, folder, **options, address=ray, gpus=gpus, notify=print_notes
+                    spec, folder, **options, address=ray, gpus=gpus, notify=shared.print_notes
                 )
         result = replace(result, out=folder)  # the path as it was typed
         if as_json:
@@ -262,7 +254,7 @@ def _plan(
     plan = plan_run(spec, folder, networks=networks)
     if ray is not None:
         plan = replace(plan, device="ray")
-    print_notes(*plan.notes)
+    shared.print_notes(*plan.notes)
     shown = (spec, plan, folder)
     typer.echo(json.dumps(plan_json(*shown)) if as_json else plan_text(*shown))
 
@@ -270,9 +262,9 @@ def _plan(
 def _print_result(spec: "Spec", result: "RunResult", *, idle: bool) -> None:
     """Print how training ended; exit with status 1 if a network failed."""
     failed = (f"network {number} failed: {error}" for number, error in result.failed.items())
-    print_notes(*result.notes, *failed)
+    shared.print_notes(*result.notes, *failed)
     if idle and not result.failed:
-        print_notes(
+        shared.print_notes(
             "nothing was trained, as the networks were complete. To train them anew: --overwrite"
         )
     typer.echo(f"{result.out}: {_summary(spec, result)}", err=True)

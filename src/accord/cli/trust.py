@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from accord.cli._arguments import (
-    RULE_HELP,
-    Common,
-    Epochs,
-    Json,
-    Networks,
-    RecordPath,
-    Split,
-    epilog,
-    open_selected,
-    output_path,
-    print_notes,
-    resolve_rule,
-)
+from accord.cli import _arguments as shared
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
@@ -32,7 +19,7 @@ NO_EFFECT = (
     "choosing a threshold requires true labels, and none were recorded. Choose it on a record of "
     "the same networks that has them, and pass it here: --threshold T"
 )
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord trust runs/mine/test --risk 0.02",
     "accord trust runs/new --threshold 0.58 --out samples.csv",
     "accord trust runs/new --verify 300 --out queue.csv",
@@ -43,8 +30,10 @@ EPILOG = epilog(
 
 
 def trust(
-    record: RecordPath,
-    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help=RULE_HELP)] = "recommended",
+    record: shared.RecordPath,
+    rule: Annotated[
+        str, typer.Option("--rule", metavar="NAME", help=shared.RULE_HELP)
+    ] = "recommended",
     risk: Annotated[
         float | None,
         typer.Option(
@@ -71,11 +60,11 @@ def trust(
             metavar="FILE.csv", help="read the verified samples and estimate the accuracy"
         ),
     ] = None,
-    networks: Networks = None,
-    epochs: Epochs = None,
-    common: Common = False,
-    split: Split = None,
-    as_json: Json = False,
+    networks: shared.Networks = None,
+    epochs: shared.Epochs = None,
+    common: shared.Common = False,
+    split: shared.Split = None,
+    as_json: shared.Json = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -91,15 +80,15 @@ def trust(
     keeps a risk on similar samples. Without: the scores, and how many verified samples would
     estimate the accuracy. Always: bad networks and forgotten samples.
     """
-    out = output_path(out)
+    out = shared.output_path(out)
     _check_options(risk, threshold, verify, verified, out)
     from accord.analysis import Overview, measure_trust, read_verification
     from accord.report._trust_text import trust_json, trust_text
 
-    opened = open_selected(record, split=split, common=common, networks=networks, epochs=epochs)
+    opened = shared.open_selected(record, networks, epochs, split, common=common)
     if risk is not None and opened.truth is None:
-        print_notes(f"--risk {risk:g} has no effect: {NO_EFFECT}")
-    chosen = resolve_rule(opened, rule).name
+        shared.print_notes(f"--risk {risk:g} has no effect: {NO_EFFECT}")
+    chosen = shared.resolve_rule(opened, rule).name
     found = measure_trust(opened.reader, chosen, risk=risk or RISK, threshold=threshold)
     overview = Overview.of(opened.reader)
     estimate = None
@@ -108,7 +97,7 @@ def trust(
         estimate = samples.accuracy(found.prediction)
     if out is not None:
         _write(overview, found, out, verify)
-    print_notes(*found.notes)
+    shared.print_notes(*found.notes)
     results = overview, found, estimate
     typer.echo(json.dumps(trust_json(*results)) if as_json else trust_text(*results))
 

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from accord.cli._arguments import (
-    Json,
-    Networks,
-    RecordPath,
-    Split,
-    epilog,
-    in_colour,
-    parse_numbers,
-    print_notes,
-)
+from accord.cli import _arguments as shared
 from accord.errors import ChoiceError, counted
 
 if TYPE_CHECKING:
@@ -24,7 +15,7 @@ if TYPE_CHECKING:
 
 ALARMED: Final = 3  # exit status of --until-alarm
 EVERY: Final = 10.0  # seconds between two reads
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord watch runs/mine",
     "accord watch runs/mine --follow --until-alarm; [ $? = 3 ] && kill $TRAINING",
     done="watched, alarm or not",
@@ -34,10 +25,10 @@ EPILOG = epilog(
 
 
 def watch(
-    record: RecordPath,
-    networks: Networks = None,
-    split: Split = None,
-    as_json: Json = False,
+    record: shared.RecordPath,
+    networks: shared.Networks = None,
+    split: shared.Split = None,
+    as_json: shared.Json = False,
     follow: Annotated[
         bool,
         typer.Option(
@@ -74,7 +65,7 @@ def watch(
     for option, value in (("--every", every), ("--idle", idle)):
         if value is not None and not follow:
             raise ChoiceError(f"{option} requires --follow: add it, or leave {option} out")
-    numbers = parse_numbers(networks)
+    numbers = shared.parse_numbers(networks)
     alarmed = False
     if follow:
         from accord.analysis._watch import RecordFollower
@@ -99,11 +90,11 @@ def _print(path: str, split: str | None, numbers: list[int] | None, *, as_json: 
     overview, found, health = Overview.of(opened.reader), opened.watch(), opened.network_health()
     if len({lengths[number] for number in overview.numbers}) > 1:
         common = counted(overview.epochs, "epoch")
-        print_notes(f"{path}: watching the {common} that all networks have")
+        shared.print_notes(f"{path}: watching the {common} that all networks have")
     if as_json:
         typer.echo(json.dumps(watch_json(overview, found, health)))
     else:
-        typer.echo(watch_text(overview, found, health, colour=in_colour()))
+        typer.echo(watch_text(overview, found, health, colour=shared.in_colour()))
     return found.alarm
 
 
@@ -127,14 +118,14 @@ def _follow(
         seen = follower.poll()
         if seen and follower.trained_on and not warned:
             warned = True
-            print_notes(f"warning: {TRAINED_ON}")
+            shared.print_notes(f"warning: {TRAINED_ON}")
         for one in seen:
             typer.echo(_line(one), err=to_stderr)
             if one.best_epoch is not None and until_alarm:
                 return True
         if follower.waiting_for not in ("", shown):
             shown = follower.waiting_for
-            print_notes(f"waiting: {shown}")
+            shared.print_notes(f"waiting: {shown}")
         last_news = time.monotonic() if seen else last_news
         if idle is not None and time.monotonic() - last_news >= idle:
             return _end(follower)
