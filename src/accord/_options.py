@@ -51,7 +51,10 @@ def check_options(
     if missing := [option for option in missing if option not in options]:
         raise ChoiceError(f"{name} needs {' and '.join(missing)}.")
     if types:
-        hints = {k: hint for one in functions for k, hint in _hints(one).items()}
+        hints: dict[str, Any] = {}
+        for function in functions:
+            made = getattr(function, "func", function)  # of a functools.partial
+            hints |= get_type_hints(made.__init__ if inspect.isclass(made) else made)
         for option, value in options.items():
             _check_type(f"{name}: {option}", value, hints.get(option, Any))
 
@@ -67,11 +70,6 @@ def _parameters(
         and name not in held
         and name not in given
     }
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    function = getattr(function, "func", function)
-    return get_type_hints(function.__init__ if inspect.isclass(function) else function)
 
 
 def _check_type(what: str, value: Any, hint: Any) -> None:

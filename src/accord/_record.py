@@ -101,8 +101,8 @@ class StoredArray(NDArrayOperatorsMixin):
 
     def _split(self, key: Any) -> list[Any]:
         keys = list(key) if isinstance(key, tuple) else [key]
-        if Ellipsis in [one for one in keys if one is Ellipsis]:
-            at = next(i for i, one in enumerate(keys) if one is Ellipsis)
+        at = next((i for i, one in enumerate(keys) if one is Ellipsis), None)
+        if at is not None:
             keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
         if len(keys) > self.ndim:
             raise IndexError(f"{self.ndim} axes, {len(keys)} indices")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.analysis._record_notes import record_notes
+from accord.analysis._trust._confidence_intervals import check_confidence
 from accord.analysis._trust._noisy_accuracy import Estimate
 from accord.analysis._trust._trust import TRAINED_ON
 from accord.analysis._trust._unknown_noise import fit_agreement_model
@@ -127,8 +128,7 @@ def paired_changes(
     >>> paired_changes(worse, better, truth).turned_right
     6
     """
-    if not 0 < confidence < 1:
-        raise PredictionError(f"confidence must lie between 0 and 1; got {confidence}")
+    critical = NormalDist().inv_cdf((1 + check_confidence(confidence)) / 2)
     first, second, truth = np.asarray(first), np.asarray(second), np.asarray(truth)
     if truth.ndim != 1 or not len(truth) or not first.shape == second.shape == truth.shape:
         raise PredictionError(
@@ -138,7 +138,8 @@ def paired_changes(
     was_right, is_right = first == truth, second == truth
     gained = int((~was_right & is_right).sum())
     lost = int((was_right & ~is_right).sum())
-    low, high = _interval(gained, lost, len(truth), confidence)
+    low = -_highest_difference(lost, gained, len(truth), critical)
+    high = _highest_difference(gained, lost, len(truth), critical)
     return Changes(gained, lost, len(truth), mcnemar(gained, lost), low, high, confidence)
 
 
@@ -149,12 +150,6 @@ def mcnemar(gained: int, lost: int) -> float:
     0.0143
     """
     return math.erfc(abs(gained - lost) / math.sqrt(2 * max(1, gained + lost)))
-
-
-def _interval(gained: int, lost: int, samples: int, confidence: float) -> tuple[float, float]:
-    critical = NormalDist().inv_cdf((1 + confidence) / 2)
-    high = _highest_difference(gained, lost, samples, critical)
-    return -_highest_difference(lost, gained, samples, critical), high
 
 
 def _highest_difference(gained: int, lost: int, samples: int, critical: float) -> float:

@@ -186,7 +186,8 @@ def _find_data(
     if source is not None:
         return {"source": source, "label": label}
     ending = corrected.suffix.lower()
-    folder = next((one for one in (Path(record), Path(record).parent) if _is_run(one)), None)
+    folders = Path(record), Path(record).parent
+    folder = next((one for one in folders if (one / "spec.toml").is_file()), None)
     if folder is None or ending in (".npz", ".npy"):
         return None
     from accord.training import load_spec
@@ -206,10 +207,6 @@ def _find_data(
         "ids": options.get("ids"),
         "lines": True,
     }
-
-
-def _is_run(folder: Path) -> bool:
-    return (folder / "spec.toml").is_file()
 
 
 def _write_corrected(

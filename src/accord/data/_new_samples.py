@@ -216,7 +216,11 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
     # The columns have the names of the training data; the labels may be missing.
     task, options = TASKS.get(layout.kind), layout.options
     unquoted = ending == ".tsv" and task is not None
-    table = _load_unquoted(path) if unquoted else load_table(path, ending)
+    if unquoted:
+        cells, _ = read_unquoted(path)
+        table = Table(path, cells, np.arange(len(next(iter(cells.values())))) + 2)
+    else:
+        table = load_table(path, ending)
     names = task.label if task else (options.get("truth"), options.get("label", "label"))
     label = next((name for name in names if name in table.columns), None)
     labels = None
@@ -239,11 +243,6 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
     verified = layout.verified or (label is not None and label == options.get("truth"))
     samples = _samples(inputs, labels, np.array(found), path, verified=verified)
     return replace(samples, notes=notes)
-
-
-def _load_unquoted(path: Path) -> Table:
-    columns, _ = read_unquoted(path)
-    return Table(path, columns, np.arange(len(next(iter(columns.values())))) + 2)
 
 
 def _text_columns(table: Table, layout: Layout) -> tuple[str, ...]:

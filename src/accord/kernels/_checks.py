@@ -103,18 +103,3 @@ def check_table(samples: int, classes: int) -> None:
             f"{size / 2**30:.1f} GiB; the largest is {LARGEST_TABLE // 2**30} GiB. "
             "`winners` and `margins` need no table; or count some of the samples at a time."
         )
-
-
-def checked_classes(labels: NDArray[Any], *, classes: int) -> NDArray[np.intp]:
-    """Validate labels and convert them to integers.
-
-    >>> checked_classes(np.array([0, 2], np.uint8), classes=3)
-    array([0, 2])
-    """
-    found = np.asarray(labels)
-    if found.dtype.kind not in "iu":
-        raise PredictionError(
-            f"labels must be whole numbers; got {found.dtype}. Convert them: labels.astype(int)"
-        )
-    check_class_range(found, classes=classes)
-    return found.astype(np.intp)

@@ -45,12 +45,9 @@ class Calibration:
 def calibration(
     confidence: NDArray[Any], right: NDArray[np.bool_], *, bins: int = BINS
 ) -> Calibration:
-    """Compute the reliability curve of confidences.
+    """Compute the reliability curve of confidences (sample,) in 0..1.
 
-    Args:
-        confidence: (sample,), in 0..1.
-        right: (sample,), whether the label is right.
-        bins: number of bins of equal width, from 0 to 1.
+    `right` is whether each label is right; bins have equal width.
 
     Raises:
         PredictionError: shapes differ, there is no sample, or a confidence is out of range.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accord.analysis._trust._confidence_intervals import check_confidence, mean_interval
 from accord.errors import PredictionError
-from accord.kernels._checks import checked_classes
+from accord.kernels import check_class_range
 
 MOST_CONDITION: Final = 1e6  # condition number above which the estimate is meaningless
 
@@ -120,7 +120,13 @@ def _checked_labels(
             "expected one predicted and one given label per sample, for at least one sample; "
             f"got shapes {', '.join(str(one.shape) for one in found)}"
         )
-    return tuple(checked_classes(one, classes=len(weights)) for one in found)
+    for one in found:
+        if one.dtype.kind not in "iu":
+            raise PredictionError(
+                f"labels must be whole numbers; got {one.dtype}. Convert them: labels.astype(int)"
+            )
+        check_class_range(one, classes=len(weights))
+    return tuple(one.astype(np.intp) for one in found)
 
 
 def _mean(values: NDArray[np.float64], least: float, most: float, confidence: float) -> Estimate:
