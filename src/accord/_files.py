@@ -230,12 +230,8 @@ def correct_parquet(
 ) -> None:
     """Write a Parquet file again with some values of a column changed.
 
-    Args:
-        source: the file.
-        path: the file to write.
-        column: the column.
-        changed: row -> the text of another value of the column.
-        kept: the name of a further column that holds the values before.
+    `changed` maps rows to the text of another value of the column; a further column, `kept`, holds
+    the values before.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -31,7 +31,6 @@ def fit(
     rule: Annotated[
         str,
         typer.Option(
-            "--rule",
             metavar="NAME",
             help="leave-one-out, dawid-skene, weighted-agreement, before-overfit or `recommended`",
         ),

@@ -47,7 +47,6 @@ def infer(
     rule: Annotated[
         str | None,
         typer.Option(
-            "--rule",
             metavar="NAME",
             help="how to combine votes, as for `accord predict`",
             show_default=shared.DEFAULT_RULE,

@@ -15,7 +15,6 @@ def score(
     rule: Annotated[
         list[str] | None,
         typer.Option(
-            "--rule",
             metavar="NAME",
             help="only this rule, or `recommended`; may be repeated",
             show_default="all",

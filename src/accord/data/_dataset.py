@@ -220,15 +220,8 @@ def hold_out(split: Split, share: float, seed: int) -> tuple[Split, Split]:
 def assign_folds(labels: Labels, folds: int, seed: int) -> NDArray[np.intp]:
     """Assign each sample to one of several folds, stratified by class.
 
-    The sizes of two folds differ by at most 1, in all and of each class.
-
-    Args:
-        labels: (sample,), wrong or not.
-        folds: how many.
-        seed: the same seed draws the same folds.
-
-    Raises:
-        ChoiceError: there are fewer samples than folds.
+    The sizes of two folds differ by at most 1, in all and of each class. The same seed draws the
+    same folds.
 
     >>> assign_folds(np.array([0, 0, 0, 0, 1, 1, 1]), 2, seed=0)
     array([1, 0, 0, 1, 0, 1, 0])

@@ -217,8 +217,8 @@ def _read_table(path: Path, schema: InputSchema, layout: Layout, *, ending: str)
     task, options = TASKS.get(layout.kind), layout.options
     unquoted = ending == ".tsv" and task is not None
     if unquoted:
-        cells, _ = read_unquoted(path)
-        table = Table(path, cells, np.arange(len(next(iter(cells.values())))) + 2)
+        texts, _ = read_unquoted(path)
+        table = Table(path, texts, np.arange(len(next(iter(texts.values())))) + 2)
     else:
         table = load_table(path, ending)
     names = task.label if task else (options.get("truth"), options.get("label", "label"))

@@ -124,13 +124,8 @@ def learn_encoding(
 ) -> Encoding:
     """Learn the encoding of a column from the training rows.
 
-    Args:
-        table: the training rows.
-        name: the column.
-        kind: what it holds.
-        fill: replace missing values by the median or the most frequent one, and mark them in a
-            further feature if training rows have any. Otherwise they are refused.
-        cure: as for `Table.features`.
+    With `fill`, missing values are replaced by the median or the most frequent one, and marked in
+    a further feature if training rows have any. Otherwise they are refused.
     """
     missing = table.missing(name)
     known = table.choose(np.flatnonzero(~missing))

@@ -161,13 +161,7 @@ def record_paths(location: str | os.PathLike[str]) -> dict[str, str]:
 def open_record_storage(
     location: str | os.PathLike[str], *, split: str | None = None, first: str = "test"
 ) -> Storage:
-    """Open the storage of a record, or of one record of a run folder.
-
-    Args:
-        location: a path or URL of either.
-        split: which record of a run folder; by default `first`, else "test", else the only one.
-        first: the split that is used by default.
-    """
+    """Open the storage of a record, or of one record of a run folder; see `open_reader`."""
     paths = record_paths(location)
     if not paths:
         storage = open_storage(location)

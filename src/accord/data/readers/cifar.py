@@ -260,8 +260,7 @@ def read_cifar100n(
     Args:
         path: the CIFAR-100 folder, as for `cifar100`, whose labels are the truth.
         labels: "noisy" for the 100 classes, "noisy_coarse" for the 20 superclasses.
-        labels_file: the published `CIFAR-100_human.pt`, or an .npz of the same arrays. By
-            default searched in `path` and the folder above.
+        labels_file: `CIFAR-100_human.pt`, as for `cifar10n`.
         complete: require all 50,000 training and 10,000 test images.
     """
     column = _choose(labels, _CIFAR100N)

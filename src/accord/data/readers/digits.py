@@ -79,14 +79,9 @@ def _split_rows(
 
 
 def read_digits(path: Path | None = None, *, seed: int = 0, train_share: float = 0.6) -> Dataset:
-    """Read the digits data set as a `Dataset`.
+    """Read the digits data set as a `Dataset`, split as by `split_digits`.
 
     Pixels, 0 to 16 in the original, are scaled to 0..255. Ids are rows of `load_digits`.
-
-    Args:
-        path: must be left out.
-        seed: selects the training samples.
-        train_share: the share of each class to train on.
 
     >>> read_digits().train.inputs.shape
     (1078, 1, 8, 8)

@@ -49,13 +49,9 @@ def read_mnist(path: Path, *, complete: bool = True, verify: bool = False) -> Da
 
 
 def read_fashion_mnist(path: Path, *, complete: bool = True, verify: bool = False) -> Dataset:
-    """Read the Fashion-MNIST data set from idx files.
+    """Read the Fashion-MNIST data set from idx files, as `read_mnist` does.
 
-    Args:
-        path: the folder of the files, gzipped or not, or one above its `raw`.
-        complete: require all 60,000 training and 10,000 test images.
-        verify: compare each .gz file with its published checksum; the files of Debian,
-            which are compressed again, do not match.
+    The files of Debian, which are compressed again, do not match the published checksums.
     """
     return _read("fashion-mnist", path, _FASHION, _FASHION_MD5 if verify else None, complete)
 
