@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accord.cli._arguments import Json, check_local, epilog, print_notes, require_torch
+from accord.cli import _arguments as shared
 from accord.cli._progress import Bar, resumable
 from accord.errors import counted
 
 if TYPE_CHECKING:
     from accord.inference import Distilled
 
-EPILOG = epilog(
+EPILOG = shared.epilog(
     "accord distill runs/digits",
     "accord distill runs/digits --compare",
     "accord distill runs/digits --students 3 --targets shares --out runs/students",
@@ -71,7 +71,7 @@ def distill(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="remove earlier students, and start anew")
     ] = False,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Train one network that replaces the checkpoints of RUN.
 
@@ -80,15 +80,15 @@ def distill(
     work on it. An interrupted command resumes. If hardly any label is wrong or none was memorised,
     no gain is to be expected, which is printed first.
     """
-    require_torch("training")
-    check_local(out)
+    shared.require_torch("training")
+    shared.check_local(out)
     from accord.inference import plan_distillation
 
     options: dict[str, Any] = {"targets": targets, "students": students, "epochs": epochs}
     options |= {"extra": extra, "out": out, "compare": compare}
     with resumable(_command(run, options, as_json)), Bar("training") as bar:
         plan = plan_distillation(run, **options, overwrite=overwrite)
-        print_notes(*plan.notes)
+        shared.print_notes(*plan.notes)
         found = plan.train(progress=bar.training, on_start=bar.begin)
     _print_summary(found, notes=found.notes[len(plan.notes) :])
     if as_json:
@@ -111,7 +111,7 @@ def _command(run: Path, options: dict[str, Any], as_json: bool) -> str:
 
 def _print_summary(found: "Distilled", *, notes: tuple[str, ...]) -> None:
     failed = (f"student {number} failed: {error}" for number, error in found.failed.items())
-    print_notes(*notes, *failed)
+    shared.print_notes(*notes, *failed)
     students = counted(found.students, "student")
     score = f"Next: accord score {shlex.quote(str(found.run))}"
     typer.echo(f"{found.run}: {students}, trained on {found.targets}. {score}", err=True)
