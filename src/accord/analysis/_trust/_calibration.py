@@ -45,9 +45,9 @@ class Calibration:
 def calibration(
     confidence: NDArray[Any], right: NDArray[np.bool_], *, bins: int = BINS
 ) -> Calibration:
-    """Compute the reliability curve of confidences (sample,) in 0..1.
+    """Compute the reliability curve of confidences.
 
-    `right` is whether each label is right; bins have equal width.
+    They are (sample,) in 0..1; `right` is whether each label is right; bins have equal width.
 
     Raises:
         PredictionError: shapes differ, there is no sample, or a confidence is out of range.
