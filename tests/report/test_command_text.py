@@ -151,6 +151,7 @@ def test_an_interval_that_contains_0_is_no_clear_difference():
 def test_agreement_with_given_labels_is_never_called_right():
     text = " ".join(text_of(made(given=TRUTH, split="test")).split())
     assert "it is not accuracy" in text
+    assert text.index("Recommended: ") < text.index("No true labels are known")
     assert "of the given labels" in text
     assert "right on" not in text.replace("is right on an estimated", "")
 
@@ -164,3 +165,12 @@ def test_true_labels_that_contradict_the_recommendation_are_noted():
     found = replace(compare_rules(context), recommended="majority")
     assert "the true labels contradict the recommendation" in next(_notes(found, context))
     assert not any("contradict" in note for note in compare_rules(context).notes)
+
+
+@pytest.mark.parametrize(("split", "noted"), [("test", True), ("train", False)])
+def test_given_labels_that_contradict_the_recommendation_are_noted_where_held_out(split, noted):
+    context = made(given=TRUTH, split=split).reader
+    found = replace(compare_rules(context), recommended="majority")
+    notes = [note for note in _notes(found, context) if "the given labels contradict" in note]
+    assert len(notes) == noted
+    assert all("the recommended majority with" in note for note in notes)

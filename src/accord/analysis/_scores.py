@@ -23,6 +23,10 @@ from accord.store import RecordReader
 
 HALVINGS: Final = 60  # of the range that holds the end of an interval
 REGRET: Final = 0.01  # of accuracy, by which another rule must be better to be named
+WHY_GIVEN: Final = (
+    "Either it is worse, or networks repeat wrong labels, as they do on samples that they were "
+    'trained on: record these with split="train"'
+)
 
 
 @dataclass(frozen=True)
@@ -280,15 +284,19 @@ def _notes(found: Scores, context: Context) -> Iterator[str]:
     able = [one for one in found.scores if not one.oracle and one.per_network is None]
     chosen = next((one for one in able if one.rule == found.recommended), None)
     best = max(able, key=lambda one: one.accuracy, default=None)
-    if chosen is None or best is None or context.sample_info.reference == "given":
+    given = context.sample_info.reference == "given"
+    if chosen is None or best is None or (given and context.trained_on):
         return
     more = changes(context, chosen.rule, best.rule)
-    if more.low > 0 and more.difference >= REGRET:
-        yield (
-            "the true labels contradict the recommendation, which was made from the votes alone: "
-            f"{best.rule} is right on {100 * best.accuracy:.1f} % of these samples, the "
-            f"recommended {chosen.rule} on {100 * chosen.accuracy:.1f} %"
-        )
+    if more.low <= 0 or more.difference < REGRET:
+        return
+    equal = "agrees with {:.1f} % of them" if given else "is right on {:.1f} % of these samples"
+    text = (
+        f"the {'given' if given else 'true'} labels contradict the recommendation, which was made "
+        f"from the votes alone: {best.rule} {equal.format(100 * best.accuracy)}, the recommended "
+        f"{chosen.rule} {'with' if given else 'on'} {100 * chosen.accuracy:.1f} %"
+    )
+    yield f"{text}. {WHY_GIVEN}" if given else text
 
 
 def _choose(

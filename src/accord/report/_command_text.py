@@ -121,7 +121,7 @@ def score_text(overview: Overview, found: Scores, *, colour: bool = False) -> st
     lines = [heading(overview, classes=True), ""]
     sentences = [AGAINST_GIVEN] if given else []
     sentences += [ESTIMATED] if any(one.corrected for one in found.scores) else []
-    for text in (*sentences, headline(overview, found)):
+    for text in (headline(overview, found), *sentences):
         lines += [*textwrap.wrap(text, 88), ""] if text else []
     return "\n".join([*lines, *_score_table(overview, found, colour=colour)])
 
