@@ -84,9 +84,6 @@ def epoch_result(what):
 class FakeGpuRun(Run):
     """A run with its samples on the CPU, that claims to be on a GPU."""
 
-    def __init__(self, path, spec):
-        super().__init__(path, spec, device=torch.device("cpu"))
-
     def batches(self, split, network):
         self.device = torch.device("cpu")
         try:
