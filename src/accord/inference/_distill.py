@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -257,46 +257,35 @@ def _plain_spec(run: Run, *, students: int, epochs: int | None) -> Spec:
     settings = {name: getattr(first, name) for name in ("network", "options", "optimizer")}
     settings |= {"schedule": first.schedule, "loss": first.loss, "batch_ensemble": None}
     settings["networks"] = tuple(NetworkOverrides(seed=begin + one) for one in range(students))
-    plain = spec.model_copy(
-        update={
-            "name": f"{spec.name}-student",
-            "data": spec.data.model_copy(update={"cross_fit": None}),
-            "train": spec.train.model_copy(update=settings),
-            "record": spec.record.model_copy(update=record),
-        }
-    )
+    plain = spec.change(data={"cross_fit": None}, train=settings, record=record)
+    plain = plain.model_copy(update={"name": f"{spec.name}-student"})
     return plain if epochs is None else _with_epochs(plain, epochs)
 
 
 def _with_epochs(spec: Spec, epochs: int) -> Spec:
     """Change the epochs of training, and those of the schedule in proportion."""
     before, share = spec.train.schedule, epochs / spec.train.epochs
-    schedule = {
+    changes = {
         "warmup": before.warmup * share,
         "cycle": before.cycle and max(1, round(before.cycle * share)),
         "milestones": tuple(one * share for one in before.milestones),
     }
-    return _changed(spec, epochs=epochs, schedule=before.model_copy(update=schedule))
+    return spec.change(train={"epochs": epochs, "schedule": before.model_copy(update=changes)})
 
 
 def _with_decay(spec: Spec, weight_decay: float) -> Spec:
-    before = spec.train.optimizer
-    return _changed(spec, optimizer=before.model_copy(update={"weight_decay": weight_decay}))
+    optimizer = spec.train.optimizer.model_copy(update={"weight_decay": weight_decay})
+    return spec.change(train={"optimizer": optimizer})
 
 
 def _with_targets(spec: Spec, digest: str, extra: str | os.PathLike[str] | None) -> Spec:
     if not spec.train.optimizer.weight_decay:
         spec = _with_decay(spec, WEIGHT_DECAY)
     if extra is None:
-        return _changed(spec, targets=digest)
+        return spec.change(train={"targets": digest})
     splits = tuple(name for name in spec.record.splits if name != "train")
-    record = spec.record.model_copy(update={"splits": splits})
     path = str(Path(extra).expanduser().resolve())
-    return _changed(spec.model_copy(update={"record": record}), targets=digest, extra=path)
-
-
-def _changed(spec: Spec, **settings: Any) -> Spec:
-    return spec.model_copy(update={"train": spec.train.model_copy(update=settings)})
+    return spec.change(train={"targets": digest, "extra": path}, record={"splits": splits})
 
 
 def _comparison(
@@ -308,11 +297,11 @@ def _comparison(
     more = range(len(seeds), SEEDS)
     first = seeds[0].seed or 0
     seeds = (*seeds, *(NetworkOverrides(seed=first + one) for one in more))
-    record = plain.record.model_copy(update={"splits": ("test",), "checkpoints": 0})
+    record = {"splits": ("test",), "checkpoints": 0}
     folder = path.with_name(f"{path.name}-compare")
 
     def part(name: str, spec: Spec, targets: bytes | None = None) -> _Part:
-        changed = _changed(spec.model_copy(update={"record": record}), networks=seeds)
+        changed = spec.change(train={"networks": seeds}, record=record)
         return _Part(name, folder / name.replace(" ", "-"), changed, targets)
 
     if more:
@@ -326,7 +315,7 @@ def _comparison(
         kept = certain_targets(audit.given, audit.classes)
         kept[audit.flagged] = 0
         content, digest = encode_targets(kept)
-        yield part("labels not flagged", _changed(plain, targets=digest), content)
+        yield part("labels not flagged", plain.change(train={"targets": digest}), content)
 
 
 def _train(part: _Part, *, overwrite: bool, progress: OnProgress | None) -> RunResult:

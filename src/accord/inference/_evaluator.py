@@ -138,8 +138,7 @@ class Evaluator:
         key = _architecture(network)
         if key not in self._modules:
             # The checkpoint has every weight: the pretrained ones need not exist any more.
-            train = self._spec.train.model_copy(update={"pretrained": None})
-            spec = self._spec.model_copy(update={"train": train})
+            spec = self._spec.change(train={"pretrained": None})
             if network.network.startswith(TRANSFORMERS):
                 options = {**network.options, "scratch": True}
                 network = network.model_copy(update={"options": options})

@@ -39,24 +39,14 @@ def cross_fit_spec(spec: Spec, folds: int) -> Spec:
             "leave one of them out"
         )
     record = {"splits": ("train",), "averages": (), "probabilities": True}
-    changed = spec.model_copy(
-        update={
-            "data": spec.data.model_copy(update={"cross_fit": folds}),
-            "record": spec.record.model_copy(update=record),
-        }
-    )
+    changed = spec.change(data={"cross_fit": folds}, record=record)
     return parse_spec(dump_spec(changed), name=spec.name)  # checked as a whole
 
 
 def fold_spec(spec: Spec, fold: int) -> Spec:
     """Build the spec of the networks that are not trained on a fold."""
-    return spec.model_copy(
-        update={
-            "name": f"{spec.name}-fold{fold}",
-            "data": spec.data.model_copy(update={"fold": fold}),
-            "record": spec.record.model_copy(update={"splits": ("test",)}),
-        }
-    )
+    changed = spec.change(data={"fold": fold}, record={"splits": ("test",)})
+    return changed.model_copy(update={"name": f"{spec.name}-fold{fold}"})
 
 
 def fold_path(out: Path, fold: int) -> Path:

@@ -254,6 +254,19 @@ class Spec(_Part):
         values = self.model_dump(mode="json", exclude=DIGEST_EXCLUDES, exclude_defaults=True)
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
+    def change(self, **parts: dict[str, Any]) -> Self:
+        """Copy the spec with other settings in some of its parts, without checking them.
+
+        >>> spec = Spec(name="a", data={"kind": "digits"}, train={"epochs": 9})
+        >>> spec.change(train={"epochs": 4}, record={"checkpoints": 1}).train.epochs
+        4
+        """
+        changed = {
+            part: getattr(self, part).model_copy(update=settings)
+            for part, settings in parts.items()
+        }
+        return self.model_copy(update=changed)
+
     def resolve_path(self, path: str) -> Path:
         """Resolve a path relative to the root of the spec.
 

@@ -53,7 +53,7 @@ def repeated_spec(spec: Spec, repetition: int) -> Spec:
             one if one.seed is None else one.model_copy(update={"seed": one.seed + offset})
             for one in spec.train.networks
         )
-    return spec.model_copy(update={"train": spec.train.model_copy(update=changes)})
+    return spec.change(train=changes)
 
 
 def snapshot_spec(spec: Spec) -> Spec:
