@@ -347,3 +347,13 @@ def test_boosting_without_randomness_needs_a_bootstrap(base):
     drawn = MaxAgreementClassifier(next(bases), networks=2, epochs=3, bootstrap=True).fit(X, NAMES)
     one, two = drawn.predict_epochs(X)
     assert (one != two).any()
+
+
+def test_the_classifier_takes_the_categories_of_catboost():
+    kinds = np.array(["low", "high"], object)[(X[:, 0] > 0).astype(int)]
+    table = np.column_stack([kinds, X[:, 1:].astype(object)])
+    base = catboost.CatBoostClassifier(cat_features=[0], iterations=5, **QUIET)
+    classifier = MaxAgreementClassifier(base, networks=2, random_state=0).fit(table, NAMES)
+    assert classifier.predict_epochs(table).shape == (2, 5, len(X))
+    assert classifier.score(table, NAMES) > 0.7
+    assert not base.is_fitted()

@@ -18,7 +18,7 @@ def test_networks_epochs_and_their_rows_in_the_record_are_found(whole):
     run = checkpoints_of_run(whole)
     assert (run.numbers, run.epochs, run.voters) == ((0, 1, 2), (0, 2, 3, 5), 12)
     assert run.record_epochs() == [0, 2, 3, 5]
-    assert run.notes == ("checkpoints were kept at 4 of 6 recorded epochs: 0, 2, 3, 5",)
+    assert run.notes == ("checkpoints were kept at 4 of 6 recorded epochs: after 1, 3, 4, 6",)
     assert run.reader().epochs == 4
     assert run.schema == load_input_schema(whole)
 
@@ -33,8 +33,8 @@ def test_notes_count_epochs_as_the_record_does(train_small, tmp_path):
     )
     (run / "checkpoints/network-001/epoch-0001.safetensors").unlink()
     assert checkpoints_of_run(run).notes == (
-        "left out epochs without a checkpoint of every network: 3",
-        "checkpoints were kept at 2 of 6 recorded epochs: 1, 5",
+        "left out epochs without a checkpoint of every network: after 4",
+        "checkpoints were kept at 2 of 6 recorded epochs: after 2, 6",
     )
 
 
@@ -58,7 +58,7 @@ def test_epochs_that_a_network_lacks_are_left_out(copied):
     (copied / "checkpoints/network-001/epoch-0002.safetensors").unlink()
     run = checkpoints_of_run(copied)
     assert run.epochs == (0, 3, 5)
-    assert run.notes[0] == "left out epochs without a checkpoint of every network: 2"
+    assert run.notes[0] == "left out epochs without a checkpoint of every network: after 3"
     shutil.rmtree(copied / "checkpoints/network-002")
     run = checkpoints_of_run(copied)
     assert run.numbers == (0, 1)
@@ -86,7 +86,7 @@ def test_long_lists_of_epochs_are_shortened(train_small, tmp_path):
         ("checkpoints = 4", "checkpoints = 10"),
     )
     (note,) = checkpoints_of_run(run).notes
-    assert note.endswith("10 of 20 recorded epochs: 0, 2, 4, 6, 8, 11, 13, 15, … 19")
+    assert note.endswith("10 of 20 recorded epochs: after 1, 3, 5, 7, 9, 12, 14, 16, … 20")
 
 
 def test_other_folders_are_refused(whole, tmp_path):

@@ -283,7 +283,7 @@ def test_networks_may_differ_and_a_random_predictor_is_left_out(train_small, tmp
     assert found.networks == (0, 2)
     assert found.notes == (
         "network 1 is left out: it has no checkpoint, as it predicts at random",
-        "checkpoints were kept at 2 of 3 recorded epochs: 0, 2",
+        "checkpoints were kept at 2 of 3 recorded epochs: after 1, 3",
     )
     record = accord.open(run / "test", networks=[0, 2]).select(epochs=[0, 2])
     np.testing.assert_array_equal(found.labels, record.predict().labels)

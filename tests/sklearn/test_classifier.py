@@ -14,10 +14,11 @@ from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
+    IsolationForest,
     RandomForestClassifier,
 )
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -312,6 +313,8 @@ def test_a_class_weight_by_name_reaches_the_estimator():
         ({"epochs": 0}, "epochs must be a whole number, at least 1; got 0"),
         ({"keep": 1}, "keep must be a whole number, at least 2; got 1"),
         ({"estimator": KNeighborsClassifier()}, "KNeighborsClassifier cannot be trained by epoch"),
+        ({"estimator": SGDRegressor()}, "SGDRegressor is no classifier. Choose another, such as"),
+        ({"estimator": IsolationForest()}, "IsolationForest is no classifier"),
         ({"estimator": GaussianNB(), "module": nn.Linear}, "an estimator or a module, not both"),
     ],
 )

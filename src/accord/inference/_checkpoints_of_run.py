@@ -101,16 +101,16 @@ def _notes(
     more = set().union(*(epochs for _, epochs in written)) - set(found.epochs)
     if more:
         listed = _listed(found.record_epochs(sorted(more)))
-        notes.append(f"left out epochs without a checkpoint of every network: {listed}")
+        notes.append(f"left out epochs without a checkpoint of every network: after {listed}")
     recorded = len(found.run.recording_schedule)
     if len(found.epochs) < recorded:
         notes.append(
-            f"checkpoints were kept at {len(found.epochs)} of {recorded} recorded epochs: "
+            f"checkpoints were kept at {len(found.epochs)} of {recorded} recorded epochs: after "
             f"{_listed(found.record_epochs())}"
         )
     return tuple(notes)
 
 
 def _listed(epochs: Sequence[int]) -> str:
-    shown = ", ".join(map(str, epochs[:8]))
-    return shown if len(epochs) <= 8 else f"{shown}, … {epochs[-1]}"
+    shown = ", ".join(str(epoch + 1) for epoch in epochs[:8])
+    return shown if len(epochs) <= 8 else f"{shown}, … {epochs[-1] + 1}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_outlier_detector, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, resample, shuffle
 from sklearn.utils.class_weight import compute_class_weight
@@ -238,8 +238,10 @@ def train_network(
     in a new order at every epoch, and those with only `warm_start` are fitted repeatedly. Samples
     of weight 0 are left out, and with them a class that has no others.
     """
-    estimator = with_seed(clone(template), seed)
-    weights = {}
+    # Parameters that CatBoost copies, such as cat_features, are no parameters that clone() accepts.
+    known = _library(template) == "catboost"
+    estimator = type(template)(**template.get_params()) if known else clone(template)
+    estimator, weights = with_seed(estimator, seed), {}
     if sample_weight is not None:
         used = np.flatnonzero(sample_weight)
         X, y = _safe_indexing(X, used), y[used]  # noqa: N806
@@ -282,11 +284,13 @@ def with_seed(estimator: Estimator, seed: int) -> Estimator:
 def check_trainable(template: Estimator) -> None:
     """Check that an estimator can be trained by epoch."""
     by_epoch = hasattr(template, "partial_fit") or _is_staged(template)
-    if not by_epoch and "warm_start" not in template.get_params(deep=False):
+    reason = "cannot be trained by epoch: it has no partial_fit, staged_predict or warm_start"
+    if wrong := is_regressor(template) or is_outlier_detector(template):
+        reason = "is no classifier"
+    if wrong or not (by_epoch or "warm_start" in template.get_params(deep=False)):
         raise ChoiceError(
-            f"{type(template).__name__} cannot be trained by epoch: it has no partial_fit, "
-            "staged_predict or warm_start. Choose another, such as MLPClassifier, SGDClassifier "
-            "or HistGradientBoostingClassifier"
+            f"{type(template).__name__} {reason}. Choose another, such as MLPClassifier, "
+            "SGDClassifier or HistGradientBoostingClassifier"
         )
     stopped = template.get_params().get("early_stopping_rounds")
     if stopped is not None and _library(template) in ("xgboost", "lightgbm"):
