@@ -112,6 +112,7 @@ def test_constant_networks_alone_are_named(drawn):
     notes = notes_of(0 * labels, sample_info)
     assert any("networks 0, 1, 2 and 3 are constant: nearly all" in note for note in notes)
     assert not any("at chance" in note or "beyond chance" in note for note in notes)
+    assert NO_FALL not in notes
 
 
 def test_networks_that_know_a_rare_class_are_not_constant(drawn):
