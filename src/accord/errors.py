@@ -31,7 +31,7 @@ Each exception descends from `AccordError` and from the built-in that a caller w
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
@@ -76,6 +76,16 @@ def counted(number: int, what: str) -> str:
     """
     several = f"{what}es" if what.endswith("s") else f"{what}s"
     return f"{number} {what if number == 1 else several}"
+
+
+def listed(names: Sequence[str], *, most: int) -> str:
+    """Format the first names, and the number of those that follow.
+
+    >>> listed(["cat", "dog"], most=2), listed(["cat", "dog", "fox"], most=1)
+    ('cat, dog', 'cat and 2 more')
+    """
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 class AccordError(Exception):

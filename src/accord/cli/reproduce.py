@@ -11,7 +11,7 @@ import typer
 from accord.cli import _arguments as shared
 from accord.cli._progress import Bar
 from accord.cli.train import HERE, Gpus, Ray
-from accord.errors import ChoiceError, suggest
+from accord.errors import ChoiceError, listed, suggest
 
 if TYPE_CHECKING:
     from accord.experiments.paper import Failure, ReproduceContext, Result, Target
@@ -129,9 +129,9 @@ def _warn_of_repetitions(
 ) -> None:
     figures = [target.name for target in targets if target.figure is not None]
     if repetitions is not None and repetitions > 1 and figures:
-        more = f" and {len(figures) - 1} more" if len(figures) > 1 else ""
         context.notify(
-            f"{figures[0]}{more}: a figure shows one run; --repetitions {repetitions} is for tables"
+            f"{listed(figures, most=1)}: a figure shows one run; --repetitions {repetitions} is "
+            "for tables"
         )
 
 

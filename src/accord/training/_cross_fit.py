@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from accord.data._dataset import assign_folds
-from accord.errors import SpecError, counted
+from accord.errors import SpecError, counted, listed
 from accord.store import RecordReader, Writer, label_dtype, make_sample_info, open_reader
 from accord.store._validation import Row
 from accord.training._run_folder import FOLDS, Run
@@ -144,10 +144,8 @@ def _notes(run: Run, folds: int) -> list[str]:
     few = [(names[one], int(sizes[one])) for one in np.flatnonzero((sizes > 0) & (sizes < folds))]
     if not few:
         return []
-    more = len(few) - CLASSES_NAMED
-    listed = ", ".join(f"{name} ({size})" for name, size in few[:CLASSES_NAMED])
-    listed += f" and {more} more" if more > 0 else ""
-    note = f"fewer samples than the {folds} folds have: {listed}"
+    named = listed([f"{name} ({size})" for name, size in few], most=CLASSES_NAMED)
+    note = f"fewer samples than the {folds} folds have: {named}"
     single = sum(size == 1 for _, size in few)
     if single:
         note += (

@@ -22,7 +22,7 @@ from accord.data._dataset import (
 from accord.data._table_columns import shared_spread
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
-from accord.errors import ChoiceError, SpecError, counted
+from accord.errors import ChoiceError, SpecError, counted, listed
 from accord.training._batches import (
     Batches,
     ImageBatches,
@@ -149,13 +149,12 @@ class PreparedData:
         if not missing.size:
             return ()
         names = [self.dataset.class_names[one] for one in missing]
-        more = len(names) - CLASSES_NAMED
-        named = ", ".join(names[:CLASSES_NAMED]) + (f" and {more} more" if more > 0 else "")
         classes = "class" if len(names) == 1 else "classes"
         affected = int(np.isin(test, missing).sum())
         return (
-            f"no training sample has the {classes} {named}, but {affected:,} of {len(test):,} test "
-            "samples do: no network can predict them. Do both splits use the same labels?",
+            f"no training sample has the {classes} {listed(names, most=CLASSES_NAMED)}, but "
+            f"{affected:,} of {len(test):,} test samples do: no network can predict them. Do both "
+            "splits use the same labels?",
         )
 
     @functools.cached_property

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from accord.analysis._audit._result import LEAST_FINAL_AGREEMENT, UNDECIDED, Audit
+from accord.errors import listed
 from accord.store import SampleInfo
 
 TOGETHER: Final = 0.05  # of labels contradicted together at one epoch; above chance and errors
@@ -91,9 +92,7 @@ def _not_predicted(audit: Audit, sample_info: SampleInfo) -> Iterator[str]:
 def _labels_of(
     classes: tuple[int, ...], audit: Audit, sample_info: SampleInfo
 ) -> tuple[str, str, str]:
-    names = ", ".join(sample_info.names[label] for label in classes[:MOST_NAMED])
-    if len(classes) > MOST_NAMED:
-        names += f" and {len(classes) - MOST_NAMED} more"
+    names = listed([sample_info.names[label] for label in classes], most=MOST_NAMED)
     samples = int(np.isin(audit.given, classes).sum())
     these = "this class" if len(classes) == 1 else "these classes"
     if samples == 1:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from accord.errors import ChoiceError, SourceError
+from accord.errors import ChoiceError, SourceError, listed
 
 Spellings: TypeAlias = tuple[str, ...]  # paths that one file may have; folders end in /
 
@@ -80,11 +80,10 @@ def find(path: Path, names: Sequence[str], *, what: str) -> Path:
 
 def missing(path: Path, names: Iterable[str], *, what: str, all_of: bool = False) -> SourceError:
     found = sorted(child.name for child in path.iterdir())
-    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
     return SourceError(
         f"{path}: {what} not found. "
         f"{'Missing' if all_of else 'Looked for'}: {', '.join(names)}. "
-        f"The folder holds {', '.join(found[:8]) or 'nothing'}{more}."
+        f"The folder holds {listed(found, most=8) or 'nothing'}."
     )
 
 

@@ -3,7 +3,7 @@
 import logging
 import pickle
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from accord.errors import SourceError, missing_extra
+from accord.errors import SourceError, listed, missing_extra
 
 _logger = logging.getLogger(__name__)
 _WRAPPERS: Final = ("state_dict", "model")  # keys under which training scripts keep the weights
@@ -136,13 +136,8 @@ def _check_weights(path: Path, found: Mapping[str, Tensor], own: Mapping[str, Te
     ]
     problems = {"lacks": missing, "holds unknown": unexpected, "holds": misshapen}
     if any(problems.values()):
-        parts = [f"{verb} {_list(names)}" for verb, names in problems.items() if names]
+        parts = [f"{verb} {listed(names, most=_MANY)}" for verb, names in problems.items() if names]
         raise SourceError(
             f"{path}: does not fit the network: it {'; it '.join(parts)}. "
             "Are these the weights of another network, stem or number of channels?"
         )
-
-
-def _list(names: Collection[str]) -> str:
-    some = ", ".join(list(names)[:_MANY])
-    return some if len(names) <= _MANY else f"{some} and {len(names) - _MANY} more"
