@@ -113,10 +113,7 @@ class Distillation:
     overwrite: bool = False
 
     def train(
-        self,
-        *,
-        progress: OnProgress | None = None,
-        on_start: Callable[[str], None] | None = None,
+        self, *, progress: OnProgress | None = None, on_start: Callable[[str], None] | None = None
     ) -> Distilled:
         """Train all networks, and measure them on the test split if it has labels.
 

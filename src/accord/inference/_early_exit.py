@@ -124,7 +124,7 @@ def log_factorials(largest: int) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
 
 
-def find_exit(exit: str | float | Exit) -> Exit:  # noqa: A002
+def find_exit(exit: str | float | Exit) -> Exit:
     """Build the exit criterion for "none", "exact" or a risk between 0 and 1."""
     if isinstance(exit, Exit):
         return exit
@@ -154,7 +154,7 @@ class VoteCounts:
     (array([1]), array([2, 2]))
     """
 
-    def __init__(self, samples: int, *, classes: int, total: int, exit: Exit) -> None:  # noqa: A002
+    def __init__(self, samples: int, *, classes: int, total: int, exit: Exit) -> None:
         self.open: NDArray[np.intp] = np.arange(samples)  # samples that need more votes
         self.evaluated: NDArray[np.int64] = np.zeros(samples, np.int64)  # votes, (sample,)
         self._votes = np.zeros((samples, classes), np.int64)
@@ -188,7 +188,7 @@ def join_counts(blocks: Sequence[VoteCounts]) -> tuple[Prediction, NDArray[np.in
 def order_checkpoints(
     reader: RecordReader | None,
     size: tuple[int, int],  # networks, epochs
-    exit: Exit,  # noqa: A002
+    exit: Exit,
     *,
     seed: int,
 ) -> NDArray[np.intp]:
@@ -227,7 +227,7 @@ class Replayed:
         return float(1 - self.evaluated.mean() / self.voters)
 
 
-def replay(reader: RecordReader, *, exit: str | float | Exit, seed: int = 0) -> Replayed:  # noqa: A002
+def replay(reader: RecordReader, *, exit: str | float | Exit, seed: int = 0) -> Replayed:
     """Predict the labels of a record by max agreement with early exit.
 
     Args:

@@ -90,9 +90,9 @@ def infer(
     samples: Source,
     *,
     rule: str | Rule = "max-agreement",
-    exit: str | float | Exit = "none",  # noqa: A002
+    exit: str | float | Exit = "none",
     record: Path | None = None,
-    format: str | None = None,  # noqa: A002
+    format: str | None = None,
     seed: int = 0,
     progress: CountProgress | None = None,
 ) -> Inferred:
@@ -150,7 +150,7 @@ def _count_votes(
     checkpoints: RunCheckpoints,
     samples: Samples,
     order: list[Checkpoint],
-    exit: Exit,  # noqa: A002
+    exit: Exit,
     progress: CountProgress | None,
 ) -> tuple[Prediction, NDArray[np.int64]]:
     total = sum(one.weight * one.network.members for one in order)
@@ -184,11 +184,7 @@ def _collect_votes(
 
 
 def list_checkpoints(
-    checkpoints: RunCheckpoints,
-    rule: Rule,
-    exit: Exit,  # noqa: A002
-    *,
-    seed: int,
+    checkpoints: RunCheckpoints, rule: Rule, exit: Exit, *, seed: int
 ) -> list[Checkpoint]:
     batch_ensemble = any(network.members > 1 for network in checkpoints.networks)
     if exit.random_order and batch_ensemble:
@@ -231,7 +227,7 @@ def _unit_weights(rule: Rule, epochs: int) -> list[int]:
     return [int(unit) for unit in units]
 
 
-def _check_exit(exit: Exit, rule: Rule | None, record: Path | None) -> None:  # noqa: A002
+def _check_exit(exit: Exit, rule: Rule | None, record: Path | None) -> None:
     if isinstance(exit, NoExit):
         return
     if record is not None:
