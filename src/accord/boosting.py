@@ -35,12 +35,7 @@ class XGBoostRounds:
     """
 
     def __init__(
-        self,
-        recorder: Recorder,
-        X: Any,  # noqa: N803
-        *,
-        every: int = 1,
-        classes: object = None,
+        self, recorder: Recorder, X: Any, *, every: int = 1, classes: object = None
     ) -> None:
         try:
             from xgboost.callback import TrainingCallback
@@ -68,11 +63,11 @@ class XGBoostRounds:
         self._started = True
         return model
 
-    def before_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
+    def before_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:
         """Do nothing before a round."""
         return False
 
-    def after_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
+    def after_iteration(self, model: AnyBooster, epoch: int, evals_log: Any) -> bool:
         """Record the round if it is due."""
         done = model.num_boosted_rounds()
         self._rounds.record(done, lambda: _scores(model, self._samples), logits=True)
@@ -139,12 +134,7 @@ class LightGBMRounds:
     """
 
     def __init__(
-        self,
-        recorder: Recorder,
-        X: Any,  # noqa: N803
-        *,
-        every: int = 1,
-        classes: object = None,
+        self, recorder: Recorder, X: Any, *, every: int = 1, classes: object = None
     ) -> None:
         names = list(recorder.sample_info.class_names or ())
         if classes is None and names != sorted(names):
@@ -244,12 +234,7 @@ def _check_probabilities(scores: RunningScores, recorder: Recorder) -> None:
 
 
 def record_rounds(
-    recorder: Recorder,
-    booster: Any,
-    X: Any,  # noqa: N803
-    *,
-    every: int = 1,
-    classes: object = None,
+    recorder: Recorder, booster: Any, X: Any, *, every: int = 1, classes: object = None
 ) -> None:
     """Record the predictions of a trained booster after each round.
 

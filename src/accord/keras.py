@@ -95,7 +95,7 @@ class RecordPredictions(FrameworkCallback):
         self._recorder.close()
         self._running = None
 
-    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+    def on_train_begin(self, logs: Any = None) -> None:
         """Open the record."""
         if self._running is not None and self._running is self.params:
             raise ChoiceError(
@@ -111,7 +111,7 @@ class RecordPredictions(FrameworkCallback):
         self._running = self.params
         self._epoch = -1
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Check that the record is complete when training resumes."""
         if self._epoch < 0:
             with self._recorder.closed_on_error():

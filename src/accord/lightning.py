@@ -97,7 +97,7 @@ class RecordPredictions(_Base):
         """Close the record before the end of training."""
         self._recorder.close()
 
-    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """Open the record."""
         _check_once(trainer.callbacks)
         if trainer.fast_dev_run:
@@ -105,7 +105,7 @@ class RecordPredictions(_Base):
         else:
             self._recorder.recorded = Processes().run_in_first(self._recorder.open)
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Check that the record is complete when training resumes."""
         every = self._recorder.schedule.every
         if every < 1 and trainer.num_training_batches == float("inf"):
@@ -119,12 +119,7 @@ class RecordPredictions(_Base):
             self._recorder.warn_if_recorded()
 
     def on_train_batch_end(
-        self,
-        trainer: Any,
-        pl_module: Any,
-        outputs: Any,  # noqa: ARG002
-        batch: Any,  # noqa: ARG002
-        batch_idx: int,
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Record if a row is due.
 
@@ -153,11 +148,11 @@ class RecordPredictions(_Base):
         if self._complete is not None:
             self._after(trainer, pl_module, self._complete, self._complete, last=True)
 
-    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """Close the record."""
         self.close()
 
-    def on_exception(self, trainer: Any, pl_module: Any, exception: Any) -> None:  # noqa: ARG002
+    def on_exception(self, trainer: Any, pl_module: Any, exception: Any) -> None:
         """Close the record after an exception."""
         self._recorder.close(quiet=True)
 

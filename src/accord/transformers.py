@@ -107,7 +107,7 @@ class RecordPredictions(_Base):
         self._recorder.close()
         self._state = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Open the record and check that it is complete when training resumes."""
         if self._state is state:
             raise ChoiceError(
@@ -122,13 +122,13 @@ class RecordPredictions(_Base):
         if state.global_step == 0 and state.is_world_process_zero:
             self._recorder.warn_if_recorded()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Record a row if it is due, before the Trainer saves a checkpoint."""
         previous, self._progress = self._progress, float(state.epoch)
         last = state.global_step >= state.max_steps and self._at_epoch_end()
         self._record_if_due(previous, args, state, last=last, **given)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
+    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Record the last epoch if training stopped early, and close the record."""
         # The best weights, where wanted, have replaced those of the last epoch by now.
         if state.global_step and self._at_epoch_end() and not args.load_best_model_at_end:

@@ -91,7 +91,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the networks to training data.
 
         Args:
@@ -129,7 +129,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             _warn_if_equal(self.networks_, prepared[:PROBES], last)
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any) -> NDArray[Any]:
         """Predict class labels for samples in X.
 
         Ties are resolved in favor of the first label.
@@ -147,7 +147,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         labels: NDArray[Any] = self.classes_[found]
         return labels
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Compute the share of votes for each class, whatever the rule.
 
         Agreement is not a calibrated probability.
@@ -156,13 +156,13 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         shares: NDArray[np.float64] = votes / votes.sum(axis=1, keepdims=True)
         return shares
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Compute the logarithm of `predict_proba`, -inf for a class without a vote."""
         with np.errstate(divide="ignore"):
             logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
 
-    def predict_epochs(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
+    def predict_epochs(self, X: Any) -> NDArray[np.intp]:
         """Predict class indices with each network at each kept epoch.
 
         Axes are (network, epoch, sample), as for `accord.max_agreement`.
@@ -207,7 +207,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         info = SampleInfo(labels.shape[2], len(names), split, given=given, class_names=names)
         return Record(ArrayReader(labels, info, name=type(self).__name__))
 
-    def _votes(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
+    def _votes(self, X: Any) -> NDArray[np.intp]:
         check_is_fitted(self, "networks_")
         prepared = self._prepared_samples(X)
         votes: NDArray[np.intp] | None = None
@@ -230,10 +230,10 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             for network in self.networks_
         )
 
-    def _prepared_samples(self, X: Any) -> Any:  # noqa: N803
+    def _prepared_samples(self, X: Any) -> Any:
         return self._prepared(self._check_samples(X, reset=False))
 
-    def _prepared(self, X: Any) -> Any:  # noqa: N803
+    def _prepared(self, X: Any) -> Any:
         return X if self.preprocessing_ is None else self.preprocessing_.transform(X)
 
     def _template(self, samples: int = 1000, *, sparse: bool = False) -> Any:
@@ -266,7 +266,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 "Choose max-agreement, or record the networks: accord.sklearn.record_epoch"
             )
 
-    def _check_data(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:  # noqa: N803
+    def _check_data(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         if y is None:
             raise ChoiceError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -277,7 +277,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_classification_targets(labels)
         return samples, labels
 
-    def _check_samples(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+    def _check_samples(self, X: Any, *, reset: bool) -> Any:
         if _holds_texts(X):
             if not (isinstance(self.estimator, Pipeline) and len(self.estimator) > 1):
                 raise ChoiceError(
@@ -298,7 +298,7 @@ class MaxAgreementClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return tags
 
 
-def _holds_texts(X: Any) -> bool:  # noqa: N803
+def _holds_texts(X: Any) -> bool:
     if not isinstance(X, list | tuple) and getattr(X, "ndim", 2) != 1:
         return False
     first = next(iter(X), None)

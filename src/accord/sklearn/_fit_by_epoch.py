@@ -24,7 +24,7 @@ Estimator = Any  # scikit-learn has no types
 
 def grow_by_partial_fit(
     estimator: Estimator,
-    X: Any,  # noqa: N803
+    X: Any,
     y: Any,
     *,
     epochs: int,
@@ -60,7 +60,7 @@ def grow_by_partial_fit(
 
 def _partial_fits(
     estimator: Estimator,
-    X: Any,  # noqa: N803
+    X: Any,
     y: Any,
     *,
     epochs: int,
@@ -81,13 +81,7 @@ def _partial_fits(
 
 
 def grow_by_warm_start(
-    estimator: Estimator,
-    X: Any,  # noqa: N803
-    y: Any,
-    *,
-    epochs: int,
-    step: int = 1,
-    sample_weight: Any = None,
+    estimator: Estimator, X: Any, y: Any, *, epochs: int, step: int = 1, sample_weight: Any = None
 ) -> Iterator[int]:
     """Train an estimator by repeated calls to `fit` with `warm_start`.
 
@@ -164,7 +158,7 @@ class KeptEpochs:
 
     states: list[Estimator]
 
-    def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
+    def predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Iterate over the predicted labels of kept epochs."""
         return (state.predict(X) for state in self.states)
 
@@ -177,7 +171,7 @@ class KeptStages:
     classes: NDArray[Any]
     rounds: frozenset[int]  # from 0
 
-    def predict(self, X: Any) -> Iterator[NDArray[Any]]:  # noqa: N803
+    def predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Iterate over the predicted labels of kept rounds."""
         if hasattr(self.estimator, "staged_predict"):
             stages = enumerate(self.estimator.staged_predict(X))
@@ -188,7 +182,7 @@ class KeptStages:
         rounds = ((0, one) for one in done)  # XGBoost was fitted to class indices
         return (self.classes[self.estimator.predict(X, iteration_range=one)] for one in rounds)
 
-    def _add_scores(self, X: Any, done: list[int]) -> Iterator[NDArray[np.intp]]:  # noqa: N803
+    def _add_scores(self, X: Any, done: list[int]) -> Iterator[NDArray[np.intp]]:
         scores: Any = 0.0
         for start, stop in itertools.pairwise([0, *done]):
             scores = scores + self.estimator.booster_.predict(
@@ -200,7 +194,7 @@ class KeptStages:
 Network = KeptEpochs | KeptStages
 
 
-def count_distinct(networks: list[Network], X: Any) -> int:  # noqa: N803
+def count_distinct(networks: list[Network], X: Any) -> int:
     """Count the networks whose outputs at their last epoch differ.
 
     Outputs without a fraction are no evidence: trees that memorise all samples predict them alike.
@@ -223,7 +217,7 @@ def count_distinct(networks: list[Network], X: Any) -> int:  # noqa: N803
 
 def train_network(
     template: Estimator,
-    X: Any,  # noqa: N803
+    X: Any,
     y: NDArray[Any],
     *,
     seed: int,
@@ -244,10 +238,10 @@ def train_network(
     estimator, weights = with_seed(estimator, seed), {}
     if sample_weight is not None:
         used = np.flatnonzero(sample_weight)
-        X, y = _safe_indexing(X, used), y[used]  # noqa: N806
+        X, y = _safe_indexing(X, used), y[used]
         weights["sample_weight"] = sample_weight[used]
     if bootstrap:
-        X, y, *drawn = resample(X, y, *weights.values(), stratify=y, random_state=seed)  # noqa: N806
+        X, y, *drawn = resample(X, y, *weights.values(), stratify=y, random_state=seed)
         weights = dict(zip(weights, drawn, strict=True))
     if _is_staged(estimator):
         if epochs is not None:
@@ -305,7 +299,7 @@ def _is_staged(estimator: Estimator) -> bool:
     return hasattr(estimator, "staged_predict") or _library(estimator) in ("xgboost", "lightgbm")
 
 
-def _count_rounds(estimator: Estimator, X: Any) -> int:  # noqa: N803
+def _count_rounds(estimator: Estimator, X: Any) -> int:
     if hasattr(estimator, "staged_predict"):
         return sum(1 for _ in estimator.staged_predict(X[:1]))  # boosting may stop early
     if hasattr(estimator, "booster_"):

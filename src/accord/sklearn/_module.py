@@ -52,7 +52,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the module to training data."""
         if hasattr(self, "module_"):
             del self.module_
@@ -61,7 +61,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.partial_fit(X, y, classes=classes, sample_weight=sample_weight)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Update the module with one pass over the samples.
 
         Weights are divided by their mean, so that the learning rate keeps its meaning.
@@ -94,13 +94,13 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self.optimizer_.step()
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any) -> NDArray[Any]:
         """Predict class labels for samples in X."""
         found = self._logits(X).argmax(dim=1).numpy()
         labels: NDArray[Any] = self.classes_[found]
         return labels
 
-    def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """Compute class probabilities (sample, class) for samples in X."""
         probabilities: NDArray[np.float32] = self._logits(X).softmax(dim=1).numpy()
         return probabilities
@@ -121,7 +121,7 @@ class ModuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ChoiceError(f"label {unknown[0]!r} is not one of the classes of the first call")
         return np.searchsorted(self.classes_, y).astype(np.int64)
 
-    def _logits(self, X: Any) -> Any:  # noqa: N803
+    def _logits(self, X: Any) -> Any:
         import torch
 
         check_is_fitted(self, "module_")

@@ -67,7 +67,7 @@ def open_recorder(
 def record_epoch(
     recorder: Recorder,
     estimator: Estimator,
-    X: Any,  # noqa: N803
+    X: Any,
     *,
     epoch: int | None = None,
     progress: float | None = None,
@@ -92,7 +92,7 @@ def record_epoch(
 def record_partial_fit(
     recorder: Recorder,
     estimator: Estimator,
-    X: Any,  # noqa: N803
+    X: Any,
     y: Any,
     test: Any,
     *,
@@ -132,7 +132,7 @@ def record_partial_fit(
 def record_warm_start(
     recorder: Recorder,
     estimator: Estimator,
-    X: Any,  # noqa: N803
+    X: Any,
     y: Any,
     test: Any,
     *,
@@ -167,7 +167,7 @@ def record_warm_start(
     return estimator
 
 
-def record_stages(recorder: Recorder, estimator: Estimator, X: Any, *, every: int = 1) -> None:  # noqa: N803
+def record_stages(recorder: Recorder, estimator: Estimator, X: Any, *, every: int = 1) -> None:
     """Record the staged predictions of a fitted boosting estimator.
 
     For estimators with `staged_predict`, after an ordinary `fit`. Called again on the same
@@ -187,7 +187,7 @@ def record_stages(recorder: Recorder, estimator: Estimator, X: Any, *, every: in
     rounds.check_due(stage)
 
 
-def _predict(estimator: Estimator, recorder: Recorder, X: Any) -> NDArray[Any]:  # noqa: N803
+def _predict(estimator: Estimator, recorder: Recorder, X: Any) -> NDArray[Any]:
     return _in_record_classes(_method(estimator, "predict", recorder)(X), estimator, recorder)
 
 
