@@ -23,15 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import accord
-from accord.analysis._watch import best_epoch
+from accord.analysis._watch import Watch, watch
 from accord.rules import Context
-from accord.rules._overfitting import (
-    DEFAULTS,
-    Verdict,
-    detect_overfitting,
-    judge_with_majority,
-)
-from accord.rules._pair_agreement import PairAgreement, measure_pair_agreement
 from accord.rules.majority import Majority
 from accord.store import RecordReader
 
@@ -84,17 +77,17 @@ def main() -> None:
 def row(path: str, noise: float) -> list[str]:
     rows = accord.open(path, common=True).reader
     right = majority_of(rows)
-    pairs = measure_pair_agreement(rows)
-    verdict = rows.once(detect_overfitting, *DEFAULTS)
-    epoch = best_epoch(rows, verdict)
-    rose = first_alarm(rows, pairs)
-    then = None if rose is None else epoch_at_alarm(rows, pairs, rose)
+    found = watch(rows)
+    epoch = found.best_epoch
+    first = first_alarm(rows)
+    rose = None if first is None else len(first.agreement) - 1
+    then = None if first is None else first.best_epoch
     stopped, stopping_loss = early_stopping(right, noise)
     return [
         path, str(rows.epochs), str(rows.samples),
         f"{100 * right.accuracy.max():.1f}", str(int(right.accuracy.argmax())),
-        "yes" if verdict.alarm else "no", "-" if rose is None else str(rose),
-        f"{100 * verdict.fall:.1f}", f"{verdict.sure:.3f}",
+        "yes" if found.alarm else "no", "-" if rose is None else str(rose),
+        f"{100 * found.fall:.1f}", f"{found.sure:.3f}",
         str(epoch), f"{right.loss(epoch):.1f}", f"{right.fair_loss(epoch):.1f}",
         "-" if then is None else str(then), "-" if then is None else f"{right.loss(then):.1f}",
         f"{stopped:.0f}", f"{stopping_loss:.1f}", f"{right.loss(-1):.1f}",
@@ -106,18 +99,9 @@ def majority_of(rows: RecordReader) -> MajorityVotes:
     return MajorityVotes(np.concatenate(blocks, axis=1), rows.truth(), rows.classes)
 
 
-def first_alarm(rows: Context, pairs: PairAgreement) -> int | None:
-    alarmed = (end for end in range(1, pairs.epochs + 1) if judge_first(rows, pairs, end).alarm)
-    end = next(alarmed, None)
-    return None if end is None else end - 1
-
-
-def judge_first(rows: Context, pairs: PairAgreement, epochs: int) -> Verdict:
-    return judge_with_majority(rows.select(epochs=range(epochs)), pairs.first(epochs))
-
-
-def epoch_at_alarm(rows: Context, pairs: PairAgreement, epoch: int) -> int:
-    return best_epoch(rows, judge_first(rows, pairs, epoch + 1))
+def first_alarm(rows: Context) -> Watch | None:
+    grown = (watch(rows.select(epochs=range(end))) for end in range(1, rows.epochs + 1))
+    return next((found for found in grown if found.alarm), None)
 
 
 def early_stopping(right: MajorityVotes, noise: float) -> tuple[float, float]:

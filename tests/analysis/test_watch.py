@@ -5,20 +5,16 @@ from overfitting import draw_run, right_chances
 import accord
 from accord._recorder import Recorder
 from accord.analysis import _watch as alarm
-from accord.analysis import _watch as growing
 from accord.analysis import network_agreement
-from accord.analysis._watch import RecordFollower, watch
+from accord.analysis._watch import RecordFollower, score_by_rule, watch
 from accord.errors import ChoiceError, RecordMissing
-from accord.rules import Context
+from accord.rules import Context, find_rule
 from accord.rules import _overfitting as verdict
 from accord.rules._overfitting import (
     LEAST_FALL,
     SURE,
-    certainty_beyond_fluctuation,
     detect_overfitting,
-    find_fall,
     judge_agreement,
-    judge_with_majority,
     score_epochs,
     smooth,
 )
@@ -61,14 +57,19 @@ def test_a_clean_run_raises_none_at_any_epoch(seed):
     assert not any(judge_agreement(pairs.first(end)).alarm for end in range(1, pairs.epochs + 1))
 
 
-def test_an_alarm_stays_though_networks_settle_and_agree_more_than_ever():
+def test_a_fall_stays_though_networks_settle_and_agree_more_than_ever():
     rows = settled()
     assert not judge_agreement(measure_pair_agreement(rows)).alarm
-    found = watch(rows)
+    found = detect(rows)
     assert found.alarm
-    assert found.agreement.argmax() > 40
-    assert 5 < found.epoch < 20
     assert found.reason.endswith("the fluctuation of epochs, and rose later")
+
+
+def test_where_late_epochs_are_the_best_there_is_no_alarm():
+    """Though agreement fell for a while."""
+    found = watch(settled())
+    assert not found.alarm
+    assert found.best_epoch > 40
 
 
 def test_agreement_that_rose_later_is_judged_by_its_deepest_fall():
@@ -80,28 +81,14 @@ def test_agreement_that_rose_later_is_judged_by_its_deepest_fall():
     assert (found.fall, found.sure, found.before) == (deepest.fall, deepest.sure, deepest.before)
 
 
-def test_epochs_after_the_deepest_fall_do_not_count(monkeypatch):
-    judged = []
-
-    def remember(rows, pairs, *options):
-        judged.append((rows.epochs, pairs.epochs))
-        return judge_with_majority(rows, pairs, *options)
-
-    monkeypatch.setattr(verdict, "judge_with_majority", remember)
-    watch(settled())
-    (whole, _), (of_rows, of_pairs) = judged
-    assert whole == 50
-    assert 25 < of_rows == of_pairs < 40
-
-
 def test_an_alarm_that_was_raised_while_the_record_grew_stays(monkeypatch):
     """Agreement fell surely for a while, then wobbled, fell deeper and rose: seen on real runs."""
 
-    def alarm_at(rows, pairs, *options):
+    def alarm_at(pairs, *options):
         raised = pairs.epochs in (20, 25)
-        return verdict.Verdict(raised, f"after {rows.epochs}", before=pairs.epochs - 6)
+        return verdict.Verdict(raised, f"after {pairs.epochs}", before=14 if raised else None)
 
-    monkeypatch.setattr(verdict, "judge_with_majority", alarm_at)
+    monkeypatch.setattr(verdict, "judge_agreement", alarm_at)
     rows = settled()
     found = detect(rows)
     assert found.alarm
@@ -127,33 +114,6 @@ def test_without_an_alarm_at_any_epoch_the_whole_record_is_judged(monkeypatch, r
     assert judged.count(50) == 1
 
 
-def test_majorities_are_compared_of_a_fall_when_it_is_new_and_when_it_is_known_best(monkeypatch):
-    """A rate that is raised again every ten epochs: one fall is the deepest for long."""
-    rows = draw_run([0.5, 0.7, 0.8, 0.85, 0.9] * 8, samples=200, networks=3)
-    pairs = measure_pair_agreement(rows)
-    compared = []
-
-    def unsure(pairs, *options):
-        return verdict.Verdict(False, "it fluctuates", unsure=True)
-
-    def remember(rows):
-        compared.append(rows.epochs)
-        return score_epochs(rows)
-
-    monkeypatch.setattr(verdict, "judge_agreement", unsure)
-    monkeypatch.setattr(verdict, "score_epochs", remember)
-    detect(rows, sure=1.1)
-    falls = [find_fall(pairs.agreement[:end]) for end in range(1, 40)]
-    beside = zip(["none", *falls], falls, [*falls[1:], "none"], strict=False)
-    edges = [
-        end for end, (before, fall, after) in enumerate(beside, 1) if not before == fall == after
-    ]
-    assert len(edges) < 30
-    assert compared[0] == 40  # the record as it is
-    # Then when agreement had fallen furthest, and at the edges of each fall.
-    assert compared[2:] == [end for end in edges if end != compared[1]]
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_finished_record_has_an_alarm_wherever_agreement_alone_raised_one(seed):
     options = {"samples": 120, "networks": 3, "seed": seed}
@@ -162,22 +122,6 @@ def test_a_finished_record_has_an_alarm_wherever_agreement_alone_raised_one(seed
     pairs = measure_pair_agreement(rows)
     grown = [judge_agreement(pairs.first(end)).alarm for end in range(1, pairs.epochs + 1)]
     assert detect(rows).alarm >= any(grown)
-
-
-@pytest.mark.parametrize(("end", "stays"), [(20, True), (25, False), (30, True)])
-def test_an_alarm_by_majorities_stays_if_its_fall_was_new_or_known_best(monkeypatch, end, stays):
-    """One fall lasts from epoch 20 to 30."""
-
-    def find_fall(curve):
-        return verdict.Fall(1, 3) if len(curve) in range(20, 31) else None
-
-    def alarm_at_end(rows, pairs, *options):
-        return verdict.Verdict(pairs.epochs == end, "by majority")
-
-    monkeypatch.setattr(verdict, "find_fall", find_fall)
-    monkeypatch.setattr(verdict, "judge_agreement", lambda *_: verdict.Verdict(False, "calm"))
-    monkeypatch.setattr(verdict, "judge_with_majority", alarm_at_end)
-    assert detect(settled()).alarm == stays
 
 
 def test_an_alarm_that_remains_is_returned_as_it_is():
@@ -204,95 +148,10 @@ def test_the_seed_draws_the_curves(monkeypatch, rows):
         return 1.0
 
     monkeypatch.setattr(verdict, "certainty_beyond_fluctuation", remember)
-    watch(rows, seed=5)
-    assert seeds == [5]
-
-
-def wobbling(*, wrong_together=0.2, samples=2000):
-    """From epoch 25 on agreement is lower, by less than it wobbles.
-
-    From then on all networks also predict the same wrong class on a share of the samples.
-    """
-    generator = np.random.default_rng(0)
-    truth = np.arange(samples) % 4
-    labels = np.tile(truth, (4, 40, 1))
-    labels[:, 25:, : int(wrong_together * samples)] += 1
-    apart = 0.2 + 0.12 * np.resize([1, -1, -1, 1], 40)
-    apart[25:] += 0.02
-    for epoch, network in np.ndindex(40, 4):
-        strays = generator.random(samples) < apart[epoch] / 2
-        labels[network, epoch, strays] += generator.integers(1, 4, strays.sum())
-    return ArrayReader((labels % 4).astype(np.uint8), SampleInfo(samples, 4, truth=truth))
-
-
-def test_where_agreement_leaves_a_doubt_a_majority_that_turned_away_settles_it():
-    rows = wobbling()
-    alone = judge_agreement(measure_pair_agreement(rows))
-    assert (alone.alarm, alone.unsure) == (False, True)
-    assert alone.reason == "agreement fell no further than the fluctuation of epochs explains"
-    found = watch(rows)
-    assert found.alarm
-    assert found.sure >= 0.99 > alone.sure
-    assert found.fall == alone.fall
-    assert found.epoch < 25
-    assert (
-        found.reason
-        == "agreement fell, and majority votes moved away from the labels of all epochs"
-    )
-
-
-def test_where_the_majority_stayed_the_doubt_stays():
-    rows = wobbling(wrong_together=0)
-    pairs = measure_pair_agreement(rows)
-    alone = judge_agreement(pairs)
-    assert alone.unsure
-    assert judge_with_majority(Context.of(rows), pairs) == alone
-
-
-def test_the_majority_must_fall_as_far_as_agreement_must():
-    rows = wobbling(wrong_together=0.05)
-    pairs = measure_pair_agreement(rows)
-    assert judge_with_majority(Context.of(rows), pairs).alarm
-    assert judge_agreement(pairs, least_fall=0.07).unsure
-    assert not judge_with_majority(Context.of(rows), pairs, least_fall=0.07).alarm
-
-
-@pytest.mark.parametrize("option", [{"sure": 0.9999}, {"seed": 7}])
-def test_the_majority_must_be_as_sure_as_agreement_must(monkeypatch, option):
-    seeds = []
-
-    def remember(curve, fall, *, seed):
-        seeds.append(seed)
-        return certainty_beyond_fluctuation(curve, fall, seed=seed)
-
-    monkeypatch.setattr(verdict, "certainty_beyond_fluctuation", remember)
-    found = watch(wobbling(), **option)
-    assert found.alarm == ("seed" in option)
-    assert set(seeds) == {option.get("seed", 0)}
-
-
-def test_a_majority_that_left_on_few_samples_alone_settles_nothing():
-    """Three of 64 groups of samples turned away, and no other."""
-    clean = wobbling(wrong_together=0, samples=1280)
-    labels = clean.read_labels(range(4), range(40), slice(None)).copy()
-    labels[:, 25:, np.arange(1280) % 64 < 3] += 1
-    rows = ArrayReader(labels % 4, clean.sample_info)
-    pairs = measure_pair_agreement(rows)
-    shares = score_epochs(rows).shares
-    assert shares[:25].mean() - shares[25:].mean() > 0.03
-    assert judge_agreement(pairs).unsure
-    assert not judge_with_majority(Context.of(rows), pairs).alarm
-
-
-def test_the_majority_does_not_count_without_a_fall_of_agreement(monkeypatch):
-    """Networks that learn slowly and alike leave the labels of all epochs, and still learn."""
-    monkeypatch.setattr(verdict, "score_epochs", None)
-    truth = np.arange(1000) % 4
-    labels = np.tile(truth, (4, 40, 1))
-    for epoch in range(40):
-        labels[:, epoch, 20 * epoch :] += 1
-    rows = ArrayReader((labels % 4).astype(np.uint8), SampleInfo(1000, 4))
-    assert not judge_with_majority(Context.of(rows), measure_pair_agreement(rows)).alarm
+    detect(rows, seed=5)
+    assert set(seeds) == {5}
+    watch(overfitted(), seed=6)
+    assert seeds[-1] == 6
 
 
 def test_without_an_alarm_there_is_no_epoch_before_overfit():
@@ -300,8 +159,8 @@ def test_without_an_alarm_there_is_no_epoch_before_overfit():
     assert (found.alarm, found.epoch) == (False, None)
     assert 0 <= found.best_epoch < 40
     assert found.reason in {
-        "agreement has not fallen",
-        "the peak of agreement is too recent",
+        "agreement with leave-one-out has not fallen",
+        "the peak of agreement with leave-one-out is too recent",
     }
 
 
@@ -334,9 +193,10 @@ def test_one_network_that_goes_astray_raises_none():
     labels[2, 25:] = np.random.default_rng(0).integers(0, 5, labels[2, 25:].shape)
     found = watch(ArrayReader(labels, rows.sample_info))
     assert not found.alarm
-    assert found.fall > 0.2
+    assert found.fall > 0.02
     assert found.reason == "only the agreement with network 2 has fallen"
-    assert not judge_agreement(measure_pair_agreement(ArrayReader(labels, rows.sample_info))).unsure
+    of_pairs = judge_agreement(measure_pair_agreement(ArrayReader(labels, rows.sample_info)))
+    assert (of_pairs.alarm, of_pairs.before) == (False, None)
 
 
 def test_networks_are_named_by_their_own_numbers():
@@ -384,7 +244,7 @@ def test_a_fall_within_the_wobble_is_doubted():
 def test_one_epoch_has_no_past():
     found = watch(clean().select(epochs=[0]))
     assert (found.alarm, found.epoch, found.best_epoch) == (False, None, 0)
-    assert found.reason == "the peak of agreement is too recent"
+    assert found.reason == "the peak of agreement with leave-one-out is too recent"
 
 
 def test_all_samples_of_one_class_raise_none():
@@ -416,20 +276,60 @@ def test_any_fall_may_be_enough():
     assert watch(overfitted(), least_fall=0).alarm
 
 
-def test_epochs_after_the_fall_do_not_count(monkeypatch):
-    judged = []
+def parting(*, classes):
+    """Networks part from epoch 15 on, and as they do so they follow the same wrong labels."""
+    generator = np.random.default_rng(0)
+    truth = np.arange(900) % classes
+    right = right_chances(end=0.5)[:, np.newaxis] > generator.random((5, 40, 900))
+    others = (truth + generator.integers(1, classes, (5, 40, 900))) % classes
+    labels = np.where(right, truth, others).astype(np.uint8)
+    return ArrayReader(labels, SampleInfo(900, classes, truth=truth))
 
-    def remember(rows):
-        judged.append(rows.epochs)
-        return score_epochs(rows)
+
+def test_with_two_classes_epochs_after_the_fall_do_not_count(monkeypatch):
+    scored = []
+
+    def remember(rows, labels):
+        scored.append(rows.epochs)
+        return score_epochs(rows, labels)
 
     monkeypatch.setattr(alarm, "score_epochs", remember)
+    rows = parting(classes=2)
+    found, fall = watch(rows), detect(rows)
+    assert (found.alarm, found.reason) == (True, fall.reason)
+    watch(parting(classes=3))
+    assert scored == [fall.before, 40]
+    assert 20 < fall.before < 40
+
+
+@pytest.mark.parametrize(("classes", "rule"), [(2, "dawid-skene"), (3, "leave-one-out")])
+def test_epochs_are_scored_by_majority_votes_that_equal_the_rule(classes, rule):
+    rows = parting(classes=classes)
+    found = score_by_rule(Context.of(rows))
+    expected = find_rule(rule)(rows).labels
+    for epoch in range(rows.epochs):
+        same = Majority()(rows.select(epochs=[epoch])).labels == expected
+        assert found.shares[epoch] == np.mean(same)
+        by_group = [same[group::64].mean() for group in range(64)]
+        np.testing.assert_allclose(found.by_group[:, epoch], by_group)
+    assert found.sizes.tolist() == [len(range(group, 900, 64)) for group in range(64)]
+    assert found.best == int(np.argmax(found.shares))
+
+
+def test_the_chosen_epoch_is_nearly_the_oracles():
     rows = overfitted()
-    before = judge_agreement(measure_pair_agreement(rows)).before
-    watch(rows)
-    watch(clean())
-    assert judged == [before, 40]
-    assert 20 < before < 40
+    hits = [
+        np.mean(Majority()(rows.select(epochs=[epoch])).labels == rows.truth())
+        for epoch in range(rows.epochs)
+    ]
+    assert hits[watch(rows).epoch] >= max(hits) - 0.015
+    assert hits[-1] < max(hits) - 0.05
+
+
+def test_networks_that_predict_one_class_at_first_raise_none():
+    labels = clean().read_labels(range(5), range(40), slice(None)).copy()
+    labels[:, :8] = 3
+    assert not watch(ArrayReader(labels, clean().sample_info)).alarm
 
 
 def test_the_least_fall_and_how_sure_are_choices():
@@ -531,17 +431,3 @@ def test_how_sure_and_how_deep_are_choices(tmp_path, falling):
         follower = RecordFollower(tmp_path / "record", **options)
         follower.poll()
         assert not follower.alarmed
-
-
-def test_each_epoch_is_judged_by_the_rows_up_to_it(tmp_path, falling, monkeypatch):
-    judged = []
-
-    def remember(rows, pairs, *options):
-        judged.append((rows.epochs, pairs.epochs))
-        return judge_with_majority(rows, pairs, *options)
-
-    monkeypatch.setattr(growing, "judge_with_majority", remember)
-    for network in (0, 1):
-        grow(tmp_path / "record", falling, network=network, epochs=6)
-    RecordFollower(tmp_path / "record").poll()
-    assert judged == [(epochs, epochs) for epochs in range(1, 7)]

@@ -65,7 +65,7 @@ def test_text_shows_the_curve_and_the_verdict(accord, overfitted, clean):
     assert out.startswith(f"{overfitted}: 3 networks, 40 epochs, 600 samples\n")
     epochs = [line.split()[0] for line in out.splitlines() if line.endswith("#")]
     assert epochs == [str(epoch) for epoch in range(1, 41, 2)]
-    assert "overfitting detected: agreement fell" in out
+    assert "overfitting detected: agreement with leave-one-out fell" in out
     assert f"Last good epoch: after {watch(run_rows(end=0.5)).epoch + 1} of 40 epochs" in out
     _, out, _ = accord("watch", clean)
     assert "no alarm: " in out
@@ -121,7 +121,7 @@ def test_following_until_the_alarm_stops_there_with_status_3(accord, overfitted,
     status, out, _ = accord("watch", overfitted, "--follow", "--until-alarm")
     assert status == 3
     last = out.splitlines()[-1]
-    assert "overfitting detected: agreement dropped by" in last
+    assert "overfitting detected: agreement with leave-one-out dropped by" in last
     assert "Last good epoch: " in last
     assert len(out.splitlines()) < EPOCHS
     assert accord("watch", overfitted, "--until-alarm")[0] == 3

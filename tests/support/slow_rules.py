@@ -304,9 +304,7 @@ def epochs_before_overfitting(record):
     deepest = sizes.index(max(sizes)) + 1
     ends = [(epochs, True)]
     ends += [(deepest, True)] if deepest < epochs else []
-    for _, alike in itertools.groupby(range(1, epochs), key=lambda end: falls[end - 1]):
-        same = list(alike)
-        ends += [(end, end in (same[0], same[-1])) for end in same]
+    ends += [(end, False) for end in range(1, epochs)]
     for end, with_majority in ends:
         part = replace(record, labels=labels[:, :end])
         fall = falls[end - 1]

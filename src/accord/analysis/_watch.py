@@ -14,17 +14,22 @@ from accord.rules import Context
 from accord.rules._overfitting import (
     LEAST_FALL,
     SURE,
+    EpochScores,
     Verdict,
     detect_overfitting,
     first_epochs,
-    judge_with_majority,
+    judge_agreement,
     score_epochs,
     smooth,
+    without_one_network,
 )
 from accord.rules._pair_agreement import PairAgreement, measure_pair_agreement
+from accord.rules.dawid_skene import fit_dawid_skene
+from accord.rules.leave_one_out import LeaveOneOut
 from accord.store import Folder, RecordReader, open_reader, open_storage
 from accord.store._storage import EXAMPLE
 
+SHARE: Final = "agreement with leave-one-out"
 NO_VERDICT: Final = Verdict(
     False,
     "the networks were trained on these samples, so that their agreement shows no overfitting",
@@ -38,7 +43,7 @@ class Watch:
     alarm: bool
     epoch: int | None  # last good epoch, None without an alarm
     best_epoch: int  # the one to use, alarm or not
-    fall: float  # of agreement, from its peak to the lowest stretch after it
+    fall: float  # of the curve that was judged, from its peak to the lowest stretch after it
     sure: float  # 1 minus the probability of such a fall by chance
     reason: str  # for the alarm, or for none
     agreement: NDArray[np.float64]  # (epoch,), the mean over pairs of networks and samples
@@ -51,24 +56,27 @@ def watch(
 ) -> Watch:
     """Detect overfitting from the predictions of networks.
 
-    Networks that learn the true classes come to agree; networks that memorise wrong labels
-    diverge again. The alarm is raised if agreement falls after its peak, for a stretch of at least
-    five epochs, and the fall
+    Networks that memorise wrong labels each follow their own. The labels that `leave-one-out`
+    estimates from all epochs are then nearly those of the best epochs: each epoch is scored by the
+    share of samples on which its majority vote equals them. With two classes, where any two wrong
+    votes are the same, the agreement between networks takes the place of this share.
+
+    The alarm is raised if the curve falls after its peak, for a stretch of at least five epochs,
+    and the fall
 
     - is at least `least_fall`,
-    - remains whichever network is left out, so that none causes it alone,
     - is larger than the scatter of samples explains (a test over groups of samples), and
     - is larger than the fluctuation of epochs explains (curves that fluctuate as much and never
       fall).
 
-    The last two give a confidence each; the smaller one must reach `sure`. The last good epoch is
-    the one before that stretch whose majority vote is closest to the labels estimated from all
-    epochs before it; see `score_epochs`. There is no verdict on samples that the networks were
-    trained on: networks agree ever more on them while they memorise wrong labels.
+    The last two give a confidence each; the smaller one must reach `sure`. If agreement has fallen
+    only with one network, there is no alarm. The last good epoch is the one with the highest share.
+    With two classes, a fall that was made up for later counts as well, and the epoch is the one
+    before the fall whose majority vote is closest to the labels that Dawid–Skene estimates from
+    the epochs before.
 
-    Where only confidence is missing, the majority votes are compared too; see
-    `judge_with_majority`. A fall that was made up for later counts as well, as networks agree more
-    while their learning rate decays; see `detect_overfitting`.
+    There is no verdict on samples that the networks were trained on: networks agree ever more on
+    them while they memorise wrong labels.
 
     Reads the labels once if they fit into the memory budget.
 
@@ -90,8 +98,11 @@ def watch(
     pairs = context.once(measure_pair_agreement)
     if context.trained_on:
         verdict = NO_VERDICT
-    else:
+    elif context.classes == 2:
         verdict = context.once(detect_overfitting, sure, least_fall, seed)
+    else:
+        verdict = context.once(score_by_rule).judge(SHARE, sure, least_fall, seed)
+        verdict = without_one_network(verdict, pairs, least_fall)
     best = best_epoch(context, verdict)
     return Watch(
         alarm=verdict.alarm,
@@ -106,11 +117,18 @@ def watch(
     )
 
 
-def best_epoch(reader: RecordReader, verdict: Verdict) -> int:
-    """Find the best epoch before agreement falls."""
-    if verdict.alarm and verdict.before is not None:
-        reader = Context.of(reader).once(first_epochs, verdict.before)
-    return score_epochs(reader).best
+def score_by_rule(context: Context) -> EpochScores:
+    """Score each epoch's majority vote by the labels estimated from all epochs."""
+    if context.classes == 2:
+        return score_epochs(context, context.once(fit_dawid_skene).prediction.labels)
+    return score_epochs(context, LeaveOneOut()(context).labels)
+
+
+def best_epoch(context: Context, verdict: Verdict) -> int:
+    """Find the epoch with the best majority vote, with two classes before agreement falls."""
+    if context.classes == 2 and verdict.alarm and verdict.before is not None:
+        context = context.once(first_epochs, verdict.before)
+    return context.once(score_by_rule).best
 
 
 @dataclass(frozen=True)
@@ -184,8 +202,11 @@ class RecordFollower:
             return []
         later = measure_pair_agreement(context.select(epochs=range(known, context.epochs)))
         self._pairs = later if self._pairs is None else self._pairs.then(later)
+        agreement_alone = self.trained_on or context.classes == 2
+        scores = None if agreement_alone else context.once(score_by_rule)
         return [
-            self._judge(context, self._pairs, end) for end in range(known + 1, context.epochs + 1)
+            self._judge(context, self._pairs.first(end), scores and scores.first(end))
+            for end in range(known + 1, context.epochs + 1)
         ]
 
     def _open(self) -> RecordReader | None:
@@ -208,20 +229,26 @@ class RecordFollower:
             return None
         return reader
 
-    def _judge(self, context: Context, pairs: PairAgreement, end: int) -> EpochUpdate:
-        prefix, first = context.select(epochs=range(end)), pairs.first(end)
+    def _judge(
+        self, context: Context, pairs: PairAgreement, scores: EpochScores | None
+    ) -> EpochUpdate:
         if self.trained_on:
             verdict = NO_VERDICT
+        elif scores is None:
+            verdict = judge_agreement(pairs, self._sure, self._least_fall)
         else:
-            verdict = judge_with_majority(prefix, first, self._sure, self._least_fall)
+            verdict = scores.judge(SHARE, self._sure, self._least_fall)
+            verdict = without_one_network(verdict, pairs, self._least_fall)
         new = verdict.alarm and not self.alarmed
         self.alarmed = self.alarmed or verdict.alarm
-        best = best_epoch(context, verdict) if new else None
+        best = None
+        if new:
+            best = best_epoch(context, verdict) if scores is None else scores.best
         progress = context.networks_info()[0].progress
         return EpochUpdate(
-            epoch=end - 1,
-            progress=progress[end - 1],
-            agreement=float(first.agreement[-1]),
+            epoch=pairs.epochs - 1,
+            progress=progress[pairs.epochs - 1],
+            agreement=float(pairs.agreement[-1]),
             verdict=verdict,
             best_epoch=best,
             best_progress=None if best is None else progress[best],

@@ -144,7 +144,7 @@ def _line(seen: "EpochUpdate") -> str:
         return text
     verdict = seen.verdict
     return (
-        f"{text}; overfitting detected: agreement dropped by {100 * verdict.fall:.1f} points "
+        f"{text}; overfitting detected: {verdict.what} dropped by {100 * verdict.fall:.1f} points "
         f"(confidence {100 * verdict.sure:.2f} %). Last good epoch: {_after(seen.best_progress)}"
     )
 

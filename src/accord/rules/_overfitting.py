@@ -1,27 +1,21 @@
-"""Detection of overfitting from the agreement between networks.
+"""Detection of overfitting from curves that fall.
 
-`find_fall` finds a peak of agreement and the lowest stretch after it; `detect_overfitting` decides
-whether such a fall is more than chance.
+`find_fall` finds the peak of a curve and the lowest stretch after it; `judge_fall` decides whether
+such a fall is more than chance. `detect_overfitting` does so for the agreement between networks.
 `find_early_overfitting` decides for rules whether the epochs after it do more harm than good.
 """
 
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accord.rules._analysis_context import Context
-from accord.rules._base import Prediction
 from accord.rules._em import fits_in_memory
-from accord.rules._epoch_weights import (
-    best_agreement,
-    measure_likeness,
-    predict_by_regression,
-    repetition,
-)
+from accord.rules._epoch_weights import best_agreement, measure_likeness, repetition
 from accord.rules._pair_agreement import (
     GROUPS,
     PairAgreement,
@@ -31,7 +25,6 @@ from accord.rules._pair_agreement import (
 )
 from accord.rules.dawid_skene import fit_dawid_skene
 from accord.rules.majority import Majority
-from accord.rules.max_agreement import MaxAgreement
 from accord.store import RecordReader
 
 Curve = NDArray[np.float64]  # (epoch,)
@@ -123,6 +116,18 @@ def _stretches(curves: Curves) -> Curves:  # (..., start) -> mean of the stretch
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """Result of testing for overfitting."""
+
+    alarm: bool
+    reason: str
+    fall: float = 0.0  # of the curve, from its peak to the lowest stretch after it
+    sure: float = 0.0  # 1 minus the probability of such a fall by chance
+    before: int | None = None  # the first epoch of that stretch, None if it does not count
+    what: str = "agreement"  # that fell
+
+
+@dataclass(frozen=True)
 class EpochScores:
     """Agreement of majority votes with reference labels."""
 
@@ -135,141 +140,114 @@ class EpochScores:
         """First epoch with the highest score."""
         return int(self.shares.argmax())
 
+    def first(self, epochs: int) -> "EpochScores":
+        return replace(self, shares=self.shares[:epochs], by_group=self.by_group[:, :epochs])
 
-def score_epochs(reader: RecordReader) -> EpochScores:
-    """Compute the agreement of majority votes with reference labels.
+    def judge(self, what: str, sure: float, least_fall: float, seed: int = 0) -> Verdict:
+        """Test whether the shares have fallen."""
+        curves = self.shares, self.by_group, self.sizes
+        return judge_fall(*curves, sure=sure, least_fall=least_fall, seed=seed, what=what)
 
-    Dawid–Skene on many epochs is more often correct than the majority vote of any single one, so
-    that the majority vote closest to it is close to the best one. Pass only the epochs before
-    overfitting: later ones would change the estimate. Where the confusion matrices would be too
-    large, the weighted vote that Dawid–Skene starts from takes its place.
-    """
-    context = Context.of(reader)
-    reference = context.once(_reference)
-    sizes = group_sizes(context.samples, groups=min(GROUPS, context.samples))
-    same = np.zeros((len(sizes), context.epochs), np.intp)
-    for block in Majority().after_each_epoch(context):
-        equal = block.values == reference.labels[block.where]
+
+def score_epochs(reader: RecordReader, labels: NDArray[Any]) -> EpochScores:
+    """Compute the agreement of majority votes with reference labels."""
+    sizes = group_sizes(reader.samples, groups=min(GROUPS, reader.samples))
+    same = np.zeros((len(sizes), reader.epochs), np.intp)
+    for block in Majority().after_each_epoch(reader):
+        equal = block.values == labels[block.where]
         same += sum_by_group(equal, start=block.start, groups=len(sizes))
-    return EpochScores(same.sum(axis=0) / context.samples, same / sizes[:, None], sizes)
-
-
-def _reference(context: Context) -> Prediction:
-    if context.networks == 1:
-        return MaxAgreement()(context)
-    if not fits_in_memory(context):
-        return predict_by_regression(context)
-    return context.once(fit_dawid_skene).prediction
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Result of testing for overfitting."""
-
-    alarm: bool
-    reason: str
-    fall: float = 0.0  # of agreement, from its peak to the lowest stretch after it
-    sure: float = 0.0  # 1 minus the probability of such a fall by chance
-    before: int | None = None  # the first epoch of that stretch
-    unsure: bool = False  # the fall is large enough and not one network's, only not certain
+    return EpochScores(same.sum(axis=0) / reader.samples, same / sizes[:, None], sizes)
 
 
 def detect_overfitting(context: Context, sure: float, least_fall: float, seed: int) -> Verdict:
-    """Detect overfitting in a record and its earlier states.
+    """Detect a fall of the agreement between networks, now or in an earlier state of the record.
 
     Networks that have memorised wrong labels may settle and agree more than ever before; while
     they trained, agreement fell first. The record is judged as it was when agreement had fallen
     furthest, and then after each epoch, from the first on.
 
-    An alarm that agreement alone raised while the record grew stays. The majority votes (see
-    `judge_with_majority`) are compared only when agreement had fallen furthest, when a fall was new
-    and when most of it had been recorded. Following a record compares them after each epoch, and
-    may raise an alarm in between that is not raised here.
+    Where a fall lacks confidence alone, the share of majority votes that equal the labels of
+    Dawid–Skene must have fallen as well. It raises no alarm by itself: the majority of networks
+    that learn slowly also moves away from those labels, while they agree ever more.
     """
     pairs = context.once(measure_pair_agreement).levelled()
     options = sure, least_fall, seed
-    verdict = judge_with_majority(context, pairs, *options)
-    if verdict.alarm:
-        return verdict
     falls = [find_fall(pairs.agreement[:end]) for end in range(1, pairs.epochs + 1)]
     sizes = [0.0 if fall is None else float(fall.size(pairs.agreement)) for fall in falls]
     deepest = int(np.argmax(sizes)) + 1
-    ends = [end for end in range(1, pairs.epochs) if end != deepest]
-    for end in [deepest, *ends] if deepest < pairs.epochs else ends:
-        # A fall that lasts is compared when it is new and when it ends: where the learning rate is
-        # raised again and again, each comparison takes up to half a second (5 networks, 100 epochs,
-        # 10,000 samples; 31 s for all epochs).
-        fall = falls[end - 1]
-        lasts = 1 < end < pairs.epochs - 1 and falls[end - 2] == fall == falls[end]
-        if lasts and end != deepest:
-            then = judge_agreement(pairs.first(end), *options)
-        else:
-            prefix = context.select(epochs=range(end))
-            then = judge_with_majority(prefix, pairs.first(end), *options)
-        if then.alarm:
-            return replace(then, reason=f"{then.reason}, and rose later")
-    return verdict
+    verdicts = {}
+    for end in dict.fromkeys((pairs.epochs, deepest, *range(1, pairs.epochs))):
+        verdicts[end] = judge_agreement(pairs.first(end), *options)
+        if end in (pairs.epochs, deepest):
+            verdicts[end] = _judge_majority(context, verdicts[end], end, *options)
+        if verdicts[end].alarm:
+            later = "" if end == pairs.epochs else ", and rose later"
+            return replace(verdicts[end], reason=verdicts[end].reason + later)
+    return verdicts[pairs.epochs]
 
 
-def judge_with_majority(
-    context: Context,
-    pairs: PairAgreement,
-    sure: float = SURE,
-    least_fall: float = LEAST_FALL,
-    seed: int = 0,
+def _judge_majority(
+    context: Context, verdict: Verdict, end: int, sure: float, least_fall: float, seed: int
 ) -> Verdict:
-    """Detect overfitting from agreement and majority votes.
-
-    Each epoch's majority vote equals the labels estimated from all epochs on a share of the
-    samples; see `score_epochs`. If that share has fallen as far and as certainly as agreement
-    would have to, there is an alarm. It raises none by itself: the majority of networks that learn
-    slowly also moves away from those labels, while they agree ever more.
-    """
-    verdict = judge_agreement(pairs, sure, least_fall, seed)
-    if not verdict.unsure:
+    if verdict.alarm or verdict.before is None or not fits_in_memory(context):
         return verdict
-    if fits_in_memory(context):
-        context.once(fit_dawid_skene)  # here, where the stack is shallow, for `score_epochs`
-    epochs = score_epochs(context)
-    fall = find_fall(epochs.shares)
-    if fall is None or fall.size(epochs.shares) < least_fall:
-        return verdict
-    certain = min(
-        certainty_beyond_samples(epochs.by_group, epochs.sizes, fall),
-        certainty_beyond_fluctuation(epochs.shares, fall, seed=seed),
-    )
-    if certain < sure:
+    context = context.once(first_epochs, end)
+    labels = context.once(fit_dawid_skene).prediction.labels
+    shares = score_epochs(context, labels).judge("the majority", sure, least_fall, seed)
+    if not shares.alarm:
         return verdict
     reason = "agreement fell, and majority votes moved away from the labels of all epochs"
-    return replace(verdict, alarm=True, reason=reason, sure=certain, unsure=False)
+    return replace(verdict, alarm=True, reason=reason, sure=shares.sure)
 
 
 def judge_agreement(
     pairs: PairAgreement, sure: float = SURE, least_fall: float = LEAST_FALL, seed: int = 0
 ) -> Verdict:
-    """Detect overfitting from agreement alone."""
+    """Test whether agreement has fallen."""
     pairs = pairs.levelled()
-    agreement = pairs.agreement
-    fall = find_fall(agreement)
+    curves = pairs.agreement, pairs.by_group, pairs.sizes
+    verdict = judge_fall(*curves, sure=sure, least_fall=least_fall, seed=seed)
+    return without_one_network(verdict, pairs, least_fall)
+
+
+def without_one_network(verdict: Verdict, pairs: PairAgreement, least_fall: float) -> Verdict:
+    """Withdraw an alarm if only the agreement with one network has fallen."""
+    pairs = pairs.levelled()
+    fall = find_fall(pairs.agreement)
+    if fall is None or fall.size(pairs.agreement) < least_fall or pairs.networks < 3:
+        return verdict
+    left = [float(fall.size(pairs.without(network))) for network in range(pairs.networks)]
+    if min(left) >= least_fall:
+        return verdict
+    number = pairs.numbers[int(np.argmin(left))]
+    reason = f"only the agreement with network {number} has fallen"
+    return replace(verdict, alarm=False, reason=reason, before=None)
+
+
+def judge_fall(
+    curve: Curve,
+    by_group: Curves,  # (group, epoch)
+    group_sizes: NDArray[np.intp],  # (group,) -> samples
+    *,
+    sure: float = SURE,
+    least_fall: float = LEAST_FALL,
+    seed: int = 0,
+    what: str = "agreement",
+) -> Verdict:
+    """Test whether a curve has fallen beyond chance."""
+    fall = find_fall(curve)
     if fall is None:
-        return Verdict(False, "the peak of agreement is too recent")
-    size = float(fall.size(agreement))
+        return Verdict(False, f"the peak of {what} is too recent")
+    size = float(fall.size(curve))
     if size < least_fall:
-        return Verdict(False, "agreement has not fallen", size)
-    by_samples = certainty_beyond_samples(pairs.by_group, pairs.sizes, fall)
-    certain = min(by_samples, certainty_beyond_fluctuation(agreement, fall, seed=seed))
-    if pairs.networks > 2:
-        left = [float(fall.size(pairs.without(network))) for network in range(pairs.networks)]
-        if min(left) < least_fall:
-            number = pairs.numbers[int(np.argmin(left))]
-            reason = f"only the agreement with network {number} has fallen"
-            return Verdict(False, reason, size, certain, fall.low)
+        return Verdict(False, f"{what} has not fallen", size)
+    by_samples = certainty_beyond_samples(by_group, group_sizes, fall)
+    certain = min(by_samples, certainty_beyond_fluctuation(curve, fall, seed=seed))
     if certain >= sure:
-        reason = "agreement fell, beyond the scatter of samples and the fluctuation of epochs"
-        return Verdict(True, reason, size, certain, fall.low)
+        reason = f"{what} fell, beyond the scatter of samples and the fluctuation of epochs"
+        return Verdict(True, reason, size, certain, fall.low, what)
     limit = "the scatter of samples" if by_samples < sure else "the fluctuation of epochs"
-    reason = f"agreement fell no further than {limit} explains"
-    return Verdict(False, reason, size, certain, fall.low, unsure=True)
+    return Verdict(False, f"{what} fell no further than {limit} explains", size, certain, fall.low)
 
 
 def certainty_beyond_samples(

@@ -37,6 +37,9 @@ NEARLY: Final = 0.9  # of the highest share of contradicting votes, at the first
 ALIKE: Final = 0.7  # of the contradictions of one network are shared by another, beyond chance
 FIRST_EPOCHS: Final = 4  # within which untrained networks learn much:
 NEAR_BEST: Final = 1.1  # of the least loss; chosen on one of five data sets, checked on the others
+# On 28 records of perceptrons with 10 or 20 classes, weights by separation alone (a power of 0)
+# changed the AUROC by 0.001 on average, but raised the noise rate by up to 0.04.
+SEPARATION: Final = 20
 LEAST_PROBABILITY: Final = 1e-4
 TIES: Final = 1e-6  # added to log odds, for an order among equal ones
 MOST_ODDS: Final = 700.0  # log odds of which the exponential is a number
@@ -168,13 +171,16 @@ def log_odds_of(
 def epoch_weights(
     reader: RecordReader, given: NDArray[np.intp], contradiction: Contradiction
 ) -> NDArray[np.float64]:  # (epoch,)
-    """Weight epochs by contradiction, and by how well they separate the labels it finds wrong.
+    """Weight epochs by how well they separate the labels that contradiction finds wrong.
 
-    Both sum to the same. One round: further ones prefer ever later epochs, at which networks
-    follow more of the wrong labels.
+    With few classes this changes little, and with two nothing: the share of the new weights in
+    their mean with those by contradiction is the share of contradictions that differ by chance (9
+    in 10 with ten classes) to the power of `SEPARATION`. One round: further ones prefer ever later
+    epochs, at which networks follow more of the wrong labels.
     """
     weights = contradiction.weights
-    if not weights.any():
+    new = (1 - contradiction.alike) ** SEPARATION  # (epoch,), the share of the new weights
+    if not (new * weights).any():
         return weights
     evidence = collect_evidence(reader, given, weights)
     posteriors, epochs = class_posteriors(evidence), np.flatnonzero(integer_weights(weights))
@@ -182,7 +188,10 @@ def epoch_weights(
     found[epochs] = discriminant_weights(
         reader.select(epochs=epochs.tolist()), evidence.candidates, posteriors
     )
-    return np.asarray(found * (weights.sum() / found.sum()) if found.any() else weights)
+    if not found.any():
+        return weights
+    found = new * found * (weights.sum() / found.sum()) + (1 - new) * weights
+    return np.asarray(found * (weights.sum() / found.sum()))
 
 
 def order_by_probability(
