@@ -144,7 +144,6 @@ class Summary:
     metadata: tuple[dict[str, Any], ...]  # (network,)
     margins: NDArray[np.intp]  # samples by margin, in equal bins from 0 to 1
     moved: int  # samples to which max agreement gives another class than the majority vote
-    recommended: str | None  # name of a rule, None without scores
     scored: Scored | None  # None without labels to compare with
     judged: Judged | None  # None without true labels
     watch: Watch | None  # None for one network or one epoch
@@ -152,7 +151,6 @@ class Summary:
     comparable: bool  # whether any two networks agree beyond chance
     without_bad: WithoutBad | None  # None if no network is bad
     audit: Audit | None  # None without given labels, for one network, and if it was refused
-    audit_notes: list[str]
     audit_error: str  # why the audit was refused, else empty
     notes: tuple[str, ...]  # on the record as a whole
 
@@ -196,7 +194,6 @@ def summarize(reader: RecordReader) -> Summary:
         metadata=tuple(one.metadata for one in context.networks_info()),
         margins=np.histogram(margins, MARGIN_BINS // 2, range=(0, 1))[0],
         moved=int((majority.labels != agreed.labels).sum()),
-        recommended=None if found is None else found.recommended,
         scored=None if found is None else _score(context, found, majority, agreed),
         judged=None if info.truth is None else _judge(context, agreed, margins),
         watch=watch(context) if several and context.epochs > 1 else None,
@@ -204,7 +201,6 @@ def summarize(reader: RecordReader) -> Summary:
         comparable=max((one.agreement for one in networks), default=0.0) > chance_error(context),
         without_bad=_leave_out(context, networks),
         audit=audited,
-        audit_notes=[] if audited is None else list(audited.notes),
         audit_error=audit_error,
         notes=record_notes(context),
     )

@@ -260,7 +260,7 @@ def label_finding(summary: Summary) -> dict[str, Any] | None:
         "rate": f"{100 * found.flagged.mean():.1f} %",
         "mean": f"{100 * found.noise_rate:.1f} %" if found.undecided > UNDECIDED else None,
         "score": None if found.score is None else _ranking_score(found, found.score),
-        "notes": summary.audit_notes,
+        "notes": list(found.notes),
         "by_id": summary.overview.sample_info.ids is not None,
         "suspects": _suspects(summary, found),
     }

@@ -163,7 +163,7 @@ def _results(summary: Summary, scored: Scored) -> dict[str, Any]:
         "against": AGAINST_GIVEN if is_given(summary) else "",
         "estimated": ESTIMATED if estimated else "",
         "gain": None if found.gain is None else _gain(found, found.gain),
-        "rules": [_rule(overview, one, summary.recommended) for one in found.scores],
+        "rules": [_rule(overview, one, found.recommended) for one in found.scores],
         "rules_from": _floor([one.accuracy for one in found.scores]),
         "recalls": shown,
         "recalls_from": _floor(
