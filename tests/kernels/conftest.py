@@ -7,7 +7,6 @@ FORCED = {
     "small-blocks": {
         "_blocks.NARROWEST": 1,
         "_blocks.WIDEST": 3,
-        "_winners.NARROWEST": 1,
         "_winners.WIDEST_GUESS": 4,
         "_numpy_loops.COUNTED_AT_ONCE": 4,
         "_numpy_loops.COMPARED_CLASSES": 0,

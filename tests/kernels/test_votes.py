@@ -91,7 +91,7 @@ def test_in_narrow_spans_the_votes_are_the_same(drawn):
     labels, weights, classes = drawn
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(weighted, "COMPARED_AT_ONCE", 2 * labels[..., 0].size)
-        patch.setattr(weighted, "width_for", lambda *_: 2)
+        patch.setattr(weighted.blocks, "width_for", lambda *_: 2)
         table = count_weighted(labels, weights, classes=classes)
     np.testing.assert_array_equal(table, weighted_by_definition(labels, weights, classes))
 

@@ -9,22 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import ChoiceError
+from accord.kernels import _blocks as blocks
 from accord.kernels._backend import TABLES_PAY_FROM, Kernels, kernels_for
-from accord.kernels._blocks import (
-    Block,
-    CompactLabels,
-    Labels,
-    Positions,
-    Votes,
-    block_at,
-    columns_for,
-    for_each_span,
-    narrow,
-    smallest_type,
-    spans,
-    voters_of,
-    width_for,
-)
+from accord.kernels._blocks import Block, CompactLabels, Labels, Positions, Votes
 from accord.kernels._checks import check_epochs, check_labels
 from accord.kernels._winners import GUESSED_AT_ONCE, winners
 
@@ -76,19 +63,19 @@ def winners_by_subset(
     check_labels(labels, classes=classes)
     check_epochs(labels)
     inside = _indicators(subsets, labels)
-    voters, tables = voters_of(labels), len(labels) + len(subsets)
+    voters, tables = blocks.voters_of(labels), len(labels) + len(subsets)
     most = CELLS_PER_VOTE * voters // tables
     kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
-    found = np.empty((len(subsets), labels.shape[-1]), smallest_type(classes))
+    found = np.empty((len(subsets), labels.shape[-1]), blocks.smallest_type(classes))
 
     def fill(span: slice) -> None:
-        block = narrow(block_at(labels, span, classes), most=most)
+        block = blocks.narrow(blocks.block_at(labels, span, classes), most=most)
         votes = inside @ _votes_by_network(block, kernels).astype(inside.dtype)
         votes = votes.reshape(len(subsets), block.width, block.classes)
         found[:, span] = block.named(votes.argmax(axis=2))
 
-    width = width_for(voters, tables * columns_for(voters, classes, most=most))
-    deque(for_each_span(fill, labels.shape[-1], width, threads=kernels.threads()), maxlen=0)
+    width = blocks.width_for(voters, tables * blocks.columns_for(voters, classes, most=most))
+    deque(blocks.for_each_span(fill, labels.shape[-1], width, threads=kernels.threads()), maxlen=0)
     return found
 
 
@@ -104,7 +91,7 @@ def _indicators(
             )
     # Floats, because matrix products of integers are slow; exact, because votes stay below
     # 2**24 in one kind and 2**53 in the other.
-    kind = np.float32 if voters_of(labels) < 2**24 else np.float64
+    kind = np.float32 if blocks.voters_of(labels) < 2**24 else np.float64
     inside = np.zeros((len(subsets), networks), kind)
     for row, subset in zip(inside, subsets, strict=True):
         row[list(subset)] = 1
@@ -151,8 +138,8 @@ def winners_by_spacing(labels: Labels, counts: Sequence[int], *, classes: int) -
     check_epochs(labels)
     samples = labels.shape[-1]
     kept = [equally_spaced(labels.shape[1], count) for count in counts]
-    found = np.empty((len(counts), samples), smallest_type(classes))
-    for span in spans(samples, max(1, 4 * GUESSED_AT_ONCE // voters_of(labels))):
+    found = np.empty((len(counts), samples), blocks.smallest_type(classes))
+    for span in blocks.spans(samples, max(1, 4 * GUESSED_AT_ONCE // blocks.voters_of(labels))):
         for row, epochs in zip(found, kept, strict=True):
             some = labels[:, epochs, span]
             row[span] = winners(some, classes=classes).labels

@@ -7,23 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.errors import PredictionError
+from accord.kernels import _blocks as blocks
 from accord.kernels._backend import TABLES_PAY_FROM, kernels_for
-from accord.kernels._blocks import (
-    Block,
-    CompactLabels,
-    Labels,
-    Positions,
-    Shares,
-    Votes,
-    block_at,
-    columns_for,
-    for_each_span,
-    narrow,
-    smallest_type,
-    spans,
-    voters_of,
-    width_for,
-)
+from accord.kernels._blocks import Block, CompactLabels, Labels, Positions, Shares, Votes
 from accord.kernels._checks import check_epochs, check_labels, check_table
 from accord.kernels._numpy_loops import COMPARED_CLASSES, count_matching
 
@@ -77,7 +63,7 @@ def agreement(labels: Labels, *, classes: int) -> Shares:
     check_table(labels.shape[-1], classes)
     table = np.empty((labels.shape[-1], classes), np.float64)
     _fill(table, labels)
-    table /= voters_of(labels)
+    table /= blocks.voters_of(labels)
     return table
 
 
@@ -89,10 +75,10 @@ def _fill(
     kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
 
     def fill(span: slice) -> None:
-        table[span] = kernels.tabulate(block_at(labels, span, classes))
+        table[span] = kernels.tabulate(blocks.block_at(labels, span, classes))
 
-    width = width_for(voters_of(labels), classes)
-    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
+    width = blocks.width_for(blocks.voters_of(labels), classes)
+    deque(blocks.for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
 
 
 COMPARED_AT_ONCE = 2**20  # votes: what their comparison gives fills an L2 cache of 1 MiB
@@ -119,11 +105,11 @@ def count_weighted(labels: Labels, weights: Positions, *, classes: int) -> Weigh
 def _compare(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
     """Count votes of equal weight by comparing them with each class."""
     samples, classes = table.shape
-    kind, vote = table.dtype, smallest_type(classes)
+    kind, vote = table.dtype, blocks.smallest_type(classes)
     by_class = np.zeros((classes, samples), kind)
     for weight in np.unique(weights[weights > 0]):
         votes = labels[:, weights == weight].reshape(-1, samples).astype(vote, copy=False)
-        for voters in spans(len(votes), 255):  # as many ones as fit a byte
+        for voters in blocks.spans(len(votes), 255):  # as many ones as fit a byte
             _add_matching(by_class[:-1], votes[voters], kind.type(weight))
     by_class[-1] = kind.type(len(labels) * int(weights.sum())) - by_class[:-1].sum(axis=0)
     table[:] = by_class.T
@@ -138,7 +124,7 @@ def _add_matching(
     samples = votes.shape[1]
     width = max(1, min(samples, COMPARED_AT_ONCE // len(votes)))
     same = np.empty((len(votes), width), np.bool_)  # fresh ones would double the time
-    for span in spans(samples, width):
+    for span in blocks.spans(samples, width):
         some = votes[:, span]
         found = same[:, : some.shape[1]]
         for label, row in enumerate(by_class[:, span]):
@@ -149,7 +135,7 @@ def _add_matching(
 def _count(labels: Labels, weights: Positions, table: Weighted) -> Weighted:
     samples, classes = table.shape
     some, each = labels[:, weights > 0], weights[weights > 0, np.newaxis]
-    for span in spans(samples, width_for(max(1, voters_of(some)), classes)):
+    for span in blocks.spans(samples, blocks.width_for(max(1, blocks.voters_of(some)), classes)):
         cells = some[:, :, span] + np.arange(span.stop - span.start) * classes
         votes = np.broadcast_to(each, cells.shape)
         sums = np.bincount(cells.ravel(), weights=votes.ravel(), minlength=table[span].size)
@@ -168,12 +154,12 @@ def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Sha
     array([0.5, 0. , 0.5])
     """
     check_labels(labels, classes=classes)
-    voters, samples = voters_of(labels), labels.shape[-1]
+    voters, samples = blocks.voters_of(labels), labels.shape[-1]
     kernels = kernels_for(labels.size, pays_from=TABLES_PAY_FROM)
     leads = np.empty(samples, np.intp)
 
     def fill(span: slice) -> None:
-        block = narrow(block_at(labels, span, classes))
+        block = blocks.narrow(blocks.block_at(labels, span, classes))
         votes = kernels.tabulate(block)
         chosen = votes
         if of_last_epoch:
@@ -184,8 +170,8 @@ def margins(labels: Labels, *, classes: int, of_last_epoch: bool = False) -> Sha
         others[rows, best] = 0
         leads[span] = votes[rows, best] - others.max(axis=1)
 
-    width = width_for(voters, columns_for(voters, classes))
-    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
+    width = blocks.width_for(voters, blocks.columns_for(voters, classes))
+    deque(blocks.for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
     return leads / voters
 
 

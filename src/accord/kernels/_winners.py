@@ -6,23 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accord.kernels import _blocks as blocks
 from accord.kernels._backend import RUNNING_PAYS_FROM, WINNERS_PAY_FROM, kernels_for
-from accord.kernels._blocks import (
-    NARROWEST,
-    Block,
-    CompactLabels,
-    Labels,
-    Positions,
-    Votes,
-    block_at,
-    columns_for,
-    for_each_span,
-    narrow,
-    smallest_type,
-    spans,
-    voters_of,
-    width_for,
-)
+from accord.kernels._blocks import Block, CompactLabels, Labels, Positions, Votes
 from accord.kernels._checks import check_epochs, check_labels
 from accord.kernels._votes import count_votes
 
@@ -51,24 +37,24 @@ def winners(labels: Labels, *, classes: int, gaps: bool = False) -> Winners:
         return _winners_of_present(labels, classes)
     check_labels(labels, classes=classes)
     kernels = kernels_for(labels.size, pays_from=WINNERS_PAY_FROM)
-    samples, voters = labels.shape[-1], voters_of(labels)
+    samples, voters = labels.shape[-1], blocks.voters_of(labels)
     found = Winners(np.empty(samples, np.intp), np.empty(samples, np.intp))
 
     def fill(span: slice) -> None:
-        block = block_at(labels, span, classes)
+        block = blocks.block_at(labels, span, classes)
         # Always guess first: where the guess never holds it costs a tenth of the counting.
         winning, votes = kernels.guess(block)
         unsure = np.flatnonzero(2 * votes <= voters)
         for samples, part in _parts(block, unsure):
-            ranked = narrow(part)
+            ranked = blocks.narrow(part)
             table = kernels.tabulate(ranked)
             best = table.argmax(axis=1)
             winning[samples] = ranked.named(best)
             votes[samples] = table[np.arange(len(table)), best]
         found.labels[span], found.votes[span] = winning, votes
 
-    width = max(NARROWEST, min(WIDEST_GUESS, GUESSED_AT_ONCE // voters))
-    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
+    width = max(blocks.NARROWEST, min(WIDEST_GUESS, GUESSED_AT_ONCE // voters))
+    deque(blocks.for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
     return found
 
 
@@ -84,12 +70,12 @@ def _winners_of_present(labels: Labels, classes: int) -> Winners:
 
 
 def _parts(block: Block, unsure: Positions) -> Iterator[tuple[slice | Positions, Block]]:
-    width = width_for(block.voters, columns_for(block.voters, block.classes))
+    width = blocks.width_for(block.voters, blocks.columns_for(block.voters, block.classes))
     if 2 * unsure.size > block.width:  # copying most of the block costs more than counting it all
-        for span in spans(block.width, width):
+        for span in blocks.spans(block.width, width):
             yield span, block.part(span)
     else:
-        for span in spans(unsure.size, width):
+        for span in blocks.spans(unsure.size, width):
             yield unsure[span], block.pick(unsure[span])
 
 
@@ -115,15 +101,15 @@ def running_winners(labels: Labels, *, classes: int) -> CompactLabels:
     """
     check_labels(labels, classes=classes)
     check_epochs(labels)
-    voters, samples = voters_of(labels), labels.shape[-1]
+    voters, samples = blocks.voters_of(labels), labels.shape[-1]
     kernels = kernels_for(labels.size, pays_from=RUNNING_PAYS_FROM)
-    leaders = np.empty((labels.shape[1], samples), smallest_type(classes))
+    leaders = np.empty((labels.shape[1], samples), blocks.smallest_type(classes))
 
     def fill(span: slice) -> None:
-        block = narrow(block_at(labels, span, classes), most=MOST_CLASSES)
+        block = blocks.narrow(blocks.block_at(labels, span, classes), most=MOST_CLASSES)
         leaders[:, span] = block.named(kernels.run(block))
 
-    columns = columns_for(voters, classes, most=MOST_CLASSES)
-    width = width_for(voters, columns, cells=TABLE_CELLS)
-    deque(for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
+    columns = blocks.columns_for(voters, classes, most=MOST_CLASSES)
+    width = blocks.width_for(voters, columns, cells=TABLE_CELLS)
+    deque(blocks.for_each_span(fill, samples, width, threads=kernels.threads()), maxlen=0)
     return leaders
