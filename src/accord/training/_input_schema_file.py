@@ -49,7 +49,7 @@ def save_input_schema(out: Path, schema: InputSchema) -> None:
     before, now = (_shorten(getattr(one, name)) for one in (stored, schema))
     raise SourceError(
         f"{out}: the run began with other training data: {name} was {before}, and is {now}. "
-        "Restore the data, or train anew: name another --out."
+        "Restore the data, name another folder with --out, or start anew: --overwrite."
     )
 
 
