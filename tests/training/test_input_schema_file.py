@@ -121,7 +121,8 @@ def test_other_samples_than_a_run_began_with_are_refused(tmp_path):
         (replace(first, samples=first.samples + 1), f"samples was {first.samples}, and is"),
     ]
     for traits, words in other:
-        with pytest.raises(SourceError, match=f"began with other training data: {words}.*: --overwrite"):
+        message = f"began with other training data: {words}.*: --overwrite"
+        with pytest.raises(SourceError, match=message):
             save_input_schema(tmp_path, traits)
 
 
