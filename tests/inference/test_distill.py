@@ -8,7 +8,7 @@ import pytest
 import accord
 from accord.errors import ChoiceError, SourceError, SpecError
 from accord.inference import MethodAccuracy, infer, plan_distillation
-from accord.inference._distill import _with_epochs
+from accord.inference._distill import _plain_spec, _with_epochs
 from accord.store import check_record
 from accord.training import Run, load_spec, network_specs, parse_spec, train
 
@@ -131,6 +131,11 @@ probabilities = true
         accord.distill(tmp_path / "run", "shares", compare=True, out=tmp_path / "other")
     with pytest.raises(ChoiceError, match="extra samples require a test split"):
         accord.distill(tmp_path / "run", "shares", extra=tmp_path / "data.npz")
+
+
+def test_students_of_students_start_from_given_labels(distilled):
+    plain = _plain_spec(Run.open(distilled.run), students=1, epochs=None)
+    assert (plain.train.targets, plain.train.extra) == (None, None)
 
 
 def test_a_schedule_keeps_its_shape_over_other_epochs():
