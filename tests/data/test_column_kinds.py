@@ -83,6 +83,20 @@ def test_a_column_of_numbers_with_a_mistake_is_refused(table):
         choose_columns(table(label=["a", "b"] * 30, age=ages), "label")
 
 
+@pytest.mark.parametrize("form", ["${:,}", "{} %", "{},5", "{} €"])
+def test_numbers_that_are_not_plain_are_refused(table, form):
+    amounts = [f'"{form.format(1000 + row)}"' for row in range(ROWS)]
+    with pytest.raises(SourceError, match=r"'amount' holds numbers, but 40 .* Write plain numbers"):
+        choose_columns(table(label=COLUMNS["label"], amount=amounts), "label")
+
+
+@pytest.mark.parametrize("form", ["A/5 {}", "10.0.0.{}", "1,2,{}", "555-{}", "{} kg of rice"])
+def test_texts_with_digits_are_no_numbers(table, form):
+    cells = [f'"{form.format(1000 + row)}"' for row in range(ROWS)]
+    columns = table(label=COLUMNS["label"], cells=cells, age=COLUMNS["age"])
+    assert choose_columns(columns, "label").numbers == ["age"]
+
+
 @pytest.mark.parametrize(
     "label", [np.arange(ROWS) / 7, range(ROWS), [f"t{n}" for n in range(ROWS)]]
 )

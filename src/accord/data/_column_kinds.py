@@ -22,6 +22,7 @@ _ID_NAME: Final = re.compile(
     r"(|unnamed: ?\d+|(.*[\W_])?(ids?|idx|index|row_?(id|num|number)|uuid|guid))", re.IGNORECASE
 )
 _CAMEL_ID: Final = re.compile(r".*[a-z](Id|ID|Index)")
+_SIGNED: Final = re.compile(r"[-+]?[$€£¥]? ?\d+([,']\d{3})*([.,]\d+)?( ?[%$€£¥])?")
 
 
 @dataclass
@@ -107,7 +108,7 @@ def choose_columns(table: Table, label: str) -> ColumnKinds:
             _choose(kinds, table, name)
     if not (kinds.numbers or kinds.one_hot or kinds.dates or kinds.words):
         raise SourceError(
-            f"{table.path}: no column is left to learn from. {'; '.join(kinds.notes())}"
+            f"{table.path}: no column is left to learn from. {'; '.join(kinds.notes())}".rstrip()
         )
     return kinds
 
@@ -138,12 +139,16 @@ def _choose_for_texts(kinds: ColumnKinds, table: Table, name: str, *, few: bool)
         kinds.dates.append(name)
     elif few:
         kinds.one_hot.append(name)
-    elif sum(map(is_number, cells)) >= MOSTLY * len(cells):
+    elif sum(map(_is_like_number, cells)) >= MOSTLY * len(cells):
         _refuse_mixture(table, name)
     elif len(set(cells)) == len(table) and not any(" " in cell for cell in cells):
         kinds.leave_out(name, "ids (texts that are all different)")
     else:
         kinds.words.append(name)
+
+
+def _is_like_number(cell: str) -> bool:
+    return is_number(cell) or _SIGNED.fullmatch(cell) is not None
 
 
 def _are_ids(cells: Sequence[str]) -> bool:
@@ -162,9 +167,9 @@ def _refuse_mixture(table: Table, name: str) -> None:
     column, missing = table.column(name), table.missing(name)
     wrong = [row for row in range(len(table)) if not (missing[row] or is_number(column[row]))]
     raise SourceError(
-        f"{table.path}: column {name!r} holds numbers, but {counted(len(wrong), 'cell')} that "
-        f"are none: {table.where(wrong[0])} has {str(column[wrong[0]])[:40]!r}. Correct or empty "
-        "such cells: missing values are filled."
+        f"{table.path}: column {name!r} holds numbers, but {counted(len(wrong), 'cell')} "
+        f"cannot be read as one: {table.where(wrong[0])} has {str(column[wrong[0]])[:40]!r}. Write plain "
+        "numbers, such as 1234.5, or empty such cells: missing values are filled."
     )
 
 
