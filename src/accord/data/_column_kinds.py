@@ -168,8 +168,8 @@ def _refuse_mixture(table: Table, name: str) -> None:
     wrong = [row for row in range(len(table)) if not (missing[row] or is_number(column[row]))]
     raise SourceError(
         f"{table.path}: column {name!r} holds numbers, but {counted(len(wrong), 'cell')} "
-        f"cannot be read as one: {table.where(wrong[0])} has {str(column[wrong[0]])[:40]!r}. Write plain "
-        "numbers, such as 1234.5, or empty such cells: missing values are filled."
+        f"cannot be read as one: {table.where(wrong[0])} has {str(column[wrong[0]])[:40]!r}. "
+        "Write plain numbers, such as 1234.5, or empty such cells: missing values are filled."
     )
 
 
