@@ -11,12 +11,7 @@ from accord.rules._base import ABSTAINED, Prediction, Rule
 from accord.rules._fitted_rule import FittedRule
 from accord.rules._overfitting import epochs_before_overfitting
 from accord.rules._pair_agreement import network_agreement
-from accord.rules._recommend import (
-    Recommendation,
-    predict_recommended,
-    recommend,
-    resolve_rule,
-)
+from accord.rules._recommend import Recommendation, predict_recommended, recommend, resolve_rule
 
 __all__ = [
     "ABSTAINED",

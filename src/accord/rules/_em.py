@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord.rules._analysis_context import Context
-from accord.rules._annotators import (
-    MAX_CELLS,
-    Annotators,
-    Posteriors,
-    VoteCounts,
-    small_parts,
-)
+from accord.rules._annotators import MAX_CELLS, Annotators, Posteriors, VoteCounts, small_parts
 from accord.rules._epoch_weights import Likeness, Weights, independent_epochs, regression_weights
 from accord.store import RecordReader
 

@@ -208,11 +208,7 @@ class _Parquet:
 
 
 def _match(
-    table: _Text | _Parquet,
-    label: str,
-    sample_info: SampleInfo,
-    ids: str | None,
-    lines: bool,
+    table: _Text | _Parquet, label: str, sample_info: SampleInfo, ids: str | None, lines: bool
 ) -> NDArray[np.intp]:
     wanted = range(sample_info.samples) if sample_info.ids is None else sample_info.ids.tolist()
     names = sample_info.names

@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import csv_text, unreadable, write_file
-from accord.analysis._audit._review_files import (
-    DECIDED,
-    Header,
-    check_no_decisions,
-    read_decisions,
-)
+from accord.analysis._audit._review_files import DECIDED, Header, check_no_decisions, read_decisions
 from accord.analysis._trust._confidence_intervals import mean_interval
 from accord.analysis._trust._noisy_accuracy import Estimate, smooth_moments
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
