@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -39,10 +39,10 @@ class Progress:
 
 
 def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
-    with NetworkRun(run, network) as training, contextlib.ExitStack() as stack:
+    with NetworkRun(run, network) as training:
         if run.device.type == "cpu":
             threads = count_threads(training.network, run.spec, run.data)
-            stack.enter_context(torch_threads(threads))
+            training.enter_context(torch_threads(threads))
         try:
             for result in training.results():
                 yield training.record(result)
@@ -50,10 +50,11 @@ def train_network(run: Run, network: NetworkSpec) -> Iterator[Progress]:
             yield training.failure(error)
 
 
-class NetworkRun:
+class NetworkRun(contextlib.ExitStack):
     """Context manager for a network with its recorders and checkpoints."""
 
     def __init__(self, run: Run, spec: NetworkSpec) -> None:
+        super().__init__()
         self.run, self.spec = run, spec
         self.recipe = recipe_for(run.spec, spec, run.device)
         self._schedule = self.recipe.recording_schedule(len(run.data.splits["train"]))
@@ -79,13 +80,7 @@ class NetworkRun:
                 self._recorders.append(
                     _SplitRecorder(run, spec, average, run.batches(split, spec), recorders)
                 )
-            self._opened = opening.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
+            self.enter_context(opening.pop_all())
 
     @property
     def samples(self) -> Batches:
