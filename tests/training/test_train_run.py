@@ -27,7 +27,7 @@ from accord.training import (
 from accord.training._checkpoints import checkpoints_in, load_checkpoint, load_state
 from accord.training._hardware import THREAD_SETTINGS, torch_threads
 from accord.training._loop import EpochResult
-from accord.training._soft_targets import encode_targets
+from accord.training._prepared_data import encode_targets
 from accord.training._train_run import finished_networks, result_json
 from accord.training.networks import build
 

@@ -38,8 +38,8 @@ from accord.training import (
     parse_spec,
     train,
 )
+from accord.training._prepared_data import encode_targets
 from accord.training._run_folder import TARGETS_FILE
-from accord.training._soft_targets import encode_targets
 from accord.training._spec import SEEDS_APART, NetworkOverrides
 from accord.training._train_run import finished_networks
 

@@ -31,7 +31,7 @@ from accord.rules._analysis_context import Context
 from accord.rules._fitted_rule import PROGRESS_TOLERANCE
 from accord.rules._recommend import resolve_rule
 from accord.store import CountProgress, RecordReader, SampleInfo, make_sample_info, open_reader
-from accord.training._soft_targets import read_samples
+from accord.training._prepared_data import read_samples
 
 Path = str | os.PathLike[str]
 BY_EPOCH: Final = ("weights", "groups")  # what fitted rules learn for each epoch

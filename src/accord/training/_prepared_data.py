@@ -1,14 +1,24 @@
-"""Prepare the data of a run for training."""
+"""Prepare the data of a run for training.
+
+`prepare_data` reads the samples of a spec and adds label noise; `add_targets` replaces the labels
+by class probabilities, for runs that have a file of them.
+"""
 
 import functools
+import hashlib
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from accord._files import cause_of
+from accord.data import ImageFiles, InputSchema, Layout, Samples, Source
+from accord.data import read_samples as read_new_samples
 from accord.data._dataset import (
     Dataset,
     Inputs,
@@ -22,7 +32,7 @@ from accord.data._dataset import (
 from accord.data._table_columns import shared_spread
 from accord.data.noise import add_noise
 from accord.data.readers import read_dataset
-from accord.errors import ChoiceError, SpecError, counted, listed
+from accord.errors import ChoiceError, SourceError, SpecError, counted, listed
 from accord.training._batches import (
     Batches,
     ImageBatches,
@@ -31,6 +41,7 @@ from accord.training._batches import (
     channel_statistics,
     column_statistics,
 )
+from accord.training._input_schema_file import measure_input_schema
 from accord.training._spec import Spec, network_specs
 from accord.training.networks import NETWORKS
 from accord.training.networks._external import import_transformers
@@ -280,3 +291,86 @@ def _with_noise(spec: Spec, split: Split, dataset: Dataset) -> Split:
 
 def _truth(split: Split) -> Labels:
     return split.labels if split.truth is None else split.truth
+
+
+TOLERANCE: Final = 1e-3  # of the sum of a row of targets
+
+
+def encode_targets(targets: NDArray[np.floating[Any]]) -> tuple[bytes, str]:
+    """Return the content of a file of targets (sample, class) and its SHA-256."""
+    file = io.BytesIO()
+    np.save(file, targets.astype(np.float32))
+    return file.getvalue(), hashlib.sha256(file.getvalue()).hexdigest()
+
+
+def read_samples(
+    spec: Spec,
+    source: Source,
+    schema: InputSchema,
+    format: str | None = None,  # noqa: A002
+) -> Samples:
+    """Read new samples as the training data of a spec are read."""
+    path = None if spec.data.path is None else spec.resolve_path(spec.data.path)
+    layout = Layout(spec.data.kind, spec.data.options, path, spec.data.verified)
+    return read_new_samples(source, schema, layout=layout, format=format)
+
+
+def add_targets(data: PreparedData, path: Path, spec: Spec) -> PreparedData:
+    """Add the targets of a file to the training samples.
+
+    The samples of `train.extra` follow the training samples. Samples with a row of zeros are left
+    out.
+
+    Raises:
+        SourceError: the file is missing, is not the one that the spec names, or does not fit the
+            samples.
+    """
+    train = data.splits["train"]
+    if spec.train.extra is not None:
+        source = spec.resolve_path(spec.train.extra)
+        extra = read_samples(spec, source, measure_input_schema(data))
+        labels = np.concatenate([train.labels, np.zeros(len(extra), train.labels.dtype)])
+        train = Split(join_inputs(train.inputs, extra.inputs), labels)
+    targets = _read(path, spec.train.targets, (len(train), data.classes))
+    kept = np.flatnonzero(targets.any(axis=1))
+    if len(kept) < len(train):
+        train, targets = train.choose(kept), targets[kept]
+    return replace(data, splits=data.splits | {"train": train}, targets=targets)
+
+
+def _read(path: Path, digest: str | None, shape: tuple[int, int]) -> NDArray[np.float32]:
+    cure = "`accord distill` writes it beside spec.toml: copy both, or distil again."
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SourceError(
+            f"{path}: the targets cannot be read: {cause_of(error)}. {cure}"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise SourceError(f"{path}: is not the file that train.targets of the spec names. {cure}")
+    targets = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    if targets.shape != shape:
+        raise SourceError(
+            f"{path}: expected targets of shape {shape}, one row for each sample; got "
+            f"{targets.shape}. Have the data changed since the targets were made?"
+        )
+    sums = targets.sum(axis=1)
+    if not (targets >= 0).all() or (np.abs(sums - 1) > TOLERANCE)[sums != 0].any():
+        raise SourceError(f"{path}: each row must hold probabilities that sum to 1, or zeros.")
+    return np.asarray(targets, np.float32)
+
+
+def join_inputs(first: Inputs, second: Inputs) -> Inputs:
+    """Append samples to others of the same shape."""
+    if isinstance(first, tuple):
+        return first + second  # type: ignore[operator]
+    if not isinstance(first, ImageFiles):
+        more = second.read(np.arange(len(second))) if isinstance(second, ImageFiles) else second
+        return np.concatenate([first, more])
+    if not isinstance(second, ImageFiles):
+        raise SourceError(
+            "the training images are files, and cannot be joined with an array: give a folder of "
+            "images"
+        )
+    names = *first.names, *(str((second.root / name).resolve()) for name in second.names)
+    return replace(first, names=names, pixels=None, positions=None)  # a cache lacks the others

@@ -201,8 +201,7 @@ class Run:
     @cached_property
     def data(self) -> "PreparedData":
         """Data of the run, with noise, splits and targets."""
-        from accord.training._prepared_data import prepare_data
-        from accord.training._soft_targets import add_targets
+        from accord.training._prepared_data import add_targets, prepare_data
 
         data = prepare_data(self.spec)
         if self.spec.train.targets is None:
