@@ -55,6 +55,7 @@ def spec_of(log: dict[str, Any], out: Path) -> Spec:
             path.parent.mkdir(parents=True, exist_ok=True)
             np.savez(path, inputs=inputs, labels=labels)
         data = {"kind": "npz", "path": str(path), "held_out": 0.4, "seed": log["seed"]}
+        data["verified"] = True
     noise = {"kind": log["noise"], "rate": log["rate"]} if "noise" in log else {"kind": "none"}
     train = {name: log[name] for name in ("network", "networks", "epochs", "seed")}
     values = {

@@ -62,7 +62,7 @@ def test_dawid_skene_is_fitted_once_for_each_selection(call, command, monkeypatc
         fits.append((context.numbers, context.epochs))
         return fit(context, *options)
 
-    for module in ("dawid_skene", "before_overfit", "_overfitting", "_recommend"):
+    for module in ("dawid_skene", "before_overfit", "_overfitting"):
         monkeypatch.setattr(f"accord.rules.{module}.fit_dawid_skene", fit_counted)
     call(command)
     assert len(fits) == len(set(fits))

@@ -4,13 +4,14 @@ import slow_rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
-from voting import accuracy, draw_rows
+from voting import accuracy, draw_late_starts, draw_restarts, draw_rows
 
 import accord
 from accord.errors import ChoiceError, PredictionError, RecordMismatch, SourceError
 from accord.rules import leave_one_out as module
 from accord.rules import load_rule
 from accord.rules.leave_one_out import LeaveOneOut, nonnegative_solution
+from accord.rules.majority import Majority
 from accord.rules.max_agreement import MaxAgreement
 from accord.rules.weighted_agreement import WeightedAgreement
 from accord.store import ArrayReader, SampleInfo
@@ -53,6 +54,38 @@ def test_first_epochs_that_predict_one_class_do_no_harm():
     rows = ArrayReader(labels, late.sample_info)
     assert accuracy(LeaveOneOut(), rows) >= accuracy(LeaveOneOut(), late) - 0.005
     assert LeaveOneOut().fit(rows).evidence.weights[:4].max() == 0
+
+
+@pytest.mark.parametrize(
+    "rows", [draw_late_starts(), draw_restarts(at_chance=True), draw_restarts(at_chance=False)]
+)
+def test_epochs_before_networks_learn_or_after_a_restart_do_no_harm(rows):
+    found = accuracy(LeaveOneOut(), rows)
+    assert found >= max(accuracy(MaxAgreement(), rows), accuracy(Majority(), rows)) - 0.005
+
+
+def test_epochs_after_a_restart_that_predict_one_class_have_no_weight():
+    weights = LeaveOneOut().fit(draw_restarts(at_chance=False)).evidence.weights
+    assert weights[[0, 4, 5]].max() == 0
+
+
+def test_where_targets_are_wrong_distant_epochs_count(monkeypatch):
+    """Networks share early mistakes, which confirm targets from the same epochs."""
+    generator = np.random.default_rng(0)
+    truth = np.arange(2000) % 30
+    votes = (truth + generator.integers(1, 30, (5, 24, 2000))) % 30
+    votes = np.where(generator.random(votes.shape) < 0.4, truth, votes)
+    mistaken = np.where(generator.random(2000) < 0.5, generator.integers(0, 30, 2000), truth)
+    sharing = np.array([0.6] * 8 + [0.1] * 16)[:, None]
+    votes = np.where(generator.random(votes.shape) < sharing, mistaken, votes).astype(np.uint8)
+
+    def weight_of_later_epochs():
+        fitted = LeaveOneOut().fit(ArrayReader(votes, SampleInfo(2000, 30)))
+        return fitted.evidence.weights[8:].sum()
+
+    assert weight_of_later_epochs() > 0.4
+    monkeypatch.setattr(module, "BLOCK_CLASSES", 1e9)  # only targets count
+    assert weight_of_later_epochs() < 0.2
 
 
 def test_the_bundled_record_is_predicted_better_than_by_max_agreement():
@@ -131,14 +164,29 @@ def test_with_many_classes_epochs_only_have_weights(monkeypatch):
 def test_neighbouring_epochs_share_a_weight_beyond_the_most_bins(monkeypatch):
     rows = draw_rows(accuracies=np.repeat([0.9, 0.5], 6), samples=300)
     monkeypatch.setattr(module, "MAX_BINS", 4)
+    monkeypatch.setattr(module, "BLOCKS", 2)
     weights = LeaveOneOut().fit(rows).evidence.weights.reshape(4, 3)
     assert (weights == weights[:, :1]).all()
     assert weights.sum() == pytest.approx(1, abs=1e-4)
     means = labels_of(rows).reshape(4, 4, 3, 300)
     votes = np.stack([(means == c).mean(axis=(0, 2)) for c in range(4)])  # (class, bin, sample)
     expected = sum(np.cov(one, bias=True) for one in votes)
-    covariance, _ = module._vote_covariance(labels_of(rows), 4)
-    np.testing.assert_allclose(covariance, expected, atol=1e-12)
+    found = module._vote_moments(labels_of(rows), 4)
+    np.testing.assert_allclose(found.covariance, expected, atol=1e-12)
+
+
+def test_distant_reliability_is_that_of_blocks_of_epochs(monkeypatch):
+    """Whatever the order of networks, samples and the number of bins."""
+    rows = draw_rows(accuracies=np.repeat([0.4, 0.9, 0.8, 0.6], 3), samples=300, classes=3)
+    labels = labels_of(rows)
+    _, across, _ = slow_rules.likeness(labels, 3)
+    monkeypatch.setattr(module, "BLOCKS", 4)
+    blocks = across.reshape(4, 3, 4, 3).mean(axis=(1, 3))
+    for bins in (12, 4):
+        monkeypatch.setattr(module, "MAX_BINS", bins)
+        found = module._vote_moments(labels[::-1, :, ::-1], 3).distant
+        scale = slow_rules.reliability(blocks) / found
+        np.testing.assert_allclose(scale, scale[0], rtol=1e-9)
 
 
 @settings(deadline=None)

@@ -93,13 +93,14 @@ def leave_one_out(record):
     if networks == 1 or classes == 1:
         return max_agreement(record)
     covariance = votes_covariance(labels, classes)
+    distant = reliability(likeness(labels, classes)[1])
     group = group_of_epochs(epochs, -(-5 * classes**2 // (networks * samples)))
     evidence = [np.eye(classes)] * epochs  # (label, class): at first, each vote counts the same
     found, targets = explained_votes(labels, evidence)
     solved, changed = 0, 0.0
     for _ in range(20):
         if solved < 3 and changed < 0.01:
-            weights = weights_for_targets(labels, targets, covariance)
+            weights = weights_for_targets(labels, targets, classes, covariance, distant)
             solved += 1
         tables = confusion_tables(labels, targets, classes, group)
         evidence = [weights[e] * rounded(np.log(tables[group[e]]), 16) for e in range(epochs)]
@@ -416,17 +417,23 @@ def explained_votes(labels, evidence):
     return found, targets
 
 
-def weights_for_targets(labels, targets, covariance):
-    """Return non-negative weights by least squares on the covariance of the votes."""
+def weights_for_targets(labels, targets, classes, covariance, distant):
+    """Return non-negative weights by least squares on the covariance of the votes.
+
+    The more targets are wrong and the more classes there are, the more the reliabilities between
+    distant epochs count.
+    """
     epochs = labels.shape[1]
     equal = (labels == targets[:, None]).mean(axis=(0, 2))
     by_chance = [
-        sum((labels[:, e] == c).mean() * (targets == c).mean() for c in range(labels.max() + 1))
+        sum((labels[:, e] == c).mean() * (targets == c).mean() for c in range(classes))
         for e in range(epochs)
     ]
     penalty = max(0.004 * np.trace(covariance), 1e-9) * np.eye(epochs)
     factor = np.linalg.cholesky(covariance + penalty)
     beyond = np.maximum(equal - by_chance, 0)
+    doubt = (1 - equal.max()) ** 2 / ((1 - equal.max()) ** 2 + 25 / classes)
+    beyond = beyond ** (1 - doubt) * distant**doubt
     found = nnls(factor.T, np.linalg.solve(factor, beyond))[0]
     return rounded(found / found.sum() if found.sum() > 0 else np.full(epochs, 1 / epochs), 20)
 

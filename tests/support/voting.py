@@ -24,6 +24,28 @@ def draw_rows(*, networks=4, accuracies=(0.9,) * 6, samples=600, classes=4, turn
     return ArrayReader(labels, SampleInfo(samples, classes, truth=truth), name="drawn")
 
 
+def draw_late_starts():
+    """Draw networks of which each predicts one class until two epochs after the one before."""
+    rows = draw_rows(networks=5, accuracies=(0.5, 0.6, 0.6, *[0.7] * 9, *[0.6] * 4))
+    labels = _labels_of(rows)
+    for network, own in enumerate(labels):
+        own[: 2 * network] = network % 4
+    return ArrayReader(labels, rows.sample_info)
+
+
+def draw_restarts(*, at_chance):
+    """Draw networks that predict one class, or at random, at the start and after a restart."""
+    rows = draw_rows(networks=4, accuracies=(0.25, 0.5, 0.7, 0.7, 0.25, 0.25, 0.5, 0.7, 0.7, 0.6))
+    labels = _labels_of(rows)
+    if not at_chance:
+        labels[:, [0, 4, 5]] = 2
+    return ArrayReader(labels, rows.sample_info)
+
+
+def _labels_of(rows):
+    return rows.read_labels(range(rows.networks), range(rows.epochs), slice(None)).copy()
+
+
 def accuracy(rule, rows):
     return float((rule(rows).labels == rows.truth()).mean())
 

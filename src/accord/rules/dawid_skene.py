@@ -3,9 +3,6 @@
 from dataclasses import dataclass, fields, replace
 from typing import Final, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from accord.errors import PredictionError, SourceError
 from accord.rules._analysis_context import Context
 from accord.rules._annotators import Annotators, small_parts
@@ -117,7 +114,6 @@ class DawidSkeneFit:
 
     prediction: Prediction
     failure: str  # reason not to use the annotators for other samples
-    mistakes: NDArray[np.float64]  # (label, class), expected votes of one network, last epoch
     annotators: Annotators | None  # None if too large to keep
 
 
@@ -147,14 +143,8 @@ def fit_dawid_skene(context: Context, keep: bool = False) -> DawidSkeneFit:
         prediction = start.with_note(f"{failure} These are the labels that it began with.")
     else:
         prediction = Prediction(fit.labels, fit.scores, failure)
-    annotators = fit.annotators
-    last = annotators.confusion[:, annotators.groups[-1]].mean(axis=0)  # (label, class)
-    return DawidSkeneFit(
-        prediction,
-        failure,
-        mistakes=last * annotators.prior * context.samples,
-        annotators=annotators if keep or annotators.confusion.nbytes <= KEPT_BYTES else None,
-    )
+    kept = keep or fit.annotators.confusion.nbytes <= KEPT_BYTES
+    return DawidSkeneFit(prediction, failure, fit.annotators if kept else None)
 
 
 def _failure(fit: Fit) -> str:

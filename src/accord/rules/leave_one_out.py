@@ -22,7 +22,13 @@ from accord.rules._annotators import (
 )
 from accord.rules._base import Prediction
 from accord.rules._em import group_epochs
-from accord.rules._epoch_weights import Covariance, Weights, equal_weights, predict_weighted
+from accord.rules._epoch_weights import (
+    Covariance,
+    Weights,
+    equal_weights,
+    predict_weighted,
+    reliability,
+)
 from accord.rules._fitted_rule import Arrays, FittedRule, check_networks, check_numbers, check_sizes
 from accord.rules.max_agreement import MaxAgreement
 from accord.store import Block, RecordReader
@@ -34,6 +40,10 @@ SETTLED: Final = 0.001  # the fit has converged once fewer targets than this cha
 ROUNDS: Final = 20  # at most; records of 10 to 200 classes need 4 to 17
 LEAST: Final = 1e-6  # probability of a label, so that no single vote decides
 MAX_BINS: Final = 128  # of epochs that have a weight of their own; neighbours share one beyond
+BLOCKS: Final = 32  # of epochs, between which networks are compared
+# With this many classes, blocks of epochs count for half of a reliability if all targets are wrong:
+# the fewer classes, the more mistakes networks share by chance.
+BLOCK_CLASSES: Final = 25
 MAX_CLASSES: Final = 512  # with confusion matrices
 
 # A fit needs no more samples than these: twice as many change no label but those at a tie.
@@ -41,6 +51,7 @@ FIT_VOTES: Final = 2**25
 FIT_CELLS: Final = 2**28  # (epoch, sample, class)
 FIT_SAMPLES: Final = 5_000  # at least
 CELLS_AT_ONCE: Final = 2**20  # (epoch, sample, class), 8 MiB
+EXACT_IN_FLOAT32: Final = 2**24  # whole numbers up to here
 
 ONE_NETWORK: Final = "there is no other network to compare with, so this is max agreement"
 MANY_CLASSES: Final = f"with more than {MAX_CLASSES} classes, epochs only have weights"
@@ -171,10 +182,10 @@ def fit_leave_one_out(context: Context) -> LeaveOneOutFit:
     labels, step = _labels_to_fit(context)
     classes = context.classes
     spaced = f"fitted on one in {step} samples" if step > 1 else ""
-    covariance, shares = _vote_covariance(labels, classes)
+    moments = _vote_moments(labels, classes)
     targets = _first_targets(labels, classes)
     if classes > MAX_CLASSES:
-        weights = _solve(covariance, _reliability(labels, targets, shares))
+        weights = _solve(moments, labels, targets)
         prediction = predict_weighted(context, weights).with_note(MANY_CLASSES)
         return LeaveOneOutFit(prediction.with_note(spaced), None)
     groups = group_epochs(
@@ -186,7 +197,7 @@ def fit_leave_one_out(context: Context) -> LeaveOneOutFit:
     solved, changed = 0, 0.0
     for _ in range(ROUNDS):
         if solved < SOLUTIONS and changed < CALM:
-            weights = _solve(covariance, _reliability(labels, targets, shares))
+            weights = _solve(moments, labels, targets)
             solved += 1
         evidence = VoteEvidence(weights, _confusion(parts, targets, groups, classes), groups)
         before = targets.copy()
@@ -235,62 +246,96 @@ def _first_targets(labels: NDArray[Any], classes: int) -> Targets:
     return targets
 
 
-def _vote_covariance(
-    labels: NDArray[Any], classes: int
-) -> tuple[Covariance, NDArray[np.float64]]:  # (bin, bin), (epoch, class)
-    """Measure the covariance of mean votes, summed over classes, and the share of each class.
+@dataclass(frozen=True)
+class _Moments:
+    """Means and covariances of the votes."""
 
-    Neighbouring epochs share a bin if there are more than `MAX_BINS`. Sums are of integers.
+    covariance: Covariance  # (bin, bin), of the mean votes of all networks
+    shares: NDArray[np.float64]  # (epoch, class)
+    distant: NDArray[np.float64]  # (block,), reliability between distant epochs of two networks
+
+
+def _vote_moments(labels: NDArray[Any], classes: int) -> _Moments:
+    """Measure the moments of the votes, summed over classes. Sums are of integers.
+
+    Neighbouring epochs share a bin if there are more than `MAX_BINS`, and a block if there are more
+    than `BLOCKS`, which are made of bins.
     """
     networks, epochs, samples = labels.shape
-    bins = _bins(epochs)
-    count = int(bins[-1]) + 1
-    products, sizes = np.zeros((count, count)), np.zeros((epochs, classes))
-    width = max(1, CELLS_AT_ONCE // (count * classes))
+    bins, blocks = _pools(epochs, MAX_BINS), _pools(epochs, BLOCKS)
+    starts = np.flatnonzero(np.diff(bins, prepend=-1))
+    firsts = np.flatnonzero(np.diff(blocks, prepend=-1))
+    products, same = np.zeros((len(starts),) * 2), np.zeros((len(firsts),) * 2)
+    width = max(1, CELLS_AT_ONCE // (len(starts) * classes))
+    most = max(networks * np.bincount(bins).max(), np.bincount(blocks).max())  # votes of a sample
+    kind = np.float32 if width * most**2 <= EXACT_IN_FLOAT32 else np.float64
     for span in spans(samples, width):
-        within = span.stop - span.start
-        cells = np.arange(within) * classes
-        table = np.zeros((count, within * classes))
+        cells = np.arange(span.stop - span.start) * classes
+        together = np.zeros((len(starts), len(cells) * classes), kind)
         for own in labels[:, :, span]:
-            for epoch, row in enumerate(own):
-                table[bins[epoch], cells + row] += 1
-        products += table @ table.T
+            alone = np.zeros((len(firsts), len(cells) * classes), kind)
+            for bin_, block, at in zip(bins, blocks, cells + own, strict=True):
+                together[bin_][at] += 1
+                alone[block][at] += 1
+            same += alone @ alone.T
+        products += together @ together.T
+    sizes, chance = np.zeros((epochs, classes)), np.zeros_like(same)
     for own in labels:
-        for size, row in zip(sizes, own, strict=True):
-            size += np.bincount(row, minlength=classes)
-    votes = networks * np.bincount(bins)
-    shares = sizes / (networks * samples)
-    means = np.add.reduceat(sizes, np.flatnonzero(np.diff(bins, prepend=-1)))
-    means /= votes[:, None] * samples
-    return products / (np.outer(votes, votes) * samples) - means @ means.T, shares
+        counts = np.stack([np.bincount(row, minlength=classes) for row in own])
+        sizes += counts
+        alone = np.add.reduceat(counts, firsts)
+        chance += alone @ alone.T
+    both = np.add.reduceat(sizes, starts)
+    products = (products - both @ both.T / samples) / samples
+    within = np.searchsorted(starts, firsts)  # the first bin of each block
+    between = np.add.reduceat(np.add.reduceat(products, within), within, axis=1)
+    between -= (same - chance / samples) / samples
+    votes, lengths = networks * np.bincount(bins), np.bincount(blocks)
+    return _Moments(
+        products / np.outer(votes, votes),
+        sizes / (networks * samples),
+        reliability(between / np.outer(lengths, lengths)),
+    )
 
 
-def _bins(epochs: int) -> NDArray[np.intp]:  # (epoch,)
-    return np.arange(epochs) * min(epochs, MAX_BINS) // epochs
+def _pools(epochs: int, most: int) -> NDArray[np.intp]:  # (epoch,)
+    return np.arange(epochs) * min(epochs, most) // epochs
 
 
 def _reliability(
-    labels: NDArray[Any], targets: Targets, shares: NDArray[np.float64]
+    labels: NDArray[Any], targets: Targets, moments: _Moments
 ) -> NDArray[np.float64]:  # (epoch,)
-    """Measure how often votes equal their targets, beyond chance."""
-    equal = np.zeros(len(shares))
+    """Measure how often votes equal their targets, beyond chance.
+
+    Wrong targets favour the epochs they come from. The more of them are wrong, and the more classes
+    there are, the more the agreement between distant epochs counts, which needs no targets.
+    """
+    equal = np.zeros(len(moments.shares))
     for own, wanted in zip(labels, targets, strict=True):
         equal += np.count_nonzero(own == wanted, axis=1)
-    frequency = np.bincount(targets.ravel(), minlength=shares.shape[1]) / targets.size
-    return np.asarray(np.maximum(equal / targets.size - shares @ frequency, 0))
+    equal /= targets.size
+    classes = moments.shares.shape[1]
+    frequency = np.bincount(targets.ravel(), minlength=classes) / targets.size
+    found = np.maximum(equal - moments.shares @ frequency, 0)
+    wrong = (1 - equal.max()) ** 2
+    blocks = _pools(len(equal), BLOCKS)
+    means = np.bincount(blocks, weights=found) / np.bincount(blocks)
+    ratio = np.divide(moments.distant, means, out=np.zeros_like(means), where=means > 0)
+    return np.asarray(found * ratio[blocks] ** (wrong / (wrong + BLOCK_CLASSES / classes)))
 
 
-def _solve(covariance: Covariance, reliability: NDArray[np.float64]) -> Weights:
+def _solve(moments: _Moments, labels: NDArray[Any], targets: Targets) -> Weights:
     """Find non-negative weights whose mean vote explains the targets best."""
-    bins = _bins(len(reliability))
+    found = _reliability(labels, targets, moments)
+    bins = _pools(len(found), MAX_BINS)
     sizes = np.bincount(bins)
-    penalty = max(RIDGE * float(np.trace(covariance)), 1e-9)
+    penalty = max(RIDGE * float(np.trace(moments.covariance)), 1e-9)
     found = nonnegative_solution(
-        covariance + penalty * np.eye(len(covariance)),
-        np.bincount(bins, weights=reliability) / sizes,
+        moments.covariance + penalty * np.eye(len(sizes)),
+        np.bincount(bins, weights=found) / sizes,
     )
     if not found.any():
-        return equal_weights(len(reliability))
+        return equal_weights(len(bins))
     return on_grid((found / (found.sum() * sizes))[bins], WEIGHT_BITS)
 
 
