@@ -295,14 +295,13 @@ def _read_lines(path: Path, schema: InputSchema, layout: Layout) -> Samples:  # 
     return Samples(tuple(pairs.values()), ids=ids, name=str(path))  # type: ignore[arg-type]
 
 
+_TABLES: Final = ("csv", "tsv", "parquet")
 SAMPLE_FORMATS: Final[Mapping[str, Callable[[Path, InputSchema, Layout], Samples]]] = {
     "npz": _read_npz,
     "npy": _read_npy,
     "images": _read_images,
-    "csv": functools.partial(_read_table, ending=".csv"),
-    "tsv": functools.partial(_read_table, ending=".tsv"),
-    "parquet": functools.partial(_read_table, ending=".parquet"),
+    **{kind: functools.partial(_read_table, ending=f".{kind}") for kind in _TABLES},
     "txt": _read_lines,
     "run": _read_test_split,
 }
-_BY_ENDING: Final = ("npz", "npy", "csv", "tsv", "parquet", "txt")
+_BY_ENDING: Final = ("npz", "npy", *_TABLES, "txt")

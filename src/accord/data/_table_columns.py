@@ -308,9 +308,11 @@ def _notes(table: Table, name: str, how: tuple[str, ...] | Encoding | None) -> I
         known = _strings(table.choose(np.flatnonzero(~missing)), name)
         unseen = [one for one in known if one not in how.values]
         if unseen:
+            names = sorted(set(unseen))
+            more = ", …" if len(names) > 3 else ""
             yield (
                 f"column {name!r}: {counted(len(unseen), 'cell')} with a value that no training "
-                f"row has, encoded as none of the known ones: {_shortlist(set(unseen))}"
+                f"row has, encoded as none of the known ones: {', '.join(names[:3])}{more}"
             )
 
 
@@ -320,7 +322,3 @@ def _fill_text(how: Encoding) -> str:
     if how.kind == "date":
         return f"the middle date, {np.datetime64(round(how.fill or 0), 'D')}"
     return f"the median, {how.fill:g}"
-
-
-def _shortlist(names: set[str]) -> str:
-    return ", ".join(sorted(names)[:3]) + (", …" if len(names) > 3 else "")

@@ -41,9 +41,7 @@ FORMATS: Final[dict[str, Callable[[Path, ImportOptions], Source]]] = {
     "files": read_files,
     "npy-folder": partial(read_npy_files, test=True),
     "npy-folder-train": partial(read_npy_files, test=False),
-    "csv": partial(read_votes, ending=".csv"),
-    "tsv": partial(read_votes, ending=".tsv"),
-    "parquet": partial(read_votes, ending=".parquet"),
+    **{kind: partial(read_votes, ending=f".{kind}") for kind in ("csv", "tsv", "parquet")},
     "aum": read_aum,
     "cartography": read_dynamics,
 }
