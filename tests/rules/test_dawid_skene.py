@@ -16,7 +16,6 @@ from accord.rules._em import (
 )
 from accord.rules._epoch_weights import (
     measure_likeness,
-    predict_by_regression,
     predict_weighted,
     regression_weights,
     reliability,
@@ -142,7 +141,9 @@ def collapsing(monkeypatch):
 
 def test_a_collapse_is_named_and_the_vote_it_began_with_stands_in(monkeypatch):
     rows = collapsing(monkeypatch)
-    predicted, weighted = DawidSkene()(rows), predict_by_regression(rows)
+    likeness = measure_likeness(rows)
+    weights = regression_weights(likeness.within, reliability(likeness.across))
+    predicted, weighted = DawidSkene()(rows), predict_weighted(rows, weights)
     np.testing.assert_array_equal(predicted.labels, weighted.labels)
     np.testing.assert_array_equal(predicted.scores, weighted.scores)
     assert "collapsed" in predicted.note

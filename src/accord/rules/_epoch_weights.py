@@ -240,10 +240,3 @@ def predict_weighted(reader: RecordReader, weights: Weights) -> Prediction:
             found = most_supported(votes.reshape(-1, reader.classes), everything)
             predicted.labels[where], predicted.scores[where] = found
     return predicted
-
-
-def predict_by_regression(reader: RecordReader) -> Prediction:
-    """Predict by a vote with regression weights."""
-    likeness = Context.of(reader).once(measure_likeness)
-    weights = regression_weights(likeness.within, reliability(likeness.across))
-    return predict_weighted(reader, weights)

@@ -191,7 +191,7 @@ def _judge_majority(
 ) -> Verdict:
     if verdict.alarm or verdict.before is None or not fits_in_memory(context):
         return verdict
-    context = context.once(first_epochs, end)
+    context = context.select(epochs=range(end))
     labels = context.once(fit_dawid_skene).prediction.labels
     shares = score_epochs(context, labels).judge("the majority", sure, least_fall, seed)
     if not shares.alarm:
