@@ -84,8 +84,8 @@ def test_best_agreement_is_that_of_two_networks_at_the_epoch_where_they_agree_mo
     # Right votes beyond chance, (0.8 - 0.25) / 0.75, of two networks at once.
     found = best_agreement(measure_likeness(rows))
     assert found == pytest.approx((0.55 / 0.75) ** 2, abs=0.02)
-    alike = ArrayReader(np.zeros((2, 3, 4), np.uint8), SampleInfo(4, 2))
-    assert best_agreement(measure_likeness(alike)) == 1
+    one_class = ArrayReader(np.zeros((2, 3, 4), np.uint8), SampleInfo(4, 2))
+    assert best_agreement(measure_likeness(one_class)) == 0
 
 
 def test_likeness_of_labels_drawn_apart_is_none():

@@ -5,7 +5,7 @@ from voting import draw_late_starts, draw_restarts, draw_rows
 import accord
 from accord.errors import ChoiceError
 from accord.rules import _recommend as module
-from accord.rules import find_rule
+from accord.rules import epochs_before_overfitting, find_rule
 from accord.rules._overfitting import EarlyOverfitting
 from accord.rules._recommend import Recommendation, recommend, resolve_rule
 from accord.rules.dawid_skene import DawidSkene
@@ -89,6 +89,17 @@ def test_of_two_classes_max_agreement_is_recommended_fallen_or_not(networks, acc
     "rows", [draw_late_starts(), draw_restarts(at_chance=True), draw_restarts(at_chance=False)]
 )
 def test_full_agreement_on_one_class_is_no_peak_to_fall_from(rows):
+    assert recommend(rows).rule == "leave-one-out"
+
+
+@pytest.mark.parametrize(("peak", "falls"), [(0.5, False), (0.62, True)])
+def test_first_epochs_that_predict_one_class_are_not_the_best_agreement(peak, falls):
+    """Networks that agree little and keep changing are worth more than few of their epochs."""
+    rows = draw_rows(networks=5, accuracies=(0.25,) * 6 + (peak,) * 4 + (0.5,) * 10)
+    labels = labels_of(rows).copy()
+    labels[:, :6] = 1
+    rows = ArrayReader(labels, rows.sample_info)
+    assert (epochs_before_overfitting(rows) is not None) == falls
     assert recommend(rows).rule == "leave-one-out"
 
 

@@ -136,7 +136,7 @@ def repetition(within: Covariance) -> float:
 def best_agreement(likeness: Likeness) -> float:
     """Find the highest agreement beyond chance over the epochs."""
     own, shared = np.diag(likeness.within), np.diag(likeness.across)
-    return float(np.divide(shared, own, out=np.ones_like(own), where=own > 0).max())
+    return float(np.divide(shared, own, out=np.zeros_like(own), where=own > 0).max())
 
 
 def reliability(across: Covariance) -> NDArray[np.float64]:  # (epoch,)
