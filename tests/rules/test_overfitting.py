@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from overfitting import draw_run, memorised, right_chances
 
+import accord
 from accord.rules import _overfitting as module
 from accord.rules._analysis_context import Context
 from accord.rules._overfitting import (
@@ -115,6 +118,14 @@ def test_epochs_are_counted_until_agreement_has_fallen():
 def test_where_agreement_has_not_fallen_there_is_nothing_to_count():
     rows = draw_run(right_chances())
     assert epochs_before_overfitting(rows) is epochs_before_early_overfitting(rows) is None
+
+
+def test_a_fall_counts_if_majority_votes_showed_it_while_the_record_grew():
+    """Breast cancer with 30 % symmetric noise, memorised by five perceptrons after a few epochs."""
+    record = accord.open(Path(__file__).parent / "data" / "early-fall.zip")
+    before, plain = record.score(["before-overfit", "max-agreement"])
+    assert epochs_before_overfitting(record.reader) == 6
+    assert before.accuracy > plain.accuracy + 0.16
 
 
 def test_one_network_has_nobody_to_agree_with():
