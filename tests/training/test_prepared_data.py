@@ -61,6 +61,16 @@ def test_held_out_labels_are_given_unless_they_are_verified(tmp_path, options, t
 
 
 @pytest.mark.parametrize(("options", "known"), [("", False), ("verified = true", True)])
+def test_drawn_noise_does_not_make_the_labels_before_it_true(tmp_path, options, known):
+    text = write_table(tmp_path / "own.npz", [0, 1, 0, 1], [1])
+    noise = "[noise]\nkind = 'symmetric'\nrate = 0.5"
+    spec = parse_spec(text.replace("[train]", f"{options}\n{noise}\n[train]"))
+    found = prepare_data(spec).splits["train"]
+    assert (found.labels != [0, 1, 0, 1]).sum() == 2
+    assert (found.truth is not None) is known
+
+
+@pytest.mark.parametrize(("options", "known"), [("", False), ("verified = true", True)])
 def test_corrections_from_a_file_do_not_make_the_former_labels_true(tmp_path, options, known):
     np.save(tmp_path / "corrected.npy", np.array([0, 1, 1, 1]))
     text = write_table(tmp_path / "own.npz", [0, 1, 0, 1], [1])
@@ -105,7 +115,7 @@ def test_clean_only_requires_true_labels(tmp_path):
         ("epochs = 4", "epochs = 1\nclean_only = true"),
         ('[noise]\nkind = "symmetric"\nrate = 0.4\n', ""),
     )
-    with pytest.raises(SpecError, match=r"small: train\.clean_only .* adds no noise.*Set noise"):
+    with pytest.raises(SpecError, match=r"small: train\.clean_only .* true labels.*Set noise"):
         train_text(tmp_path / "run", text)
     assert not (tmp_path / "run").exists()
 

@@ -263,8 +263,8 @@ def _check_fit(spec: Spec, kind: str) -> None:
 def _check_clean(spec: Spec, train: Split) -> None:
     if spec.train.clean_only and train.truth is None:
         raise SpecError(
-            f"{spec.name}: train.clean_only requires true labels, but the spec adds no noise and "
-            f"{spec.data.kind} has no true labels beside the given ones. Set noise.kind, or "
+            f"{spec.name}: train.clean_only requires true labels beside the given ones. Set "
+            "noise.kind (and data.verified = true if the labels are your own and right), or "
             "remove train.clean_only."
         )
 
@@ -284,8 +284,8 @@ def _with_noise(spec: Spec, split: Split, dataset: Dataset) -> Split:
         mapping=noise.mapping,
         path=None if noise.path is None else str(spec.resolve_path(noise.path)),
     )
-    if noise.kind == "file" and dataset.test.truth is None:
-        return replace(split, labels=given)  # perhaps corrections of wrong labels
+    if split.truth is None and dataset.test.truth is None:  # nobody has verified the labels
+        return replace(split, labels=given)
     return replace(split, labels=given, truth=truth)
 
 
