@@ -84,7 +84,7 @@ from accord.analysis._trust._trust import (
     measure_trust,
     risk_coverage,
 )
-from accord.analysis._trust._verification import (
+from accord.analysis._trust._verified_samples import (
     Sampling,
     Verified,
     choose_to_verify,

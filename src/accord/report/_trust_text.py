@@ -13,7 +13,7 @@ from accord._files import write_file
 from accord._predictions import encode_csv, prediction_columns
 from accord.analysis import Estimate, Overview, RiskCoverage, Trust
 from accord.analysis._audit._review_files import Header
-from accord.analysis._trust._verification import check_rewritable
+from accord.analysis._trust._verified_samples import check_rewritable
 from accord.errors import ChoiceError, counted
 from accord.report._command_text import (
     after_epochs,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accord.analysis._trust._confidence_intervals import share_interval
-from accord.analysis._trust._verification import (
+from accord.analysis._trust._verified_samples import (
     Sampling,
     choose_to_verify,
     read_verification,
