@@ -16,13 +16,13 @@ WRONG = 0.25
 ACCORD = (sys.executable, "-m", "accord")
 
 
-def penguins():
-    """As shipped: texts, and NA for missing values."""
+def penguins(name, label):
+    """As shipped: texts, dates, and NA for missing values."""
     package = importlib.util.find_spec("palmerpenguins")
     if package is None:
         pytest.skip("needs palmerpenguins")
-    with (Path(package.origin).parent / "data/penguins.csv").open(newline="") as file:
-        return "species", list(csv.reader(file))
+    with (Path(package.origin).parent / "data" / name).open(newline="") as file:
+        return label, list(csv.reader(file))
 
 
 def from_sklearn(load):
@@ -59,7 +59,8 @@ def tickets():
 
 
 TABLES = {
-    "penguins": (penguins, []),
+    "penguins": (lambda: penguins("penguins.csv", "species"), []),
+    "penguins_raw": (lambda: penguins("penguins-raw.csv", "Species"), []),
     "breast_cancer": (lambda: from_sklearn(load_breast_cancer), []),
     "wine": (lambda: from_sklearn(load_wine), []),
     "digits": (lambda: from_sklearn(load_digits), []),
