@@ -199,3 +199,19 @@ def test_the_solution_equals_that_of_scipy(seed, size):
     factor = np.linalg.cholesky(matrix)
     expected = nnls(factor.T, np.linalg.solve(factor, right))[0]
     np.testing.assert_allclose(nonnegative_solution(matrix, right), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "networks",
+    [
+        ["011111 111101 000000 100100", "111110 011110 010100 110101"],
+        ["33 21 00", "31 30 12", "21 20 10"],
+    ],
+)
+def test_what_rounding_leaves_of_zero_has_no_weight(networks):
+    """Votes that agree exactly as often as by chance."""
+    labels = np.array([[list(map(int, row)) for row in rows.split()] for rows in networks])
+    classes = int(labels.max()) + 1
+    found = LeaveOneOut()(ArrayReader(labels, SampleInfo(labels.shape[2], classes)))
+    record = SmallRecord(labels, None, None, classes)
+    assert found.labels.tolist() == slow_rules.leave_one_out(record)

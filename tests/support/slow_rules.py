@@ -175,9 +175,13 @@ def reliability(across):
         return found
     far = far_apart(len(across))
     for _ in range(300):
-        squares, products = far @ found**2, np.where(far, across, 0) @ found
-        fitted = np.array([p / s if s > 0 else 0.0 for p, s in zip(products, squares, strict=True)])
-        found = np.sqrt(found * np.maximum(fitted, 0))
+        fitted = np.zeros(len(across))
+        for epoch, row in enumerate(np.where(far, across, 0)):
+            square, terms = math.fsum(found[far[epoch]] ** 2), row * found
+            # Rounding leaves of a sum of zero what would be amplified from round to round.
+            if square > 0 and math.fsum(terms) > 1e-12 * math.fsum(abs(terms)):
+                fitted[epoch] = math.fsum(terms) / square
+        found = np.sqrt(found * fitted)
     return found
 
 
@@ -425,13 +429,15 @@ def weights_for_targets(labels, targets, classes, covariance, distant):
     """
     epochs = labels.shape[1]
     equal = (labels == targets[:, None]).mean(axis=(0, 2))
-    by_chance = [
-        sum((labels[:, e] == c).mean() * (targets == c).mean() for c in range(classes))
+    # In integers: votes that equal their targets by chance have no weight, not a tiny one.
+    excess = [
+        int((labels[:, e] == targets).sum()) * targets.size
+        - sum(int((labels[:, e] == c).sum()) * int((targets == c).sum()) for c in range(classes))
         for e in range(epochs)
     ]
     penalty = max(0.004 * np.trace(covariance), 1e-9) * np.eye(epochs)
     factor = np.linalg.cholesky(covariance + penalty)
-    beyond = np.maximum(equal - by_chance, 0)
+    beyond = np.maximum(excess, 0) / targets.size**2
     doubt = (1 - equal.max()) ** 2 / ((1 - equal.max()) ** 2 + 25 / classes)
     beyond = beyond ** (1 - doubt) * distant**doubt
     found = nnls(factor.T, np.linalg.solve(factor, beyond))[0]

@@ -27,6 +27,7 @@ FAR: Final = 4  # epochs are far apart from this part of the training on: a quar
 MIN_EPOCHS: Final = 3  # that reliabilities can be estimated from
 CELLS_AT_ONCE: Final = 2**17  # (sample, class) cells of votes, 1 MiB: the L2 cache
 ROUNDS: Final = 300  # of the fixed point for reliabilities, about 50 suffice
+ROUNDING: Final = 1e-12  # of the terms of a sum
 POWER: Final = 4  # of the reliability on disputed samples, 2 and 8 are similar
 
 
@@ -154,9 +155,11 @@ def reliability(across: Covariance) -> NDArray[np.float64]:  # (epoch,)
     far = _far_apart(epochs)
     products = np.where(far, across, 0)
     for _ in range(ROUNDS):
-        squares = far @ found**2
-        fitted = np.divide(products @ found, squares, out=np.zeros(epochs), where=squares > 0)
-        found = np.sqrt(found * np.maximum(fitted, 0))
+        squares, sums = far @ found**2, products @ found
+        # What rounding leaves of a sum of zero would be amplified from round to round.
+        positive = (squares > 0) & (sums > ROUNDING * (np.abs(products) @ found))
+        fitted = np.divide(sums, squares, out=np.zeros(epochs), where=positive)
+        found = np.sqrt(found * fitted)
     return found
 
 

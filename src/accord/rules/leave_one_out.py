@@ -251,12 +251,14 @@ class _Moments:
     """Means and covariances of the votes."""
 
     covariance: Covariance  # (bin, bin), of the mean votes of all networks
-    shares: NDArray[np.float64]  # (epoch, class)
+    sizes: NDArray[np.float64]  # (epoch, class), number of votes
     distant: NDArray[np.float64]  # (block,), reliability between distant epochs of two networks
 
 
 def _vote_moments(labels: NDArray[Any], classes: int) -> _Moments:
-    """Measure the moments of the votes, summed over classes. Sums are of integers.
+    """Measure the moments of the votes, summed over classes.
+
+    Sums are of integers up to the last division: what is zero is not nearly zero.
 
     Neighbouring epochs share a bin if there are more than `MAX_BINS`, and a block if there are more
     than `BLOCKS`, which are made of bins.
@@ -286,14 +288,14 @@ def _vote_moments(labels: NDArray[Any], classes: int) -> _Moments:
         alone = np.add.reduceat(counts, firsts)
         chance += alone @ alone.T
     both = np.add.reduceat(sizes, starts)
-    products = (products - both @ both.T / samples) / samples
+    products = products * samples - both @ both.T
     within = np.searchsorted(starts, firsts)  # the first bin of each block
     between = np.add.reduceat(np.add.reduceat(products, within), within, axis=1)
-    between -= (same - chance / samples) / samples
-    votes, lengths = networks * np.bincount(bins), np.bincount(blocks)
+    between -= same * samples - chance
+    votes, lengths = samples * networks * np.bincount(bins), samples * np.bincount(blocks)
     return _Moments(
         products / np.outer(votes, votes),
-        sizes / (networks * samples),
+        sizes,
         reliability(between / np.outer(lengths, lengths)),
     )
 
@@ -310,15 +312,14 @@ def _reliability(
     Wrong targets favour the epochs they come from. The more of them are wrong, and the more classes
     there are, the more the agreement between distant epochs counts, which needs no targets.
     """
-    equal = np.zeros(len(moments.shares))
+    epochs, classes = moments.sizes.shape
+    equal = np.zeros(epochs)
     for own, wanted in zip(labels, targets, strict=True):
         equal += np.count_nonzero(own == wanted, axis=1)
-    equal /= targets.size
-    classes = moments.shares.shape[1]
-    frequency = np.bincount(targets.ravel(), minlength=classes) / targets.size
-    found = np.maximum(equal - moments.shares @ frequency, 0)
-    wrong = (1 - equal.max()) ** 2
-    blocks = _pools(len(equal), BLOCKS)
+    frequency = np.bincount(targets.ravel(), minlength=classes)
+    found = np.maximum(equal * targets.size - moments.sizes @ frequency, 0) / targets.size**2
+    wrong = (1 - equal.max() / targets.size) ** 2
+    blocks = _pools(epochs, BLOCKS)
     means = np.bincount(blocks, weights=found) / np.bincount(blocks)
     ratio = np.divide(moments.distant, means, out=np.zeros_like(means), where=means > 0)
     return np.asarray(found * ratio[blocks] ** (wrong / (wrong + BLOCK_CLASSES / classes)))
